@@ -1,0 +1,1 @@
+"""graphkin learns how similar graphs are, and finds a graph's kin."""

@@ -1,0 +1,293 @@
+"""Packed batches: the nodes of many graphs in one array, edges as CSR, no padding.
+
+A batch is built once, off the training loop's critical path; the models only read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphkin.errors import GraphError
+from graphkin.graphs.graph import Graph
+from graphkin.graphs.grouping import PairGroup, group_pairs
+
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Adjacency:
+    """Messages sorted by the node that owns them (CSR). E counts messages, not listed edges."""
+
+    offsets: Tensor
+    """(N + 1,) int64: node i owns entries offsets[i]..offsets[i + 1]."""
+    neighbours: Tensor
+    """(E,) int64: the node at the other end."""
+    owners: Tensor
+    """(E,) int64: the owning node, rising."""
+    edge_rows: Tensor
+    """(E,) int64: row of the batch's edge input that belongs to the entry."""
+
+    def to(self, device: torch.device | str) -> Adjacency:
+        return Adjacency(*(tensor.to(device) for tensor in vars(self).values()))
+
+
+@dataclass(frozen=True, eq=False)
+class GraphBatch:
+    """G graphs with N nodes in all. An undirected edge gives two messages, a self loop one."""
+
+    directed: bool
+    node_offsets: Tensor
+    """(G + 1,) int64: graph g owns nodes node_offsets[g]..node_offsets[g + 1]."""
+    node_graph: Tensor
+    """(N,) int64: the graph of each node."""
+    incoming: Adjacency
+    """Messages by receiving node; neighbours are the senders."""
+    node_features: Tensor | None = None
+    """(N, F) float32."""
+    token_ids: Tensor | None = None
+    """(M,) int64."""
+    token_offsets: Tensor | None = None
+    """(N + 1,) int64."""
+    edge_features: Tensor | None = None
+    """(R, F) float32, one row for each listed edge."""
+    edge_types: Tensor | None = None
+    """(R,) int64, one for each listed edge."""
+
+    @classmethod
+    def pack(cls, graphs: Sequence[Graph]) -> GraphBatch:
+        """Packs graphs that share their kind of node input, edge input and direction."""
+        _check_uniform(graphs)
+        first = graphs[0]
+        sizes = np.array([graph.num_nodes for graph in graphs], dtype=np.int64)
+        node_offsets = _offsets(sizes)
+        edge_counts = [graph.num_edges for graph in graphs]
+        edges = np.concatenate([graph.edges for graph in graphs]).astype(np.int64)
+        edges += np.repeat(node_offsets[:-1], edge_counts)[:, None]
+        fields: dict[str, Any] = {}
+        if first.node_kind == "dense":
+            fields["node_features"] = _stack([graph.node_features for graph in graphs])
+        if first.node_kind == "tokens":
+            bags = [graph.node_tokens for graph in graphs if graph.node_tokens is not None]
+            counts = np.concatenate([np.diff(bag.offsets) for bag in bags])
+            fields["token_ids"] = _stack([bag.ids for bag in bags]).long()
+            fields["token_offsets"] = torch.from_numpy(_offsets(counts))
+        if first.edge_kind == "dense":
+            fields["edge_features"] = _stack([graph.edge_features for graph in graphs])
+        if first.edge_kind == "types":
+            fields["edge_types"] = _stack([graph.edge_types for graph in graphs]).long()
+        return cls.from_arrays(node_offsets, edges, directed=first.directed, **fields)
+
+    @classmethod
+    def from_arrays(
+        cls, node_offsets: Index, edges: Index, *, directed: bool, **inputs: Tensor
+    ) -> GraphBatch:
+        """Builds the CSR from (R, 2) edges that already carry batch-wide node numbers."""
+        num_nodes = int(node_offsets[-1])
+        senders, receivers = edges[:, 0], edges[:, 1]
+        rows = np.arange(len(edges), dtype=np.int64)
+        if not directed:
+            once = senders != receivers
+            senders, receivers, rows = (
+                np.concatenate([senders, receivers[once]]),
+                np.concatenate([receivers, senders[once]]),
+                np.concatenate([rows, rows[once]]),
+            )
+        return cls(
+            directed=directed,
+            node_offsets=torch.from_numpy(node_offsets),
+            node_graph=torch.from_numpy(_owners(node_offsets)),
+            incoming=_adjacency(receivers, senders, rows, num_nodes),
+            **inputs,
+        )
+
+    @classmethod
+    def from_sorted_messages(
+        cls, node_offsets: Index, receivers: Index, senders: Index
+    ) -> GraphBatch:
+        """A batch of undirected graphs with constant input, from messages sorted by receiver.
+
+        Both directions of every edge must be listed. This is the way in for generators
+        that have the sorted order for free.
+        """
+        counts = np.bincount(receivers, minlength=int(node_offsets[-1]))
+        return cls(
+            directed=False,
+            node_offsets=torch.from_numpy(node_offsets),
+            node_graph=torch.from_numpy(_owners(node_offsets)),
+            incoming=Adjacency(
+                offsets=torch.from_numpy(_offsets(counts)),
+                neighbours=torch.from_numpy(senders),
+                owners=torch.from_numpy(receivers),
+                edge_rows=torch.zeros(len(senders), dtype=torch.int64),
+            ),
+        )
+
+    @property
+    def num_graphs(self) -> int:
+        return len(self.node_offsets) - 1
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.node_graph)
+
+    @property
+    def num_messages(self) -> int:
+        return len(self.incoming.neighbours)
+
+    @property
+    def node_kind(self) -> str:
+        """``constant``, ``dense`` or ``tokens``."""
+        if self.node_features is not None:
+            return "dense"
+        return "tokens" if self.token_ids is not None else "constant"
+
+    @property
+    def edge_kind(self) -> str:
+        """``constant``, ``dense`` or ``types``."""
+        if self.edge_features is not None:
+            return "dense"
+        return "types" if self.edge_types is not None else "constant"
+
+    @cached_property
+    def outgoing(self) -> Adjacency:
+        """The transpose of ``incoming``: messages by sending node; neighbours are receivers."""
+        senders = self.incoming.neighbours.cpu().numpy()
+        receivers = self.incoming.owners.cpu().numpy()
+        rows = self.incoming.edge_rows.cpu().numpy()
+        adjacency = _adjacency(senders, receivers, rows, self.num_nodes)
+        return adjacency.to(self.node_graph.device)
+
+    @cached_property
+    def in_degrees(self) -> Tensor:
+        """(N,) int64: messages that each node receives."""
+        return self.incoming.offsets.diff()
+
+    def to(self, device: torch.device | str) -> GraphBatch:
+        return replace(self, **_moved(self, device))
+
+
+@dataclass(frozen=True, eq=False)
+class PairBatch:
+    """P pairs of graphs of one batch.
+
+    Triplets (G1, G2, G3) are the pairs (G1, G2), (G1, G3) in turn: row 2t is the positive
+    pair of triplet t and row 2t + 1 its negative.
+    """
+
+    graphs: GraphBatch
+    left: Tensor
+    """(P,) int64: index of a pair's first graph."""
+    right: Tensor
+    """(P,) int64: index of its second."""
+    labels: Tensor | None = None
+    """(P,) float32, +1 similar and -1 dissimilar; None where the batch is made of triplets."""
+
+    @classmethod
+    def pack(
+        cls, pairs: Sequence[tuple[Graph, Graph]], labels: Sequence[float] | None = None
+    ) -> PairBatch:
+        """Packs pairs; every pair gets its own copy of its two graphs, as matching needs."""
+        if not pairs:
+            raise GraphError("a batch needs at least one pair")
+        graphs = GraphBatch.pack([graph for pair in pairs for graph in pair])
+        if labels is not None and len(labels) != len(pairs):
+            raise GraphError(f"{len(labels)} labels for {len(pairs)} pairs")
+        return cls.interleaved(graphs, labels)
+
+    @classmethod
+    def pack_triplets(cls, triplets: Sequence[tuple[Graph, Graph, Graph]]) -> PairBatch:
+        """Packs triplets as two pairs each."""
+        return cls.pack([pair for a, b, c in triplets for pair in ((a, b), (a, c))])
+
+    @classmethod
+    def interleaved(cls, graphs: GraphBatch, labels: Sequence[float] | None = None) -> PairBatch:
+        """Pair k is graphs 2k and 2k + 1."""
+        index = torch.arange(graphs.num_graphs)
+        signs = None if labels is None else torch.tensor(labels, dtype=torch.float32)
+        return cls(graphs, index[0::2], index[1::2], signs)
+
+    @property
+    def num_pairs(self) -> int:
+        return len(self.left)
+
+    @property
+    def num_triplets(self) -> int:
+        return self.num_pairs // 2
+
+    @cached_property
+    def groups(self) -> list[PairGroup]:
+        """Pairs of similar size together, so that attention pads little.
+
+        Raises:
+            GraphError: where a graph belongs to several pairs: attention changes a node by
+                its partner, so that each pair needs a copy of its own.
+        """
+        left, right = self.left.cpu(), self.right.cpu()
+        used = torch.cat([left, right])
+        if len(torch.unique(used)) != len(used):
+            raise GraphError("matching needs each graph in exactly one pair; pack copies instead")
+        groups = group_pairs(self.graphs.node_offsets.cpu().numpy(), left.numpy(), right.numpy())
+        device = self.graphs.node_graph.device
+        return [group.to(device) for group in groups]
+
+    def to(self, device: torch.device | str) -> PairBatch:
+        return replace(self, **_moved(self, device))
+
+
+def _moved(record: GraphBatch | PairBatch, device: torch.device | str) -> dict[str, Any]:
+    fields = {name: getattr(record, name) for name in type(record).__dataclass_fields__}
+    return {name: value.to(device) for name, value in fields.items() if hasattr(value, "to")}
+
+
+def _check_uniform(graphs: Sequence[Graph]) -> None:
+    if not graphs:
+        raise GraphError("a batch needs at least one graph")
+    first = graphs[0]
+    for position, graph in enumerate(graphs):
+        for trait in ("directed", "node_kind", "edge_kind"):
+            expected, got = getattr(first, trait), getattr(graph, trait)
+            if expected != got:
+                raise GraphError(
+                    f"graph {position} of the batch has {trait} {got!r}, graph 0 has "
+                    f"{expected!r}; a batch takes one kind"
+                )
+        for trait in ("node_features", "edge_features"):
+            values, reference = getattr(graph, trait), getattr(first, trait)
+            if values is not None and values.shape[1] != reference.shape[1]:
+                raise GraphError(
+                    f"graph {position} of the batch has {values.shape[1]} {trait} columns, "
+                    f"graph 0 has {reference.shape[1]}"
+                )
+
+
+def _stack(arrays: Sequence[NDArray[Any] | None]) -> Tensor:
+    return torch.from_numpy(np.concatenate([array for array in arrays if array is not None]))
+
+
+def _offsets(counts: NDArray[Any]) -> Index:
+    offsets = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
+
+
+def _owners(offsets: Index) -> Index:
+    return np.repeat(np.arange(len(offsets) - 1, dtype=np.int64), np.diff(offsets))
+
+
+def _adjacency(owners: Index, neighbours: Index, rows: Index, num_nodes: int) -> Adjacency:
+    order = np.argsort(owners, kind="stable")
+    counts = np.bincount(owners, minlength=num_nodes)
+    return Adjacency(
+        offsets=torch.from_numpy(_offsets(counts)),
+        neighbours=torch.from_numpy(neighbours[order]),
+        owners=torch.from_numpy(owners[order]),
+        edge_rows=torch.from_numpy(rows[order]),
+    )

@@ -1,0 +1,287 @@
+"""The graph record: immutable, and validated once, when it is made."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from graphkin.errors import GraphError
+
+FloatArray = NDArray[np.float32]
+IntArray = NDArray[np.int32]
+OffsetArray = NDArray[np.int64]
+
+MAX_NODES = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True, eq=False)
+class TokenBags:
+    """A bag of token ids for every node, packed.
+
+    Node ``i`` holds ``ids[offsets[i]:offsets[i + 1]]``; a bag may be empty.
+    """
+
+    ids: IntArray
+    """(M,) int32, token ids >= 0."""
+    offsets: OffsetArray
+    """(N + 1,) int64, rising from 0 to M."""
+
+    @classmethod
+    def from_lists(cls, bags: Sequence[Sequence[int]]) -> TokenBags:
+        """Packs one sequence of token ids per node."""
+        offsets = np.zeros(len(bags) + 1, dtype=np.int64)
+        np.cumsum([len(bag) for bag in bags], out=offsets[1:])
+        ids = [token for bag in bags for token in bag]
+        return cls(_integers(ids, "node_tokens", np.int32), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def bag(self, node: int) -> list[int]:
+        """The token ids of one node."""
+        return [int(token) for token in self.ids[self.offsets[node] : self.offsets[node + 1]]]
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Graph:
+    """One graph. Arrays are read-only copies in the canonical dtypes below.
+
+    Nodes are numbered from 0. A self loop is one message from a node to itself;
+    duplicate edges are kept, and each carries a message. Leave both node inputs
+    (or both edge inputs) out for the paper's constant input of 1s.
+
+    Args:
+        num_nodes: number of nodes, at least 1.
+        edges: (E, 2) pairs (source, target); an undirected edge is listed once.
+        directed: whether messages run along an edge only from source to target.
+        node_features: (N, F) finite floats.
+        node_tokens: one list of token ids per node, or a :class:`TokenBags`.
+        edge_features: (E, F) finite floats, in the order of ``edges``.
+        edge_types: (E,) type ids >= 0, in the order of ``edges``.
+
+    Example:
+        >>> triangle = Graph(3, [(0, 1), (1, 2), (2, 0)])
+        >>> triangle
+        Graph(num_nodes=3, num_edges=3, undirected)
+    """
+
+    num_nodes: int
+    edges: IntArray
+    """(E, 2) int32."""
+    directed: bool
+    node_features: FloatArray | None
+    """(N, F) float32, or None."""
+    node_tokens: TokenBags | None
+    """Bags of token ids, or None."""
+    edge_features: FloatArray | None
+    """(E, F) float32, or None."""
+    edge_types: IntArray | None
+    """(E,) int32, or None."""
+
+    def __init__(
+        self,
+        num_nodes: int,
+        edges: ArrayLike = (),
+        *,
+        directed: bool = False,
+        node_features: ArrayLike | None = None,
+        node_tokens: TokenBags | Sequence[Sequence[int]] | None = None,
+        edge_features: ArrayLike | None = None,
+        edge_types: ArrayLike | None = None,
+    ) -> None:
+        count = _node_count(num_nodes)
+        edge_array = _edges(edges, count)
+        if node_features is not None and node_tokens is not None:
+            raise GraphError("a graph takes node_features or node_tokens, not both")
+        if edge_features is not None and edge_types is not None:
+            raise GraphError("a graph takes edge_features or edge_types, not both")
+        fields: dict[str, Any] = {
+            "num_nodes": count,
+            "edges": edge_array,
+            "directed": bool(directed),
+            "node_features": _features(node_features, count, "node_features", "node"),
+            "node_tokens": _tokens(node_tokens, count),
+            "edge_features": _features(edge_features, len(edge_array), "edge_features", "edge"),
+            "edge_types": _types(edge_types, len(edge_array)),
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def num_edges(self) -> int:
+        """Edges as listed: an undirected edge counts once."""
+        return len(self.edges)
+
+    @property
+    def node_kind(self) -> str:
+        """``constant``, ``dense`` or ``tokens``."""
+        if self.node_features is not None:
+            return "dense"
+        return "tokens" if self.node_tokens is not None else "constant"
+
+    @property
+    def edge_kind(self) -> str:
+        """``constant``, ``dense`` or ``types``."""
+        if self.edge_features is not None:
+            return "dense"
+        return "types" if self.edge_types is not None else "constant"
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays that are present, by name: all that the graph holds but its two scalars."""
+        found: dict[str, NDArray[Any]] = {"edges": self.edges}
+        if self.node_features is not None:
+            found["node_features"] = self.node_features
+        if self.node_tokens is not None:
+            found["token_ids"] = self.node_tokens.ids
+            found["token_offsets"] = self.node_tokens.offsets
+        if self.edge_features is not None:
+            found["edge_features"] = self.edge_features
+        if self.edge_types is not None:
+            found["edge_types"] = self.edge_types
+        return found
+
+    def digest(self) -> str:
+        """SHA-256 of the content: equal graphs (same numbering and order) have equal digests."""
+        sha = hashlib.sha256(f"graph {self.num_nodes} {self.directed}".encode())
+        for name, array in self.arrays().items():
+            sha.update(f"{name}{array.shape}".encode())
+            sha.update(np.ascontiguousarray(array).tobytes())
+        return sha.hexdigest()
+
+    def permuted(self, order: ArrayLike) -> Graph:
+        """The same graph with its nodes renumbered: old node ``i`` becomes ``order[i]``."""
+        new_index = _integers(order, "order", np.int64)
+        if not np.array_equal(np.sort(new_index), np.arange(self.num_nodes)):
+            raise GraphError(
+                f"order must be a permutation of 0..{self.num_nodes - 1}, got {new_index.tolist()}"
+            )
+        old_index = np.argsort(new_index)
+        tokens = self.node_tokens
+        return Graph(
+            self.num_nodes,
+            new_index[self.edges],
+            directed=self.directed,
+            node_features=None if self.node_features is None else self.node_features[old_index],
+            node_tokens=None if tokens is None else [tokens.bag(int(i)) for i in old_index],
+            edge_features=self.edge_features,
+            edge_types=self.edge_types,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Graph):
+            return NotImplemented
+        return self.digest() == other.digest()
+
+    def __hash__(self) -> int:
+        return hash(self.digest())
+
+    def __repr__(self) -> str:
+        kinds = [f"{self.node_kind} nodes"] if self.node_kind != "constant" else []
+        kinds += [f"{self.edge_kind} edges"] if self.edge_kind != "constant" else []
+        direction = "directed" if self.directed else "undirected"
+        parts = [f"num_nodes={self.num_nodes}", f"num_edges={self.num_edges}", direction, *kinds]
+        return f"Graph({', '.join(parts)})"
+
+
+def _node_count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise GraphError(f"num_nodes must be an integer, got {value!r}")
+    if not 1 <= value <= MAX_NODES:
+        raise GraphError(f"num_nodes must lie in 1..{MAX_NODES}, got {value}")
+    return int(value)
+
+
+def _integers(values: ArrayLike, name: str, dtype: type[np.integer[Any]]) -> NDArray[Any]:
+    """A copy of ``values`` as integers; floats, strings and values past the dtype are refused."""
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise GraphError(f"{name} must be a regular array of integers: {error}") from error
+    if array.size == 0:
+        return np.zeros(array.shape, dtype=dtype)
+    if array.dtype.kind not in "iu":
+        raise GraphError(f"{name} must hold integers, got dtype {array.dtype}")
+    limits = np.iinfo(dtype)
+    low, high = array.min(), array.max()
+    if low < limits.min or high > limits.max:
+        raise GraphError(
+            f"{name} holds {high if high > limits.max else low}, past {dtype.__name__}"
+        )
+    return array.astype(dtype)
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array
+
+
+def _edges(edges: ArrayLike, num_nodes: int) -> IntArray:
+    array = _integers(edges, "edges", np.int32)
+    if array.size == 0:
+        return _frozen(np.zeros((0, 2), dtype=np.int32))
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise GraphError(f"edges must have shape (E, 2), got {array.shape}")
+    out_of_range = (array < 0) | (array >= num_nodes)
+    if out_of_range.any():
+        row = int(np.argmax(out_of_range.any(axis=1)))
+        raise GraphError(
+            f"edge {row} is {tuple(array[row].tolist())}, but nodes are 0..{num_nodes - 1}"
+        )
+    return _frozen(np.ascontiguousarray(array))
+
+
+def _features(values: ArrayLike | None, count: int, name: str, item: str) -> FloatArray | None:
+    if values is None:
+        return None
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise GraphError(f"{name} must be a regular array of numbers: {error}") from error
+    if array.size == 0 and count == 0 and array.ndim < 2:
+        array = np.zeros((0, 1), dtype=np.float32)
+    if array.dtype.kind not in "fiub":
+        raise GraphError(f"{name} must hold numbers, got dtype {array.dtype}")
+    if array.ndim != 2:
+        raise GraphError(f"{name} must have shape ({count}, F), got {array.shape}")
+    if array.shape[0] != count:
+        raise GraphError(f"{name} has {array.shape[0]} rows for {count} {item}s")
+    if array.shape[1] == 0:
+        raise GraphError(f"{name} has no columns; leave it out for constant input")
+    with np.errstate(over="ignore"):
+        array = array.astype(np.float32)
+    finite = np.isfinite(array)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0].tolist()
+        raise GraphError(f"{name}[{row}, {column}] is {array[row, column]}; values must be finite")
+    return _frozen(np.ascontiguousarray(array))
+
+
+def _tokens(values: TokenBags | Sequence[Sequence[int]] | None, num_nodes: int) -> TokenBags | None:
+    if values is None:
+        return None
+    bags = values if isinstance(values, TokenBags) else TokenBags.from_lists(values)
+    ids = _integers(bags.ids, "node_tokens", np.int32)
+    offsets = _integers(bags.offsets, "token offsets", np.int64)
+    if len(offsets) != num_nodes + 1:
+        raise GraphError(f"node_tokens has {len(offsets) - 1} bags for {num_nodes} nodes")
+    if offsets[0] != 0 or offsets[-1] != len(ids) or (np.diff(offsets) < 0).any():
+        raise GraphError(f"token offsets must rise from 0 to {len(ids)}")
+    if len(ids) and ids.min() < 0:
+        raise GraphError(f"token ids must be >= 0, got {ids.min()}")
+    return TokenBags(_frozen(ids), _frozen(offsets))
+
+
+def _types(values: ArrayLike | None, num_edges: int) -> IntArray | None:
+    if values is None:
+        return None
+    array = _integers(values, "edge_types", np.int32)
+    if array.shape != (num_edges,):
+        raise GraphError(f"edge_types must have shape ({num_edges},), got {array.shape}")
+    if len(array) and array.min() < 0:
+        raise GraphError(f"edge types must be >= 0, got {array.min()}")
+    return _frozen(array)
