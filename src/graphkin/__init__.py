@@ -1,1 +1,42 @@
 """graphkin learns how similar graphs are, and finds a graph's kin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from graphkin.graphs import Graph, GraphBatch, PairBatch, TokenBags
+    from graphkin.models import AttentionMaps, GraphEmbedder, GraphMatcher, ModelConfig
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "AttentionMaps": "graphkin.models",
+    "Graph": "graphkin.graphs",
+    "GraphBatch": "graphkin.graphs",
+    "GraphEmbedder": "graphkin.models",
+    "GraphMatcher": "graphkin.models",
+    "ModelConfig": "graphkin.models",
+    "PairBatch": "graphkin.graphs",
+    "TokenBags": "graphkin.graphs",
+}
+
+__all__ = [
+    "AttentionMaps",
+    "Graph",
+    "GraphBatch",
+    "GraphEmbedder",
+    "GraphMatcher",
+    "ModelConfig",
+    "PairBatch",
+    "TokenBags",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports on first use: the command line answers --help without loading torch."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'graphkin' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

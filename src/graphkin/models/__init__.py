@@ -1,0 +1,7 @@
+"""The model family: embedding and matching networks, their options, saving and loading."""
+
+from graphkin.models.config import ModelConfig
+from graphkin.models.embedder import GraphEmbedder
+from graphkin.models.matcher import AttentionMaps, GraphMatcher
+
+__all__ = ["AttentionMaps", "GraphEmbedder", "GraphMatcher", "ModelConfig"]

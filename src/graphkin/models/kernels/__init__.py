@@ -1,0 +1,95 @@
+"""The inner loops of the models: fused where numba can run, plain torch elsewhere.
+
+The choice is made at each call: fused on the CPU in single or double precision, plain
+torch on other devices, under ``torch.compile`` and under autocast. Set the environment
+variable ``GRAPHKIN_KERNELS`` to ``torch`` to use the plain ones throughout.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from graphkin.errors import ConfigError
+from graphkin.graphs.batch import Adjacency
+from graphkin.models.kernels import plain
+
+BACKENDS = ("fused", "torch")
+
+
+@cache
+def backend() -> str:
+    """``fused`` or ``torch``: what CPU tensors run on in this process."""
+    chosen = os.environ.get("GRAPHKIN_KERNELS", "fused")
+    if chosen not in BACKENDS:
+        raise ConfigError(f"GRAPHKIN_KERNELS must be one of {', '.join(BACKENDS)}; got {chosen!r}")
+    if chosen == "fused":
+        try:
+            import graphkin.models.kernels.fused  # noqa: F401
+        except ImportError as error:
+            warnings.warn(
+                f"graphkin runs on plain torch, several times slower: {error}. "
+                "Install numba for the fused kernels.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return "torch"
+    return chosen
+
+
+def _fused(tensor: Tensor) -> bool:
+    if torch.compiler.is_compiling() or tensor.device.type != "cpu":
+        return False
+    return tensor.dtype in (torch.float32, torch.float64) and backend() == "fused"
+
+
+def message_sum(
+    projected: Tensor, adjacency: Adjacency, table: Tensor | None, rows: Tensor | None
+) -> Tensor:
+    """out_i = sum_j relu(a_i + b_j + c_ij) over the messages that node i owns.
+
+    Args:
+        projected: (N, 2H), a (for the receiver) beside b (for the sender).
+        adjacency: who receives from whom.
+        table: (R, H) edge terms, or None for c = 0.
+        rows: (E,) row of the table for each message, in the order of ``adjacency``.
+
+    Returns:
+        (N, H)
+    """
+    if _fused(projected):
+        from graphkin.models.kernels.autograd import MessageSum
+
+        return MessageSum.run(projected, adjacency, table, rows)
+    return plain.message_sum(projected, adjacency, table, rows)
+
+
+def neighbour_sum(x: Tensor, adjacency: Adjacency) -> Tensor:
+    """out_i = sum of x_j over the entries that node i owns: (N, H) -> (N, H)."""
+    if _fused(x):
+        from graphkin.models.kernels.autograd import NeighbourSum
+
+        return NeighbourSum.run(x, adjacency)
+    return plain.neighbour_sum(x, adjacency)
+
+
+def gru_update(inputs: Tensor, states: Tensor, h: Tensor) -> Tensor:
+    """A GRU update from its pre-activations W x + b and U h + c, both (N, 3D); gates r, z, n."""
+    if _fused(inputs) and inputs.dtype == states.dtype == h.dtype:
+        from graphkin.models.kernels.autograd import GRUUpdate
+
+        return GRUUpdate.run(inputs, states, h)
+    return plain.gru_update(inputs, states, h)
+
+
+def gated_sum(x: Tensor, node_offsets: Tensor, node_graph: Tensor) -> Tensor:
+    """Sum over each graph's nodes of sigmoid(gate) * value: (N, 2G) -> (graphs, G)."""
+    if _fused(x):
+        from graphkin.models.kernels.autograd import GatedSum
+
+        return GatedSum.run(x, node_offsets)
+    return plain.gated_sum(x, node_offsets, node_graph)

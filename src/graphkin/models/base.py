@@ -1,0 +1,172 @@
+"""What embedders and matchers have in common: scoring of pairs, ranking, saving and loading."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from graphkin.errors import ModelError
+from graphkin.graphs import Graph, PairBatch
+from graphkin.models.config import ModelConfig
+from graphkin.models.layers import glorot, zeros
+from graphkin.models.network import GraphNetwork
+from graphkin.models.pretrained import load_model_files, save_model_files
+from graphkin.similarity import VECTOR_SIMILARITIES
+
+Progress = Callable[[int, int], None]
+"""Called with (done, total) as work goes on."""
+
+MAX_NODES_PER_BATCH = 20_000
+MAX_GRAPHS_PER_BATCH = 1_024
+
+
+@dataclass(frozen=True)
+class PairOutput:
+    """What a model says of a batch of P pairs."""
+
+    scores: Tensor
+    """(P,) similarity, higher is more alike."""
+    left: Tensor
+    """(P, G) vectors of the first graphs."""
+    right: Tensor
+    """(P, G) vectors of the second graphs."""
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A candidate in a ranking."""
+
+    index: int
+    """Its place in the list of candidates."""
+    score: float
+    """Its similarity to the query."""
+
+
+class SiameseHead(nn.Module):
+    """A 2-layer MLP on two vectors concatenated, averaged over both orders: a distance."""
+
+    def __init__(self, graph_dim: int) -> None:
+        super().__init__()
+        self.hidden = glorot(graph_dim, 2 * graph_dim)
+        self.hidden_bias = zeros(graph_dim)
+        self.output = glorot(1, graph_dim)
+        self.output_bias = zeros(1)
+
+    def forward(self, left: Tensor, right: Tensor) -> Tensor:
+        """(P, G) x (P, G) -> (P,)"""
+        both = torch.cat([torch.cat([left, right], 1), torch.cat([right, left], 1)])
+        hidden = functional.linear(both, self.hidden, self.hidden_bias).relu()
+        distances = functional.linear(hidden, self.output, self.output_bias)[:, 0]
+        return distances.view(2, -1).mean(dim=0)
+
+
+class GraphModel(nn.Module):
+    """A network with a similarity on top; :class:`GraphEmbedder` and :class:`GraphMatcher`."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.network = GraphNetwork(config)
+        if config.similarity == "siamese":
+            self.head = SiameseHead(config.graph_dim)
+
+    @abstractmethod
+    def forward(self, batch: PairBatch, steps: int | None = None) -> PairOutput:
+        """Scores and vectors of a packed batch of pairs."""
+
+    @abstractmethod
+    def predict(
+        self,
+        pairs: Sequence[tuple[Graph, Graph]],
+        *,
+        steps: int | None = None,
+        progress: Progress | None = None,
+    ) -> NDArray[np.float32]:
+        """Similarity of each pair, (P,) float32; higher is more alike."""
+
+    def compare(self, left: Tensor, right: Tensor) -> Tensor:
+        """Similarity of graph vectors: (P, G) x (P, G) -> (P,)."""
+        if self.config.similarity == "siamese":
+            distances: Tensor = self.head(left, right)
+            return -distances
+        return VECTOR_SIMILARITIES[self.config.similarity](left, right)
+
+    def rank(
+        self, query: Graph, candidates: Sequence[Graph], top_k: int | None = None
+    ) -> list[Ranked]:
+        """The candidates most similar to the query, best first; all of them without ``top_k``."""
+        if top_k is not None and top_k < 1:
+            raise ModelError(f"top_k must be at least 1, got {top_k}")
+        if not candidates:
+            return []
+        scores = self.predict([(query, candidate) for candidate in candidates])
+        order = np.argsort(-scores, kind="stable")[:top_k]
+        return [Ranked(int(index), float(scores[index])) for index in order]
+
+    @property
+    def device(self) -> torch.device:
+        return self.network.nodes.weight.device
+
+    def save_pretrained(self, path: str | Path, card: str | None = None) -> None:
+        """Writes config.json, model.safetensors and a model card (README.md) into a folder."""
+        tensors = {name: tensor.detach().cpu() for name, tensor in self.state_dict().items()}
+        save_model_files(Path(path), type(self).__name__, self.config, tensors, card)
+
+    @classmethod
+    def from_pretrained(cls, path: str | Path) -> Self:
+        """Loads a folder that :meth:`save_pretrained` wrote; nothing but an exact fit is taken."""
+        config, tensors = load_model_files(Path(path), cls.__name__)
+        model = cls(config)
+        model.load_tensors(tensors, str(path))
+        model.eval()
+        return model
+
+    def load_tensors(self, tensors: dict[str, Tensor], origin: str) -> None:
+        """Takes over weights that fit exactly by name and shape; ``origin`` names them in errors."""
+        own = self.state_dict()
+        for name in own:
+            if name not in tensors:
+                raise ModelError(f"{origin} lacks the tensor {name!r}")
+        for name, tensor in tensors.items():
+            if name not in own:
+                raise ModelError(f"{origin} holds an unknown tensor {name!r}")
+            if tensor.shape != own[name].shape:
+                raise ModelError(
+                    f"{origin}: tensor {name!r} has shape {tuple(tensor.shape)}, "
+                    f"the configuration asks for {tuple(own[name].shape)}"
+                )
+            if not tensor.isfinite().all():
+                raise ModelError(f"{origin}: tensor {name!r} holds values that are not finite")
+        self.load_state_dict(tensors)
+
+
+def size_batches(sizes: Sequence[int], graphs_per_item: int) -> Iterator[list[int]]:
+    """Splits items into batches of bounded size, small items with small ones.
+
+    Args:
+        sizes: nodes of each item (a graph, or a pair).
+        graphs_per_item: graphs that an item packs.
+
+    Yields:
+        The item numbers of each batch; together they cover all.
+    """
+    batch: list[int] = []
+    nodes = 0
+    for index in np.argsort(np.asarray(sizes), kind="stable").tolist():
+        full = nodes + sizes[index] > MAX_NODES_PER_BATCH
+        if batch and (full or (len(batch) + 1) * graphs_per_item > MAX_GRAPHS_PER_BATCH):
+            yield batch
+            batch, nodes = [], 0
+        batch.append(index)
+        nodes += sizes[index]
+    if batch:
+        yield batch

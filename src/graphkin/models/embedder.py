@@ -1,0 +1,103 @@
+"""The embedding model (GNN, GCN, Deep Set, Siamese): a graph becomes a vector or a code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from graphkin.errors import ModelError
+from graphkin.graphs import Graph, GraphBatch, PairBatch
+from graphkin.models.base import GraphModel, PairOutput, Progress, size_batches
+from graphkin.models.config import ModelConfig
+from graphkin.similarity import pack_codes
+
+
+class GraphEmbedder(GraphModel):
+    """Maps every graph to a vector by itself, so that vectors can be stored and searched.
+
+    Example:
+        >>> from graphkin import Graph, GraphEmbedder, ModelConfig
+        >>> embedder = GraphEmbedder(ModelConfig.named("gnn"))
+        >>> embedder.encode([Graph(3, [(0, 1), (1, 2)])]).shape
+        (1, 128)
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        if config.matching:
+            raise ModelError("a config with matching=True makes a GraphMatcher")
+        super().__init__(config)
+
+    def forward(self, batch: PairBatch, steps: int | None = None) -> PairOutput:
+        vectors = self.network(batch.graphs, steps=steps)
+        left, right = vectors[batch.left], vectors[batch.right]
+        return PairOutput(self.compare(left, right), left, right)
+
+    @torch.no_grad()
+    def encode(
+        self,
+        graphs: Sequence[Graph],
+        *,
+        steps: int | None = None,
+        progress: Progress | None = None,
+    ) -> NDArray[np.float32]:
+        """Graph vectors, (N, G) float32."""
+        vectors = np.zeros((len(graphs), self.config.graph_dim), dtype=np.float32)
+        done = 0
+        for members in size_batches([graph.num_nodes for graph in graphs], 1):
+            batch = GraphBatch.pack([graphs[index] for index in members]).to(self.device)
+            vectors[members] = self.network(batch, steps=steps).float().cpu().numpy()
+            done += len(members)
+            if progress is not None:
+                progress(done, len(graphs))
+        return vectors
+
+    def codes(self, graphs: Sequence[Graph]) -> NDArray[np.uint8]:
+        """The signs of the graph vectors as bits, (N, G / 8) uint8; Hamming models only."""
+        if self.config.similarity != "hamming":
+            raise ModelError(
+                f"codes need a model of Hamming similarity; this one is {self.config.similarity}"
+            )
+        return pack_codes(self.encode(graphs))
+
+    @torch.no_grad()
+    def similarity(
+        self, left: NDArray[np.float32], right: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """Similarity of every vector on the left with every one on the right, (A, B) float32."""
+        width = self.config.graph_dim
+        for side in (left, right):
+            if side.ndim != 2 or side.shape[1] != width:
+                raise ModelError(f"vectors must have shape (N, {width}), got {side.shape}")
+        ours = torch.from_numpy(np.ascontiguousarray(left)).to(self.device)
+        theirs = torch.from_numpy(np.ascontiguousarray(right)).to(self.device)
+        scores = np.empty((len(ours), len(theirs)), dtype=np.float32)
+        for row, vector in enumerate(ours):
+            scores[row] = self.compare(vector.expand_as(theirs), theirs).cpu().numpy()
+        return scores
+
+    @torch.no_grad()
+    def predict(
+        self,
+        pairs: Sequence[tuple[Graph, Graph]],
+        *,
+        steps: int | None = None,
+        progress: Progress | None = None,
+    ) -> NDArray[np.float32]:
+        """Similarity of each pair, (P,) float32. A graph in several pairs is encoded once."""
+        if not pairs:
+            return np.zeros(0, dtype=np.float32)
+        distinct: dict[int, int] = {}
+        graphs: list[Graph] = []
+        index = np.empty((len(pairs), 2), dtype=np.int64)
+        for row, pair in enumerate(pairs):
+            for side, graph in enumerate(pair):
+                if id(graph) not in distinct:
+                    distinct[id(graph)] = len(graphs)
+                    graphs.append(graph)
+                index[row, side] = distinct[id(graph)]
+        vectors = self.encode(graphs, steps=steps, progress=progress)
+        left, right = (torch.from_numpy(vectors[index[:, side]]).to(self.device) for side in (0, 1))
+        return self.compare(left, right).cpu().numpy()

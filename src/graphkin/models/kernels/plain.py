@@ -1,0 +1,49 @@
+"""The kernels in plain torch: any device, any dtype, and the reference for the fused ones."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from graphkin.graphs.batch import Adjacency
+
+
+def message_sum(
+    projected: Tensor, adjacency: Adjacency, table: Tensor | None, rows: Tensor | None
+) -> Tensor:
+    """out_i = sum_j relu(a_i + b_j + c_ij)."""
+    hidden = edge_hidden(projected, adjacency, table, rows)
+    out = hidden.new_zeros(projected.shape[0], hidden.shape[1])
+    return out.index_add(0, adjacency.owners, hidden)
+
+
+def edge_hidden(
+    projected: Tensor, adjacency: Adjacency, table: Tensor | None, rows: Tensor | None
+) -> Tensor:
+    """relu(a_i + b_j + c_ij) for every message: (E, H)."""
+    receiver, sender = projected.chunk(2, dim=1)  # (N, H) each
+    hidden = receiver[adjacency.owners] + sender[adjacency.neighbours]
+    if table is not None and rows is not None:
+        hidden = hidden + table[rows]
+    return hidden.relu()
+
+
+def neighbour_sum(x: Tensor, adjacency: Adjacency) -> Tensor:
+    """out_i = sum of x_j over the entries that i owns."""
+    return torch.zeros_like(x).index_add(0, adjacency.owners, x[adjacency.neighbours])
+
+
+def gru_update(inputs: Tensor, states: Tensor, h: Tensor) -> Tensor:
+    """One GRU update from its two pre-activations; gates in the order r, z, n."""
+    r_in, z_in, n_in = inputs.chunk(3, dim=1)
+    r_state, z_state, n_state = states.chunk(3, dim=1)
+    r, z = (r_in + r_state).sigmoid(), (z_in + z_state).sigmoid()
+    n = (n_in + r * n_state).tanh()
+    return n + z * (h - n)
+
+
+def gated_sum(x: Tensor, node_offsets: Tensor, node_graph: Tensor) -> Tensor:
+    """out_g = sum over the nodes of g of sigmoid(gate) * value, with x = [gate | value]."""
+    gate, value = x.chunk(2, dim=1)
+    out = x.new_zeros(len(node_offsets) - 1, gate.shape[1])
+    return out.index_add(0, node_graph, gate.sigmoid() * value)

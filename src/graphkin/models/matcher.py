@@ -1,0 +1,99 @@
+"""The matching model (GMN): two graphs are compared through cross-graph attention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphkin.errors import ModelError
+from graphkin.graphs import Graph, PairBatch
+from graphkin.models.attention import CrossAttention, attention_weights
+from graphkin.models.base import GraphModel, PairOutput, Progress, size_batches
+from graphkin.models.config import ModelConfig
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionMaps:
+    """Cross-graph attention of one pair after 0, 1, ..., T propagation steps."""
+
+    left_to_right: list[NDArray[np.float32]]
+    """(n1, n2) for each step: row i says where node i of the first graph looks; rows sum to 1."""
+    right_to_left: list[NDArray[np.float32]]
+    """(n2, n1) for each step: row j says where node j of the second graph looks."""
+    score: float
+    """The pair's similarity."""
+
+    @property
+    def steps(self) -> int:
+        """T, the number of propagation steps; there are T + 1 maps each way."""
+        return len(self.left_to_right) - 1
+
+
+class GraphMatcher(GraphModel):
+    """Compares graphs in pairs; more accurate than an embedder, and needs both graphs at once.
+
+    Example:
+        >>> from graphkin import Graph, GraphMatcher, ModelConfig
+        >>> matcher = GraphMatcher(ModelConfig.named("gmn"))
+        >>> chain, ring = Graph(3, [(0, 1), (1, 2)]), Graph(3, [(0, 1), (1, 2), (2, 0)])
+        >>> matcher.predict([(chain, ring)]).shape
+        (1,)
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        if not config.matching:
+            raise ModelError("a config with matching=False makes a GraphEmbedder")
+        super().__init__(config)
+
+    def forward(self, batch: PairBatch, steps: int | None = None) -> PairOutput:
+        vectors = self.network(batch.graphs, batch.groups, steps)
+        left, right = vectors[batch.left], vectors[batch.right]
+        return PairOutput(self.compare(left, right), left, right)
+
+    @torch.no_grad()
+    def predict(
+        self,
+        pairs: Sequence[tuple[Graph, Graph]],
+        *,
+        steps: int | None = None,
+        progress: Progress | None = None,
+    ) -> NDArray[np.float32]:
+        """Similarity of each pair, (P,) float32."""
+        scores = np.zeros(len(pairs), dtype=np.float32)
+        done = 0
+        for members in size_batches([a.num_nodes + b.num_nodes for a, b in pairs], 2):
+            batch = PairBatch.pack([pairs[index] for index in members]).to(self.device)
+            scores[members] = self(batch, steps).scores.float().cpu().numpy()
+            done += len(members)
+            if progress is not None:
+                progress(done, len(pairs))
+        return scores
+
+    @torch.no_grad()
+    def explain(self, left: Graph, right: Graph, *, steps: int | None = None) -> AttentionMaps:
+        """The attention of every step, both ways. Takes memory for |V1| x |V2| weights a step."""
+        if not self.config.steps:
+            raise ModelError("a model with 0 propagation steps has no attention to show")
+        batch = PairBatch.pack([(left, right)]).to(self.device)
+        group = batch.groups[0]
+        forth: list[NDArray[np.float32]] = []
+        back: list[NDArray[np.float32]] = []
+
+        def keep(step: int, h: Tensor, attention: CrossAttention | None) -> None:
+            if attention is None:
+                return
+            query, key, _, bias = attention.prepare(h)
+            rows, columns = (w[0].cpu().numpy() for w in attention_weights(query, key, bias, group))
+            # A group's rows are the larger graph, which may be the second one.
+            swapped = int(group.rows[0, 0]) != 0
+            forth.append(columns if swapped else rows)
+            back.append(rows if swapped else columns)
+
+        vectors = self.network(batch.graphs, batch.groups, steps, keep)
+        score = float(self.compare(vectors[0:1], vectors[1:2])[0])
+        return AttentionMaps(forth, back, score)

@@ -1,0 +1,83 @@
+"""A model on disk: config.json, model.safetensors and a card. No pickle, no leniency."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from graphkin.errors import FormatError, ModelError
+from graphkin.files import write_atomically
+from graphkin.models.config import ModelConfig
+
+FORMAT = "graphkin-model"
+VERSION = 1
+CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "README.md"
+
+
+def save_model_files(
+    folder: Path, kind: str, config: ModelConfig, tensors: dict[str, Tensor], card: str | None
+) -> None:
+    """Writes the three files; each replaces an older one only when it is complete."""
+    document = {"format": FORMAT, "version": VERSION, "class": kind, "config": config.to_dict()}
+    contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    write_atomically(folder / WEIGHTS_FILE, safetensors.torch.save(contiguous))
+    write_atomically(folder / CONFIG_FILE, json.dumps(document, indent=2).encode() + b"\n")
+    write_atomically(folder / CARD_FILE, (card or _default_card(kind, config, tensors)).encode())
+
+
+def load_model_files(folder: Path, kind: str) -> tuple[ModelConfig, dict[str, Tensor]]:
+    """Reads config and weights of a model of class ``kind``."""
+    if not folder.is_dir():
+        raise ModelError(f"{folder} is no model folder; save_pretrained writes one")
+    document = _read_json(folder / CONFIG_FILE)
+    if document.get("format") != FORMAT:
+        raise FormatError(f"{folder / CONFIG_FILE} is no {FORMAT} file")
+    unknown = sorted(set(document) - {"format", "version", "class", "config"})
+    if unknown:
+        raise FormatError(f"{folder / CONFIG_FILE} has an unknown key {unknown[0]!r}")
+    if document.get("version") != VERSION:
+        raise FormatError(
+            f"{folder / CONFIG_FILE} has version {document.get('version')!r}; "
+            f"this graphkin reads {VERSION}"
+        )
+    if document.get("class") != kind:
+        raise ModelError(f"{folder} holds a {document.get('class')}, not a {kind}")
+    if not isinstance(document.get("config"), dict):
+        raise FormatError(f"{folder / CONFIG_FILE} has no table 'config'")
+    return ModelConfig.from_dict(document["config"]), read_tensors(folder / WEIGHTS_FILE)
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file."""
+    try:
+        return safetensors.torch.load(path.read_bytes())
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise FormatError(f"{path} is damaged or no safetensors file: {error}") from error
+    except OSError as error:
+        raise FormatError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FormatError(f"cannot read {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise FormatError(f"{path} is no JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise FormatError(f"{path} must hold a JSON object")
+    return document
+
+
+def _default_card(kind: str, config: ModelConfig, tensors: dict[str, Tensor]) -> str:
+    parameters = sum(tensor.numel() for tensor in tensors.values())
+    options = "\n".join(f"| {name} | {value} |" for name, value in config.to_dict().items())
+    return (
+        f"# A graphkin {kind}\n\n{parameters:,} parameters. Training data and scores were not "
+        f"recorded.\n\n| option | value |\n|---|---|\n{options}\n"
+    )
