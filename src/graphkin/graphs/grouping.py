@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -35,6 +35,9 @@ class PairGroup:
     """(B,) int64 real columns of each block."""
     padded: bool
     """Whether any block has padding."""
+    regular: bool = False
+    """Whether rows and columns take turns over all nodes of the batch, so that (N, D) arrays
+    seen as (B, 2, n, D) are the blocks, and nothing need be gathered."""
 
     def to(self, device: torch.device | str) -> PairGroup:
         return PairGroup(
@@ -43,6 +46,7 @@ class PairGroup:
             self.row_sizes.to(device),
             self.column_sizes.to(device),
             self.padded,
+            self.regular,
         )
 
     @property
@@ -54,6 +58,10 @@ class PairGroup:
 def group_pairs(node_offsets: Index, left: Index, right: Index) -> list[PairGroup]:
     """Splits the pairs into groups that minimise padded cells plus an overhead for each group."""
     sizes = np.diff(node_offsets)
+    if sizes.min() == sizes.max():
+        turns = np.arange(len(sizes)).reshape(-1, 2) if len(sizes) == 2 * len(left) else None
+        regular = turns is not None and np.array_equal(np.stack([left, right], 1), turns)
+        return [replace(_group(node_offsets, left, right), regular=regular)]
     swap = sizes[left] < sizes[right]
     large = np.where(swap, right, left)
     small = np.where(swap, left, right)

@@ -24,6 +24,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from graphkin.graphs.grouping import PairGroup
+from graphkin.models.functions import apply
 from graphkin.models.options import AttentionSimilarity
 
 MAX_CELLS = 1 << 20
@@ -46,6 +47,10 @@ class CrossAttention(nn.Module):
         """(N, D) states -> values (N, D) and their attention-weighted sums (N, D)."""
         query, key, value, bias = self.prepare(h)
         return value, attend(query, key, value, bias, groups)
+
+    def fusible(self) -> bool:
+        """Whether :mod:`graphkin.models.fused_propagation` computes this attention."""
+        return self.projection is None and self.similarity != "cosine"
 
     def prepare(self, h: Tensor) -> tuple[Tensor | None, Tensor, Tensor, Tensor | None]:
         """Query (None where it equals the key), key, value, all (N, D), and key bias (N,)."""
@@ -86,9 +91,11 @@ def attend(
         (N, Dv)
     """
     with torch.autocast(key.device.type, enabled=False):
-        wide = [None if x is None else _at_least_single(x) for x in (query, key, value, bias)]
-        out: Tensor = _Attend.apply(*wide, groups)
-    return out
+        wide = [
+            None if x is None else _at_least_single(x).contiguous()
+            for x in (query, key, value, bias)
+        ]
+        return apply(_Attend, *wide, groups)
 
 
 def attention_weights(
@@ -123,36 +130,66 @@ class _Attend(Function):
     ) -> Tensor:
         ctx.groups = groups
         ctx.save_for_backward(query, key, value, bias)
-        ctx.weights = []
         keep = any(ctx.needs_input_grad)
-        out = torch.empty_like(value)
-        for group in groups:
-            if group.cells > MAX_CELLS:
-                _sliced_forward(query, key, value, bias, group, out)
-                continue
-            weights = _block_weights(query, key, bias, group)
-            rows, columns = _block_outputs(weights, value, group)
-            _put(out, group.rows, rows)
-            _put(out, group.columns, columns)
-            if keep:
-                ctx.weights.append(weights)
+        out, ctx.kept = attention_forward(query, key, value, bias, groups, keep)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         query, key, value, bias = ctx.saved_tensors
-        grads = _Gradients(query, key, value, bias)
-        kept = iter(ctx.weights)
-        for group in ctx.groups:
-            if group.cells > MAX_CELLS:
-                _sliced_backward(grad, query, key, value, bias, group, grads)
-            else:
-                _block_backward(grad, next(kept), query, key, value, group, grads)
+        grads = attention_backward(grad.contiguous(), ctx.kept, query, key, value, bias, ctx.groups)
         return grads.query, grads.key, grads.value, grads.bias, None
 
 
-class _Gradients:
+Kept = list[tuple[Tensor, Tensor]]
+"""Weights of every dense block, both ways, for the backward pass."""
+
+
+def attention_forward(
+    query: Tensor | None,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    groups: Sequence[PairGroup],
+    keep: bool,
+) -> tuple[Tensor, Kept]:
+    """The computation of :func:`attend` outside autograd; all inputs contiguous."""
+    out = torch.empty_like(value)
+    kept: Kept = []
+    for group in groups:
+        if group.cells > MAX_CELLS:
+            _sliced_forward(query, key, value, bias, group, out)
+            continue
+        forth, back = _block_weights(query, key, bias, group)
+        _put(out, group, ROWS, forth @ _take(value, group, COLUMNS))
+        _put(out, group, COLUMNS, back.transpose(1, 2) @ _take(value, group, ROWS))
+        if keep:
+            kept.append((forth, back))
+    return out, kept
+
+
+def attention_backward(
+    grad: Tensor,
+    kept: Kept,
+    query: Tensor | None,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    groups: Sequence[PairGroup],
+) -> Gradients:
+    """Gradients of :func:`attention_forward` for its inputs."""
+    grads = Gradients(query, key, value, bias)
+    weights = iter(kept)
+    for group in groups:
+        if group.cells > MAX_CELLS:
+            _sliced_backward(grad, query, key, value, bias, group, grads)
+        else:
+            _block_backward(grad, next(weights), query, key, value, group, grads)
+    return grads
+
+
+class Gradients:
     """Sums of gradients by node; a padded slot adds nothing, because its gradient is zero."""
 
     def __init__(
@@ -163,76 +200,90 @@ class _Gradients:
         self.value = torch.zeros_like(value)
         self.bias = None if bias is None else torch.zeros_like(bias)
 
-    def add_scores(
-        self, queries: Tensor, keys: Tensor, slope: Tensor, query: Tensor, key: Tensor
-    ) -> None:
-        """Adds the gradient of slope = d loss / d (q_i . k_j), (B, n, m), for both sides."""
-        _add(self.key if self.query is None else self.query, queries, slope @ key)
-        _add(self.key, keys, slope.transpose(1, 2) @ query)
-
-    def add_bias(self, keys: Tensor, grad: Tensor) -> None:
-        if self.bias is not None:
-            self.bias.index_add_(0, keys.flatten(), grad.flatten())
+    @property
+    def of_queries(self) -> Tensor:
+        """Where the gradient of the query side goes: to the keys, where the queries are those."""
+        return self.key if self.query is None else self.query
 
 
-def _take(x: Tensor, nodes: Tensor) -> Tensor:
-    """x[nodes] for (B, n) node numbers: (B, n, D)."""
+ROWS, COLUMNS = 0, 1
+
+
+def _nodes(group: PairGroup, side: int) -> Tensor:
+    return group.columns if side else group.rows
+
+
+def _take(x: Tensor, group: PairGroup, side: int) -> Tensor:
+    """The blocks (B, n, D) of one side."""
+    nodes = _nodes(group, side)
+    if group.regular:
+        return x.view(len(nodes), 2, nodes.shape[1], -1)[:, side]
     return x.index_select(0, nodes.flatten()).view(*nodes.shape, -1)
 
 
-def _put(x: Tensor, nodes: Tensor, block: Tensor) -> None:
-    """Writes blocks back; a padded slot repeats its node's own value."""
+def _put(x: Tensor, group: PairGroup, side: int, block: Tensor) -> None:
+    """Writes the blocks of one side; a padded slot repeats its node's own value."""
+    if group.regular:
+        _take(x, group, side).copy_(block)
+        return
+    nodes = _nodes(group, side)
     x.index_copy_(0, nodes.flatten(), block.reshape(nodes.numel(), -1))
 
 
-def _add(x: Tensor, nodes: Tensor, block: Tensor) -> None:
+def _add(x: Tensor, group: PairGroup, side: int, block: Tensor) -> None:
+    if group.regular:
+        _take(x, group, side).add_(block)
+        return
+    nodes = _nodes(group, side)
     x.index_add_(0, nodes.flatten(), block.reshape(nodes.numel(), -1))
 
 
-def _key_bias(bias: Tensor | None, nodes: Tensor, sizes: Tensor, padded: bool) -> Tensor | None:
+def _add_bias(bias: Tensor | None, group: PairGroup, side: int, grad: Tensor) -> None:
+    if bias is not None:
+        _add(bias.unsqueeze(1), group, side, grad.unsqueeze(2))
+
+
+def _beyond(group: PairGroup, side: int) -> Tensor:
+    """(B, n) whether a slot of one side is padding."""
+    sizes = group.column_sizes if side else group.row_sizes
+    slots = torch.arange(_nodes(group, side).shape[1], device=sizes.device)
+    return slots >= sizes.unsqueeze(1)
+
+
+def _key_bias(bias: Tensor | None, like: Tensor, group: PairGroup, side: int) -> Tensor | None:
     """(B, n) bias of the keys, minus infinity in padded slots."""
-    taken = None if bias is None else bias[nodes]
-    if not padded:
+    taken = None if bias is None else _take(bias.unsqueeze(1), group, side).squeeze(2)
+    if not group.padded:
         return taken
-    beyond = torch.arange(nodes.shape[1], device=nodes.device) >= sizes.unsqueeze(1)
     if taken is None:
-        taken = torch.zeros(beyond.shape, device=nodes.device)
-    return taken.masked_fill(beyond, -math.inf)
+        taken = like.new_zeros(_nodes(group, side).shape)
+    return taken.masked_fill(_beyond(group, side), -math.inf)
 
 
-def _without_padding(grad: Tensor, sizes: Tensor, padded: bool) -> Tensor:
-    """(B, n, D) gradients with the padded slots set to zero."""
-    if not padded:
-        return grad
-    beyond = torch.arange(grad.shape[1], device=grad.device) >= sizes.unsqueeze(1)
-    return grad.masked_fill(beyond.unsqueeze(2), 0.0)
+def _take_grad(grad: Tensor, group: PairGroup, side: int) -> Tensor:
+    """(B, n, D) gradients of one side, zero in padded slots."""
+    taken = _take(grad, group, side)
+    if not group.padded:
+        return taken
+    return taken.masked_fill(_beyond(group, side).unsqueeze(2), 0.0)
 
 
 def _block_weights(
     query: Tensor | None, key: Tensor, bias: Tensor | None, group: PairGroup
 ) -> tuple[Tensor, Tensor]:
     """Weights of rows over columns and of columns over rows, both laid out (B, n, m)."""
-    row_keys, column_keys = _take(key, group.rows), _take(key, group.columns)
+    row_keys, column_keys = _take(key, group, ROWS), _take(key, group, COLUMNS)
     if query is None:
         forth = back = row_keys @ column_keys.transpose(1, 2)
     else:
-        forth = _take(query, group.rows) @ column_keys.transpose(1, 2)
-        back = row_keys @ _take(query, group.columns).transpose(1, 2)
-    column_bias = _key_bias(bias, group.columns, group.column_sizes, group.padded)
-    row_bias = _key_bias(bias, group.rows, group.row_sizes, group.padded)
+        forth = _take(query, group, ROWS) @ column_keys.transpose(1, 2)
+        back = row_keys @ _take(query, group, COLUMNS).transpose(1, 2)
+    column_bias = _key_bias(bias, key, group, COLUMNS)
+    row_bias = _key_bias(bias, key, group, ROWS)
     if column_bias is not None and row_bias is not None:
         forth = forth + column_bias.unsqueeze(1)
         back = back + row_bias.unsqueeze(2)
     return forth.softmax(dim=2), back.softmax(dim=1)
-
-
-def _block_outputs(
-    weights: tuple[Tensor, Tensor], value: Tensor, group: PairGroup
-) -> tuple[Tensor, Tensor]:
-    forth, back = weights
-    rows = forth @ _take(value, group.columns)
-    columns = back.transpose(1, 2) @ _take(value, group.rows)
-    return rows, columns
 
 
 def _block_backward(
@@ -242,41 +293,44 @@ def _block_backward(
     key: Tensor,
     value: Tensor,
     group: PairGroup,
-    grads: _Gradients,
+    grads: Gradients,
 ) -> None:
     forth, back = weights
-    row_grad = _without_padding(_take(grad, group.rows), group.row_sizes, group.padded)
-    column_grad = _without_padding(_take(grad, group.columns), group.column_sizes, group.padded)
-    _add(grads.value, group.columns, forth.transpose(1, 2) @ row_grad)
-    _add(grads.value, group.rows, back @ column_grad)
-    forth_slope = _softmax_slope(row_grad @ _take(value, group.columns).transpose(1, 2), forth, 2)
-    back_slope = _softmax_slope(_take(value, group.rows) @ column_grad.transpose(1, 2), back, 1)
-    grads.add_bias(group.columns, forth_slope.sum(dim=1))
-    grads.add_bias(group.rows, back_slope.sum(dim=2))
-    row_keys, column_keys = _take(key, group.rows), _take(key, group.columns)
+    row_grad, column_grad = _take_grad(grad, group, ROWS), _take_grad(grad, group, COLUMNS)
+    row_values, column_values = _take(value, group, ROWS), _take(value, group, COLUMNS)
+    _add(grads.value, group, COLUMNS, forth.transpose(1, 2) @ row_grad)
+    _add(grads.value, group, ROWS, back @ column_grad)
+    forth_slope = _softmax_slope(row_grad @ column_values.transpose(1, 2), forth, 2)
+    back_slope = _softmax_slope(row_values @ column_grad.transpose(1, 2), back, 1)
+    _add_bias(grads.bias, group, COLUMNS, forth_slope.sum(dim=1))
+    _add_bias(grads.bias, group, ROWS, back_slope.sum(dim=2))
+    row_keys, column_keys = _take(key, group, ROWS), _take(key, group, COLUMNS)
     if query is None:
-        slope = forth_slope + back_slope
-        grads.add_scores(group.rows, group.columns, slope, row_keys, column_keys)
+        slope = forth_slope.add_(back_slope)
+        _add(grads.key, group, ROWS, slope @ column_keys)
+        _add(grads.key, group, COLUMNS, slope.transpose(1, 2) @ row_keys)
         return
-    row_queries, column_queries = _take(query, group.rows), _take(query, group.columns)
-    grads.add_scores(group.rows, group.columns, forth_slope, row_queries, column_keys)
-    back_slope = back_slope.transpose(1, 2)
-    grads.add_scores(group.columns, group.rows, back_slope, column_queries, row_keys)
+    row_queries, column_queries = _take(query, group, ROWS), _take(query, group, COLUMNS)
+    _add(grads.of_queries, group, ROWS, forth_slope @ column_keys)
+    _add(grads.key, group, COLUMNS, forth_slope.transpose(1, 2) @ row_queries)
+    _add(grads.of_queries, group, COLUMNS, back_slope.transpose(1, 2) @ row_keys)
+    _add(grads.key, group, ROWS, back_slope @ column_queries)
 
 
 def _softmax_slope(grad: Tensor, weights: Tensor, dim: int) -> Tensor:
-    return torch._softmax_backward_data(grad, weights, dim, weights.dtype)  # type: ignore[no-any-return,attr-defined]
+    slope: Tensor = torch._softmax_backward_data(grad, weights, dim, weights.dtype)
+    return slope
 
 
-def _directions(group: PairGroup) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor], ...]:
-    """(queries, their sizes, keys, their sizes) both ways."""
-    rows, columns = (group.rows, group.row_sizes), (group.columns, group.column_sizes)
-    return (*rows, *columns), (*columns, *rows)
+def _slices(group: PairGroup, side: int) -> list[slice]:
+    height = max(1, MAX_CELLS // _nodes(group, 1 - side).numel())
+    return [slice(at, at + height) for at in range(0, _nodes(group, side).shape[1], height)]
 
 
-def _slices(queries: Tensor, keys: Tensor) -> list[slice]:
-    height = max(1, MAX_CELLS // keys.numel())
-    return [slice(at, at + height) for at in range(0, queries.shape[1], height)]
+def _slice_weights(queries: Tensor, keys: Tensor, key_bias: Tensor | None) -> Tensor:
+    if key_bias is None:
+        return (queries @ keys.transpose(1, 2)).softmax(dim=2)
+    return torch.baddbmm(key_bias.unsqueeze(1), queries, keys.transpose(1, 2)).softmax(dim=2)
 
 
 def _sliced_forward(
@@ -287,19 +341,14 @@ def _sliced_forward(
     group: PairGroup,
     out: Tensor,
 ) -> None:
-    for queries, _, keys, key_sizes in _directions(group):
-        columns, values = _take(key, keys).transpose(1, 2), _take(value, keys)
-        key_bias = _key_bias(bias, keys, key_sizes, group.padded)
-        for part in _slices(queries, keys):
-            rows = _take(key if query is None else query, queries[:, part])
-            weights = _slice_weights(rows, columns, key_bias)
-            _put(out, queries[:, part], weights @ values)
-
-
-def _slice_weights(rows: Tensor, columns: Tensor, key_bias: Tensor | None) -> Tensor:
-    if key_bias is None:
-        return (rows @ columns).softmax(dim=2)
-    return torch.baddbmm(key_bias.unsqueeze(1), rows, columns).softmax(dim=2)
+    for side, other in ((ROWS, COLUMNS), (COLUMNS, ROWS)):
+        queries = _take(key if query is None else query, group, side)
+        keys, values = _take(key, group, other), _take(value, group, other)
+        key_bias = _key_bias(bias, key, group, other)
+        result = values.new_empty(*queries.shape[:2], values.shape[2])
+        for part in _slices(group, side):
+            result[:, part] = _slice_weights(queries[:, part], keys, key_bias) @ values
+        _put(out, group, side, result)
 
 
 def _sliced_backward(
@@ -309,17 +358,23 @@ def _sliced_backward(
     value: Tensor,
     bias: Tensor | None,
     group: PairGroup,
-    grads: _Gradients,
+    grads: Gradients,
 ) -> None:
-    for queries, query_sizes, keys, key_sizes in _directions(group):
-        key_rows, values = _take(key, keys), _take(value, keys)
-        key_bias = _key_bias(bias, keys, key_sizes, group.padded)
-        out_grad = _without_padding(_take(grad, queries), query_sizes, group.padded)
-        for part in _slices(queries, keys):
-            rows = _take(key if query is None else query, queries[:, part])
-            weights = _slice_weights(rows, key_rows.transpose(1, 2), key_bias)
-            part_grad = out_grad[:, part]
-            _add(grads.value, keys, weights.transpose(1, 2) @ part_grad)
-            slope = _softmax_slope(part_grad @ values.transpose(1, 2), weights, 2)
-            grads.add_bias(keys, slope.sum(dim=1))
-            grads.add_scores(queries[:, part], keys, slope, rows, key_rows)
+    for side, other in ((ROWS, COLUMNS), (COLUMNS, ROWS)):
+        queries = _take(key if query is None else query, group, side)
+        keys, values = _take(key, group, other), _take(value, group, other)
+        key_bias = _key_bias(bias, key, group, other)
+        out_grad = _take_grad(grad, group, side)
+        query_grad, key_grad = torch.zeros_like(queries), torch.zeros_like(keys)
+        value_grad, bias_grad = torch.zeros_like(values), keys.new_zeros(keys.shape[:2])
+        for part in _slices(group, side):
+            weights = _slice_weights(queries[:, part], keys, key_bias)
+            value_grad += weights.transpose(1, 2) @ out_grad[:, part]
+            slope = _softmax_slope(out_grad[:, part] @ values.transpose(1, 2), weights, 2)
+            bias_grad += slope.sum(dim=1)
+            query_grad[:, part] = slope @ keys
+            key_grad += slope.transpose(1, 2) @ queries[:, part]
+        _add(grads.of_queries, group, side, query_grad)
+        _add(grads.key, group, other, key_grad)
+        _add(grads.value, group, other, value_grad)
+        _add_bias(grads.bias, group, other, bias_grad)

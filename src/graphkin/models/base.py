@@ -131,7 +131,7 @@ class GraphModel(nn.Module):
         return model
 
     def load_tensors(self, tensors: dict[str, Tensor], origin: str) -> None:
-        """Takes over weights that fit exactly by name and shape; ``origin`` names them in errors."""
+        """Takes over weights that fit by name and shape; ``origin`` names them in errors."""
         own = self.state_dict()
         for name in own:
             if name not in tensors:

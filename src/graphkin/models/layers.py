@@ -159,16 +159,14 @@ class Messages(nn.Module):
     def terms(self, batch: GraphBatch, edges: EdgeEncoder) -> EdgeTerms | None:
         return edges.terms(batch, self.edge)
 
-    def project(self, h: Tensor, constant_edges: bool) -> Tensor:
-        """(N, 2H): A h + b (+ C for constant edges) beside B h."""
+    def projection(self, constant_edges: bool) -> tuple[Tensor, Tensor]:
+        """Weight (2H, D) and bias (2H,) of A h + b (+ C for constant edges) beside B h."""
         bias = self.hidden_bias + self.edge[:, 0] if constant_edges else self.hidden_bias
-        return functional.linear(
-            h, torch.cat([self.receiver, self.sender]), torch.cat([bias, torch.zeros_like(bias)])
-        )
+        return torch.cat([self.receiver, self.sender]), torch.cat([bias, torch.zeros_like(bias)])
 
     def aggregate(self, h: Tensor, adjacency: Adjacency, terms: EdgeTerms | None) -> Tensor:
         """(N, H): the aggregated hidden layer (sum, mean), or messages (max, attention)."""
-        projected = self.project(h, terms is None)
+        projected = functional.linear(h, *self.projection(terms is None))
         table = None if terms is None else terms.table
         rows = None if terms is None else terms.rows(adjacency)
         if self.aggregation in ("sum", "mean"):

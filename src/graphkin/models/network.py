@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -12,6 +13,8 @@ from graphkin.graphs.batch import Adjacency, GraphBatch
 from graphkin.graphs.grouping import PairGroup
 from graphkin.models.attention import CrossAttention
 from graphkin.models.config import ModelConfig
+from graphkin.models.fused_propagation import Layout, MessageRoute, StepWeights, propagate
+from graphkin.models.kernels import use_fused
 from graphkin.models.layers import (
     Aggregator,
     EdgeEncoder,
@@ -44,7 +47,9 @@ class PropagationStep(nn.Module):
 
     def message_networks(self, batch: GraphBatch) -> list[tuple[Messages, Tensor, Adjacency]]:
         """Message network, weight that takes it into the update, and edges that it runs on."""
-        found = [(self.messages, self.update.input_weight, batch.incoming)]
+        found: list[tuple[Messages, Tensor, Adjacency]] = [
+            (self.messages, self.update.input_weight, batch.incoming)
+        ]
         if self.reverse == "shared":
             found.append((self.messages, self.update.input_weight, batch.outgoing))
         if self.reverse == "separate":
@@ -55,6 +60,44 @@ class PropagationStep(nn.Module):
         """What the edges add to each message network: the same in every use of this step."""
         networks = self.message_networks(batch)
         return [messages.terms(batch, edges) for messages, _, _ in networks]
+
+    def fusible(self) -> bool:
+        """Whether :mod:`graphkin.models.fused_propagation` computes this kind of step."""
+        if self.update.kind != "gru" or self.messages.aggregation != "sum":
+            return False
+        return not self.matching or self.attention.fusible()
+
+    def routes(
+        self, batch: GraphBatch, terms: Sequence[EdgeTerms | None]
+    ) -> tuple[MessageRoute, ...]:
+        """Where each message network finds its projections, and the edges that it runs on."""
+        found = []
+        for position, ((messages, _, adjacency), term) in enumerate(
+            zip(self.message_networks(batch), terms, strict=True)
+        ):
+            first = 0 if messages is self.messages else 2 * len(messages.hidden_bias) * position
+            rows = adjacency.edge_rows if term is None else term.rows(adjacency)
+            found.append(MessageRoute(first, adjacency, rows))
+        return tuple(found)
+
+    def composed(self, batch: GraphBatch, terms: Sequence[EdgeTerms | None]) -> StepWeights:
+        """The step's parameters as the fused propagation takes them."""
+        update, networks = self.update, self.message_networks(batch)
+        distinct = [self.messages]
+        if self.reverse == "separate":
+            distinct.append(self.reverse_messages)
+        constant = terms[0] is None
+        projections = [messages.projection(constant) for messages in distinct]
+        fold = [weight @ messages.output for messages, weight, _ in networks]
+        fold += [(weight @ messages.output_bias).unsqueeze(1) for messages, weight, _ in networks]
+        none = update.input_bias.new_empty(0, 0)
+        return StepWeights(
+            projection=torch.cat([*(weight for weight, _ in projections), update.state_weight]),
+            bias=torch.cat([*(bias for _, bias in projections), update.state_bias]),
+            fold=torch.cat([*fold, update.input_bias.unsqueeze(1)], dim=1),
+            match=update.match_weight if self.matching else None,
+            tables=tuple(none if term is None else term.table for term in terms),
+        )
 
     def forward(
         self,
@@ -146,7 +189,20 @@ class GraphNetwork(nn.Module):
     ) -> Tensor:
         self.edges.check(batch)
         self._check_direction(batch)
-        terms = [step.edge_terms(batch, self.edges) for step in self._message_steps()]
+        message_steps = self._message_steps()
+        terms = [step.edge_terms(batch, self.edges) for step in message_steps]
+        if observe is None and use_fused(h) and message_steps[0].fusible():
+            layout = Layout(
+                steps=count,
+                routes=message_steps[0].routes(batch, terms[0]),
+                message_dim=self.config.message_dim,
+                groups=groups if self.config.matching else (),
+                euclidean=self.config.attention_similarity == "euclidean",
+            )
+            composed = [
+                step.composed(batch, term) for step, term in zip(message_steps, terms, strict=True)
+            ]
+            return propagate(h, layout, composed)
         cell: Tensor | None = None
         for t in range(count + 1):
             index = t % len(self.steps) if self.config.shared else min(t, len(self.steps) - 1)

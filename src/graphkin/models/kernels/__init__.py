@@ -41,8 +41,11 @@ def backend() -> str:
     return chosen
 
 
-def _fused(tensor: Tensor) -> bool:
+def use_fused(tensor: Tensor) -> bool:
+    """Whether the fused kernels compute with this tensor."""
     if torch.compiler.is_compiling() or tensor.device.type != "cpu":
+        return False
+    if torch.is_autocast_enabled("cpu"):
         return False
     return tensor.dtype in (torch.float32, torch.float64) and backend() == "fused"
 
@@ -61,7 +64,7 @@ def message_sum(
     Returns:
         (N, H)
     """
-    if _fused(projected):
+    if use_fused(projected):
         from graphkin.models.kernels.autograd import MessageSum
 
         return MessageSum.run(projected, adjacency, table, rows)
@@ -70,7 +73,7 @@ def message_sum(
 
 def neighbour_sum(x: Tensor, adjacency: Adjacency) -> Tensor:
     """out_i = sum of x_j over the entries that node i owns: (N, H) -> (N, H)."""
-    if _fused(x):
+    if use_fused(x):
         from graphkin.models.kernels.autograd import NeighbourSum
 
         return NeighbourSum.run(x, adjacency)
@@ -79,7 +82,7 @@ def neighbour_sum(x: Tensor, adjacency: Adjacency) -> Tensor:
 
 def gru_update(inputs: Tensor, states: Tensor, h: Tensor) -> Tensor:
     """A GRU update from its pre-activations W x + b and U h + c, both (N, 3D); gates r, z, n."""
-    if _fused(inputs) and inputs.dtype == states.dtype == h.dtype:
+    if use_fused(inputs) and inputs.dtype == states.dtype == h.dtype:
         from graphkin.models.kernels.autograd import GRUUpdate
 
         return GRUUpdate.run(inputs, states, h)
@@ -88,7 +91,7 @@ def gru_update(inputs: Tensor, states: Tensor, h: Tensor) -> Tensor:
 
 def gated_sum(x: Tensor, node_offsets: Tensor, node_graph: Tensor) -> Tensor:
     """Sum over each graph's nodes of sigmoid(gate) * value: (N, 2G) -> (graphs, G)."""
-    if _fused(x):
+    if use_fused(x):
         from graphkin.models.kernels.autograd import GatedSum
 
         return GatedSum.run(x, node_offsets)

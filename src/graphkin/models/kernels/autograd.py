@@ -10,6 +10,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from graphkin.graphs.batch import Adjacency
+from graphkin.models.functions import apply
 from graphkin.models.kernels import fused
 
 
@@ -26,29 +27,50 @@ class MessageSum(Function):
     ) -> Tensor:
         if table is None or rows is None:
             table, rows = projected.new_empty(0, 0), adjacency.edge_rows
-        out: Tensor = cls.apply(projected, table, adjacency.offsets, adjacency.neighbours, rows)
-        return out
+        return apply(cls, projected, table, adjacency.offsets, adjacency.neighbours, rows)
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        projected: Tensor,
-        table: Tensor,
-        offsets: Tensor,
-        neighbours: Tensor,
-        rows: Tensor,
-    ) -> Tensor:
-        ctx.save_for_backward(projected, table, offsets, neighbours, rows)
-        arrays = [_array(t) for t in (projected, offsets, neighbours, table, rows)]
-        return torch.from_numpy(fused.message_sum_forward(*arrays))
+    def forward(ctx: Any, projected: Tensor, table: Tensor, *edges: Tensor) -> Tensor:
+        ctx.save_for_backward(projected, table, *edges)
+        count, width = projected.shape[0], projected.shape[1] // 2
+        out, bias = projected.new_empty(count, width), projected.new_zeros(width)
+        offsets, neighbours, rows = (_array(tensor) for tensor in edges)
+        fused.message_forward(
+            _array(projected),
+            0,
+            _array(bias),
+            offsets,
+            neighbours,
+            _array(table),
+            rows,
+            _array(out),
+            0,
+            width,
+        )
+        return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         projected, table, offsets, neighbours, rows = ctx.saved_tensors
-        arrays = [_array(t) for t in (grad, projected, offsets, neighbours, table, rows)]
-        grad_projected, grad_table = fused.message_sum_backward(*arrays)
-        return torch.from_numpy(grad_projected), torch.from_numpy(grad_table), None, None, None
+        width = projected.shape[1] // 2
+        bias = projected.new_zeros(width)
+        grad_projected, grad_table = torch.zeros_like(projected), torch.zeros_like(table)
+        fused.message_backward(
+            _array(grad),
+            0,
+            _array(projected),
+            0,
+            _array(bias),
+            _array(offsets),
+            _array(neighbours),
+            _array(table),
+            _array(rows),
+            _array(grad_projected),
+            _array(grad_table),
+            width,
+        )
+        return grad_projected, grad_table, None, None, None
 
 
 class NeighbourSum(Function):
@@ -56,8 +78,7 @@ class NeighbourSum(Function):
 
     @classmethod
     def run(cls, x: Tensor, adjacency: Adjacency) -> Tensor:
-        out: Tensor = cls.apply(x, adjacency.offsets, adjacency.neighbours)
-        return out
+        return apply(cls, x, adjacency.offsets, adjacency.neighbours)
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, offsets: Tensor, neighbours: Tensor) -> Tensor:
@@ -78,20 +99,34 @@ class GRUUpdate(Function):
 
     @classmethod
     def run(cls, inputs: Tensor, states: Tensor, h: Tensor) -> Tensor:
-        out: Tensor = cls.apply(inputs, states, h)
-        return out
+        return apply(cls, inputs, states, h)
 
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, states: Tensor, h: Tensor) -> Tensor:
-        out, gates, candidate = fused.gru_forward(_array(inputs), _array(states), _array(h))
-        ctx.save_for_backward(torch.from_numpy(gates), torch.from_numpy(candidate), states, h)
-        return torch.from_numpy(out)
+        count, width = h.shape
+        out, candidate = h.new_empty(count, width), h.new_empty(count, width)
+        gates, bias = h.new_empty(count, 2 * width), h.new_zeros(3 * width)
+        ctx.save_for_backward(gates, candidate, states, bias, h)
+        rest = (_array(tensor) for tensor in (bias, h, out, gates, candidate))
+        fused.gru_forward(_array(inputs), _array(states), 0, *rest)
+        return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
-        arrays = [_array(tensor) for tensor in ctx.saved_tensors]
-        return tuple(torch.from_numpy(g) for g in fused.gru_backward(_array(grad), *arrays))
+        gates, candidate, states, bias, h = ctx.saved_tensors
+        grads = h.new_empty(states.shape), h.new_empty(states.shape), h.new_empty(h.shape)
+        fused.gru_backward(
+            _array(grad),
+            _array(gates),
+            _array(candidate),
+            _array(states),
+            0,
+            _array(bias),
+            _array(h),
+            *(_array(tensor) for tensor in grads),
+        )
+        return grads
 
 
 class GatedSum(Function):
@@ -99,8 +134,7 @@ class GatedSum(Function):
 
     @classmethod
     def run(cls, x: Tensor, node_offsets: Tensor) -> Tensor:
-        out: Tensor = cls.apply(x, node_offsets)
-        return out
+        return apply(cls, x, node_offsets)
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, node_offsets: Tensor) -> Tensor:

@@ -9,7 +9,8 @@ Python object, so they release the interpreter lock.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from numba import njit, types
@@ -22,9 +23,20 @@ Array = NDArray[Any]
 # argument reduction of `_exp`, which therefore has a list without it.
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 _EXACT_ORDER = {"contract", "nsz"}
-# Python's division checks for zero, and that branch stops the vectoriser.
-_KERNEL = {"fastmath": _FAST, "error_model": "numpy", "nogil": True, "cache": True}
-_SCALAR = {"fastmath": _EXACT_ORDER, "error_model": "numpy", "inline": "always"}
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+
+def _kernel(function: Kernel) -> Kernel:
+    # Python's division checks for zero, and that branch stops the vectoriser.
+    options: Any = {"fastmath": _FAST, "error_model": "numpy", "nogil": True, "cache": True}
+    compiled: Kernel = njit(**options)(function)
+    return compiled
+
+
+def _scalar(function: Kernel) -> Kernel:
+    options: Any = {"fastmath": _EXACT_ORDER, "error_model": "numpy", "inline": "always"}
+    compiled: Kernel = njit(**options)(function)
+    return compiled
 
 
 def _exp(x: float) -> float:
@@ -35,7 +47,11 @@ def _exp(x: float) -> float:
 @overload(_exp, jit_options={"fastmath": _EXACT_ORDER})
 def _overload_exp(x: Any) -> Any:
     if x != types.float32:
-        return lambda x: math.exp(x)
+
+        def double(x: Any) -> Any:
+            return math.exp(x)
+
+        return double
     log2e = np.float32(1.4426950408889634)
     ln2_high, ln2_low = np.float32(0.693359375), np.float32(-2.12194440e-4)
     low, high = np.float32(-87.0), np.float32(88.0)
@@ -56,13 +72,13 @@ def _overload_exp(x: Any) -> Any:
     return single
 
 
-@njit(**_SCALAR)  # type: ignore[untyped-decorator]
+@_scalar
 def _sigmoid(x: Any) -> Any:
     one = type(x)(1.0)
     return one / (one + _exp(-x))
 
 
-@njit(**_SCALAR)  # type: ignore[untyped-decorator]
+@_scalar
 def _tanh(x: Any) -> Any:
     # Near 0 the exponential form cancels; the odd series up to x^9 is exact to rounding there.
     one, two = type(x)(1.0), type(x)(2.0)
@@ -74,70 +90,101 @@ def _tanh(x: Any) -> Any:
     return near if s < type(x)(0.02) else far
 
 
-@njit(**_KERNEL)  # type: ignore[untyped-decorator]
-def message_sum_forward(
-    projected: Array, offsets: Array, neighbours: Array, table: Array, rows: Array
-) -> Array:
-    """out_i = sum_j relu(a_i + b_j + c_ij), with projected = [a | b] and c_ij = table[rows].
-
-    An empty ``table`` (no rows) stands for c = 0.
-    """
-    width = projected.shape[1] // 2
-    count = offsets.shape[0] - 1
-    zero = projected.dtype.type(0)
-    has_edges = table.shape[0] > 0
-    out = np.zeros((count, width), dtype=projected.dtype)
-    for i in range(count):
-        for e in range(offsets[i], offsets[i + 1]):
-            j = neighbours[e]
-            if has_edges:
-                row = rows[e]
-                for k in range(width):
-                    value = projected[i, k] + projected[j, width + k] + table[row, k]
-                    out[i, k] += value if value > zero else zero
-            else:
-                for k in range(width):
-                    value = projected[i, k] + projected[j, width + k]
-                    out[i, k] += value if value > zero else zero
-    return out
-
-
-@njit(**_KERNEL)  # type: ignore[untyped-decorator]
-def message_sum_backward(
-    grad: Array,
+@_kernel
+def message_forward(
     projected: Array,
+    first: int,
+    bias: Array,
     offsets: Array,
     neighbours: Array,
     table: Array,
     rows: Array,
-) -> tuple[Array, Array]:
-    """Gradients of ``message_sum_forward`` for ``projected`` and ``table``."""
-    width = projected.shape[1] // 2
+    out: Array,
+    column: int,
+    width: int,
+) -> None:
+    """out_i = sum_j relu(a_i + bias + b_j + c_ij).
+
+    ``projected`` holds a in ``width`` columns from ``first`` on and b in the next ``width``;
+    c_ij = table[rows], and an empty table stands for c = 0. The result goes to ``width``
+    columns of ``out`` from ``column`` on.
+    """
     zero = projected.dtype.type(0)
     has_edges = table.shape[0] > 0
-    grad_projected = np.zeros_like(projected)
-    grad_table = np.zeros_like(table)
+    base = np.empty(width, dtype=projected.dtype)
+    total = np.empty(width, dtype=projected.dtype)
     for i in range(offsets.shape[0] - 1):
+        receiver = projected[i, first : first + width]
+        for k in range(width):
+            base[k] = receiver[k] + bias[k]
+        for k in range(width):
+            total[k] = zero
         for e in range(offsets[i], offsets[i + 1]):
-            j = neighbours[e]
+            sender = projected[neighbours[e], first + width : first + 2 * width]
             if has_edges:
-                row = rows[e]
+                term = table[rows[e]]
                 for k in range(width):
-                    value = projected[i, k] + projected[j, width + k] + table[row, k]
-                    passed = grad[i, k] if value > zero else zero
-                    grad_projected[i, k] += passed
-                    grad_projected[j, width + k] += passed
-                    grad_table[row, k] += passed
+                    value = base[k] + sender[k] + term[k]
+                    total[k] += value if value > zero else zero
             else:
                 for k in range(width):
-                    value = projected[i, k] + projected[j, width + k]
-                    passed = grad[i, k] if value > zero else zero
-                    grad_projected[i, k] += passed
-                    grad_projected[j, width + k] += passed
-    return grad_projected, grad_table
+                    value = base[k] + sender[k]
+                    total[k] += value if value > zero else zero
+        target = out[i, column : column + width]
+        for k in range(width):
+            target[k] = total[k]
 
 
-@njit(**_KERNEL)  # type: ignore[untyped-decorator]
+@_kernel
+def message_backward(
+    grad: Array,
+    column: int,
+    projected: Array,
+    first: int,
+    bias: Array,
+    offsets: Array,
+    neighbours: Array,
+    table: Array,
+    rows: Array,
+    grad_projected: Array,
+    grad_table: Array,
+    width: int,
+) -> None:
+    """Adds the gradients of ``message_forward`` to ``grad_projected`` and ``grad_table``."""
+    zero = projected.dtype.type(0)
+    has_edges = table.shape[0] > 0
+    base = np.empty(width, dtype=projected.dtype)
+    total = np.empty(width, dtype=projected.dtype)
+    for i in range(offsets.shape[0] - 1):
+        receiver = projected[i, first : first + width]
+        incoming = grad[i, column : column + width]
+        for k in range(width):
+            base[k] = receiver[k] + bias[k]
+        for k in range(width):
+            total[k] = zero
+        for e in range(offsets[i], offsets[i + 1]):
+            j = neighbours[e]
+            sender = projected[j, first + width : first + 2 * width]
+            grad_sender = grad_projected[j, first + width : first + 2 * width]
+            if has_edges:
+                term, grad_term = table[rows[e]], grad_table[rows[e]]
+                for k in range(width):
+                    value = base[k] + sender[k] + term[k]
+                    passed = incoming[k] if value > zero else zero
+                    total[k] += passed
+                    grad_sender[k] += passed
+                    grad_term[k] += passed
+            else:
+                for k in range(width):
+                    passed = incoming[k] if base[k] + sender[k] > zero else zero
+                    total[k] += passed
+                    grad_sender[k] += passed
+        grad_receiver = grad_projected[i, first : first + width]
+        for k in range(width):
+            grad_receiver[k] += total[k]
+
+
+@_kernel
 def neighbour_sum_forward(x: Array, offsets: Array, neighbours: Array) -> Array:
     """out_i = sum of x_j over the entries that i owns."""
     out = np.zeros_like(x)
@@ -149,7 +196,7 @@ def neighbour_sum_forward(x: Array, offsets: Array, neighbours: Array) -> Array:
     return out
 
 
-@njit(**_KERNEL)  # type: ignore[untyped-decorator]
+@_kernel
 def neighbour_sum_backward(grad: Array, offsets: Array, neighbours: Array) -> Array:
     """Gradient of ``neighbour_sum_forward`` for ``x``."""
     out = np.zeros_like(grad)
@@ -161,62 +208,79 @@ def neighbour_sum_backward(grad: Array, offsets: Array, neighbours: Array) -> Ar
     return out
 
 
-@njit(**_KERNEL)  # type: ignore[untyped-decorator]
-def gru_forward(inputs: Array, states: Array, h: Array) -> tuple[Array, Array, Array]:
-    """One GRU update from its two (N, 3D) pre-activations; gates in the order r, z, n.
+@_kernel
+def gru_forward(
+    inputs: Array,
+    projected: Array,
+    first: int,
+    bias: Array,
+    h: Array,
+    out: Array,
+    gates: Array,
+    candidate: Array,
+) -> None:
+    """One GRU update; gates in the order r, z, n.
 
-    Returns the new state (N, D), the gates r and z (N, 2D) and the candidate n (N, D).
-    One array is written in each inner loop: with more the vectoriser gives up on aliasing.
+    The pre-activation of the input is ``inputs`` (N, 3D); that of the state is ``bias`` plus
+    3D columns of ``projected`` from ``first`` on. Writes the new state to ``out`` (N, D), and
+    r and z (N, 2D) and n (N, D) for the backward pass. One array is written in each inner
+    loop: with more the vectoriser gives up on aliasing.
     """
     count, width = h.shape
-    gates = np.empty((count, 2 * width), dtype=h.dtype)
-    candidate = np.empty_like(h)
-    out = np.empty_like(h)
     for i in range(count):
+        row, gate, new, old = inputs[i], gates[i], candidate[i], h[i]
+        state = projected[i, first : first + 3 * width]
         for k in range(2 * width):
-            gates[i, k] = _sigmoid(inputs[i, k] + states[i, k])
+            gate[k] = _sigmoid(row[k] + state[k] + bias[k])
+        row_n, state_n, bias_n = row[2 * width :], state[2 * width :], bias[2 * width :]
         for k in range(width):
-            c = 2 * width + k
-            candidate[i, k] = _tanh(inputs[i, c] + gates[i, k] * states[i, c])
+            new[k] = _tanh(row_n[k] + gate[k] * (state_n[k] + bias_n[k]))
+        keep, target = gate[width:], out[i]
         for k in range(width):
-            n = candidate[i, k]
-            out[i, k] = n + gates[i, width + k] * (h[i, k] - n)
-    return out, gates, candidate
+            target[k] = new[k] + keep[k] * (old[k] - new[k])
 
 
-@njit(**_KERNEL)  # type: ignore[untyped-decorator]
+@_kernel
 def gru_backward(
-    grad: Array, gates: Array, candidate: Array, states: Array, h: Array
-) -> tuple[Array, Array, Array]:
-    """Gradients of ``gru_forward`` for its three arguments."""
+    grad: Array,
+    gates: Array,
+    candidate: Array,
+    projected: Array,
+    first: int,
+    bias: Array,
+    h: Array,
+    grad_inputs: Array,
+    grad_projected: Array,
+    grad_h: Array,
+) -> None:
+    """Writes the gradients of ``gru_forward`` for inputs, state columns and h."""
     count, width = h.shape
     one = h.dtype.type(1)
-    grad_inputs = np.empty((count, 3 * width), dtype=h.dtype)
-    grad_states = np.empty((count, 3 * width), dtype=h.dtype)
-    grad_h = np.empty_like(h)
-    grad_n = np.empty(width, dtype=h.dtype)
+    bias_n = bias[2 * width :]
     for i in range(count):
+        g, r, z, n = grad[i], gates[i, :width], gates[i, width:], candidate[i]
+        old, state_n = h[i], projected[i, first + 2 * width : first + 3 * width]
+        slope_r = grad_inputs[i, :width]
+        slope_z = grad_inputs[i, width : 2 * width]
+        slope_n = grad_inputs[i, 2 * width :]
         for k in range(width):
-            n = candidate[i, k]
-            grad_n[k] = grad[i, k] * (one - gates[i, width + k]) * (one - n * n)
+            slope_n[k] = g[k] * (one - z[k]) * (one - n[k] * n[k])
         for k in range(width):
-            r = gates[i, k]
-            grad_inputs[i, k] = grad_n[k] * states[i, 2 * width + k] * r * (one - r)
+            slope_z[k] = g[k] * (old[k] - n[k]) * z[k] * (one - z[k])
         for k in range(width):
-            z = gates[i, width + k]
-            grad_inputs[i, width + k] = grad[i, k] * (h[i, k] - candidate[i, k]) * z * (one - z)
-        for k in range(width):
-            grad_inputs[i, 2 * width + k] = grad_n[k]
+            slope_r[k] = slope_n[k] * (state_n[k] + bias_n[k]) * r[k] * (one - r[k])
+        both, grad_gates = grad_inputs[i], grad_projected[i, first : first + 2 * width]
         for k in range(2 * width):
-            grad_states[i, k] = grad_inputs[i, k]
+            grad_gates[k] = both[k]
+        grad_state_n = grad_projected[i, first + 2 * width : first + 3 * width]
         for k in range(width):
-            grad_states[i, 2 * width + k] = grad_n[k] * gates[i, k]
+            grad_state_n[k] = slope_n[k] * r[k]
+        target = grad_h[i]
         for k in range(width):
-            grad_h[i, k] = grad[i, k] * gates[i, width + k]
-    return grad_inputs, grad_states, grad_h
+            target[k] = g[k] * z[k]
 
 
-@njit(**_KERNEL)  # type: ignore[untyped-decorator]
+@_kernel
 def gated_sum_forward(x: Array, node_offsets: Array) -> Array:
     """out_g = sum over the nodes of g of sigmoid(gate) * value, with x = [gate | value]."""
     width = x.shape[1] // 2
@@ -228,7 +292,7 @@ def gated_sum_forward(x: Array, node_offsets: Array) -> Array:
     return out
 
 
-@njit(**_KERNEL)  # type: ignore[untyped-decorator]
+@_kernel
 def gated_sum_backward(grad: Array, x: Array, node_offsets: Array) -> Array:
     """Gradient of ``gated_sum_forward`` for ``x``."""
     width = x.shape[1] // 2
