@@ -38,5 +38,6 @@ def pack_codes(vectors: NDArray[np.float32]) -> NDArray[np.uint8]:
 
 def hamming_distances(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Differing bits of every code on the left with every one on the right: (A, B)."""
-    different = np.bitwise_count(left[:, None, :] ^ right[None, :, :])
-    return different.sum(axis=2, dtype=np.int64)
+    different = left[:, None, :] ^ right[None, :, :]
+    counts: NDArray[np.int64] = np.bitwise_count(different).sum(axis=2, dtype=np.int64)
+    return counts

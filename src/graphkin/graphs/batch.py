@@ -110,22 +110,22 @@ class GraphBatch:
 
     @classmethod
     def from_sorted_messages(
-        cls, node_offsets: Index, receivers: Index, senders: Index
+        cls, node_offsets: Index, message_offsets: Index, senders: Index
     ) -> GraphBatch:
         """A batch of undirected graphs with constant input, from messages sorted by receiver.
 
-        Both directions of every edge must be listed. This is the way in for generators
-        that have the sorted order for free.
+        Node i receives from ``senders[message_offsets[i]:message_offsets[i + 1]]``, in
+        batch-wide node numbers; both directions of every edge must be listed. This is the
+        way in for generators that have the sorted order for free.
         """
-        counts = np.bincount(receivers, minlength=int(node_offsets[-1]))
         return cls(
             directed=False,
             node_offsets=torch.from_numpy(node_offsets),
             node_graph=torch.from_numpy(_owners(node_offsets)),
             incoming=Adjacency(
-                offsets=torch.from_numpy(_offsets(counts)),
+                offsets=torch.from_numpy(message_offsets),
                 neighbours=torch.from_numpy(senders),
-                owners=torch.from_numpy(receivers),
+                owners=torch.from_numpy(_owners(message_offsets)),
                 edge_rows=torch.zeros(len(senders), dtype=torch.int64),
             ),
         )
@@ -197,19 +197,29 @@ class PairBatch:
         """Packs pairs; every pair gets its own copy of its two graphs, as matching needs."""
         if not pairs:
             raise GraphError("a batch needs at least one pair")
+        for position, pair in enumerate(pairs):
+            if len(pair) != 2:
+                raise GraphError(f"pair {position} holds {len(pair)} graphs, not 2")
         graphs = GraphBatch.pack([graph for pair in pairs for graph in pair])
-        if labels is not None and len(labels) != len(pairs):
-            raise GraphError(f"{len(labels)} labels for {len(pairs)} pairs")
         return cls.interleaved(graphs, labels)
 
     @classmethod
     def pack_triplets(cls, triplets: Sequence[tuple[Graph, Graph, Graph]]) -> PairBatch:
         """Packs triplets as two pairs each."""
+        for position, triplet in enumerate(triplets):
+            if len(triplet) != 3:
+                raise GraphError(f"triplet {position} holds {len(triplet)} graphs, not 3")
         return cls.pack([pair for a, b, c in triplets for pair in ((a, b), (a, c))])
 
     @classmethod
-    def interleaved(cls, graphs: GraphBatch, labels: Sequence[float] | None = None) -> PairBatch:
+    def interleaved(
+        cls, graphs: GraphBatch, labels: Sequence[float] | NDArray[np.float32] | None = None
+    ) -> PairBatch:
         """Pair k is graphs 2k and 2k + 1."""
+        if graphs.num_graphs % 2:
+            raise GraphError(f"pairs need an even number of graphs, got {graphs.num_graphs}")
+        if labels is not None and len(labels) != graphs.num_graphs // 2:
+            raise GraphError(f"{len(labels)} labels for {graphs.num_graphs // 2} pairs")
         index = torch.arange(graphs.num_graphs)
         signs = None if labels is None else torch.tensor(labels, dtype=torch.float32)
         return cls(graphs, index[0::2], index[1::2], signs)
@@ -230,11 +240,10 @@ class PairBatch:
             GraphError: where a graph belongs to several pairs: attention changes a node by
                 its partner, so that each pair needs a copy of its own.
         """
-        left, right = self.left.cpu(), self.right.cpu()
-        used = torch.cat([left, right])
-        if len(torch.unique(used)) != len(used):
+        left, right = self.left.cpu().numpy(), self.right.cpu().numpy()
+        if np.bincount(np.concatenate([left, right])).max() > 1:
             raise GraphError("matching needs each graph in exactly one pair; pack copies instead")
-        groups = group_pairs(self.graphs.node_offsets.cpu().numpy(), left.numpy(), right.numpy())
+        groups = group_pairs(self.graphs.node_offsets.cpu().numpy(), left, right)
         device = self.graphs.node_graph.device
         return [group.to(device) for group in groups]
 

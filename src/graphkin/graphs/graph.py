@@ -34,9 +34,13 @@ class TokenBags:
     @classmethod
     def from_lists(cls, bags: Sequence[Sequence[int]]) -> TokenBags:
         """Packs one sequence of token ids per node."""
-        offsets = np.zeros(len(bags) + 1, dtype=np.int64)
-        np.cumsum([len(bag) for bag in bags], out=offsets[1:])
-        ids = [token for bag in bags for token in bag]
+        try:
+            offsets = np.cumsum([0, *(len(bag) for bag in bags)], dtype=np.int64)
+            ids = [token for bag in bags for token in bag]
+        except TypeError as error:
+            raise GraphError(
+                f"node_tokens must hold one list of token ids for each node: {error}"
+            ) from error
         return cls(_integers(ids, "node_tokens", np.int32), offsets)
 
     def __len__(self) -> int:
@@ -94,6 +98,8 @@ class Graph:
         edge_features: ArrayLike | None = None,
         edge_types: ArrayLike | None = None,
     ) -> None:
+        if not isinstance(directed, bool | np.bool_):
+            raise GraphError(f"directed must be True or False, got {directed!r}")
         count = _node_count(num_nodes)
         edge_array = _edges(edges, count)
         if node_features is not None and node_tokens is not None:
@@ -200,7 +206,7 @@ def _integers(values: ArrayLike, name: str, dtype: type[np.integer[Any]]) -> NDA
     """A copy of ``values`` as integers; floats, strings and values past the dtype are refused."""
     try:
         array = np.asarray(values)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RuntimeError) as error:
         raise GraphError(f"{name} must be a regular array of integers: {error}") from error
     if array.size == 0:
         return np.zeros(array.shape, dtype=dtype)
@@ -240,7 +246,7 @@ def _features(values: ArrayLike | None, count: int, name: str, item: str) -> Flo
         return None
     try:
         array = np.asarray(values)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RuntimeError) as error:
         raise GraphError(f"{name} must be a regular array of numbers: {error}") from error
     if array.size == 0 and count == 0 and array.ndim < 2:
         array = np.zeros((0, 1), dtype=np.float32)
@@ -267,6 +273,10 @@ def _tokens(values: TokenBags | Sequence[Sequence[int]] | None, num_nodes: int) 
     bags = values if isinstance(values, TokenBags) else TokenBags.from_lists(values)
     ids = _integers(bags.ids, "node_tokens", np.int32)
     offsets = _integers(bags.offsets, "token offsets", np.int64)
+    if ids.ndim != 1 or offsets.ndim != 1:
+        raise GraphError(
+            f"token ids and offsets must be flat, got shapes {ids.shape} and {offsets.shape}"
+        )
     if len(offsets) != num_nodes + 1:
         raise GraphError(f"node_tokens has {len(offsets) - 1} bags for {num_nodes} nodes")
     if offsets[0] != 0 or offsets[-1] != len(ids) or (np.diff(offsets) < 0).any():

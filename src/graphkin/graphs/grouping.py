@@ -15,6 +15,8 @@ Index = NDArray[np.int64]
 GROUP_OVERHEAD = 4_000
 """What a further group costs, in cells of the |V1| x |V2| matrix: a group is a dozen small
 operator calls, and a pair of about 64 x 64 nodes takes as long as those."""
+MAX_PADDING = 0.2
+"""Largest share of the cells that may be padding; more groups are made until it holds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +71,8 @@ def group_pairs(node_offsets: Index, left: Index, right: Index) -> list[PairGrou
     # Rows first, in steps of 1/8 octave, so that within a step the widths lie sorted too.
     steps = np.floor(8 * np.log2(heights))
     order = np.lexsort((widths, steps))
-    groups = []
-    for start, stop in _cuts(heights[order], widths[order]):
-        members = order[start:stop]
-        groups.append(_group(node_offsets, large[members], small[members]))
-    return groups
+    runs = _bounded_cuts(heights[order], widths[order])
+    return [_group(node_offsets, large[order[run]], small[order[run]]) for run in runs]
 
 
 def padding_share(groups: Sequence[PairGroup]) -> float:
@@ -83,11 +82,25 @@ def padding_share(groups: Sequence[PairGroup]) -> float:
     return 1 - real / done
 
 
-def _cuts(heights: Index, widths: Index) -> list[tuple[int, int]]:
+def _bounded_cuts(heights: Index, widths: Index) -> list[slice]:
+    """The cheapest cuts whose padding stays within ``MAX_PADDING``."""
+    real = int((heights * widths).sum())
+    overhead = float(GROUP_OVERHEAD)
+    while True:
+        runs = _cuts(heights, widths, overhead)
+        done = sum(
+            (run.stop - run.start) * int(heights[run].max()) * int(widths[run].max())
+            for run in runs
+        )
+        # Without overhead, only equal blocks share a group, and nothing is padded.
+        if real >= (1 - MAX_PADDING) * done or overhead == 0:
+            return runs
+        overhead = overhead / 4 if overhead > 1 else 0.0
+
+
+def _cuts(heights: Index, widths: Index, overhead: float) -> list[slice]:
     """The cheapest way to cut a sorted list of blocks into runs (dynamic programming)."""
     count = len(heights)
-    if heights.min() == heights.max() and widths.min() == widths.max():
-        return [(0, count)]
     best = np.zeros(count + 1)
     origin = np.zeros(count + 1, dtype=np.int64)
     for stop in range(1, count + 1):
@@ -95,14 +108,14 @@ def _cuts(heights: Index, widths: Index) -> list[tuple[int, int]]:
         tallest = np.maximum.accumulate(heights[:stop][::-1])[::-1]
         widest = np.maximum.accumulate(widths[:stop][::-1])[::-1]
         lengths = np.arange(stop, 0, -1)
-        costs = best[:stop] + GROUP_OVERHEAD + lengths * tallest * widest
+        costs = best[:stop] + overhead + lengths * tallest * widest
         origin[stop] = int(np.argmin(costs))
         best[stop] = costs[origin[stop]]
     runs = []
     stop = count
     while stop:
         start = int(origin[stop])
-        runs.append((start, stop))
+        runs.append(slice(start, stop))
         stop = start
     return runs[::-1]
 

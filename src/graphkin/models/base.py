@@ -149,6 +149,18 @@ class GraphModel(nn.Module):
         self.load_state_dict(tensors)
 
 
+@dataclass(frozen=True)
+class Unrolled:
+    """A model that predicts after another number of propagation steps than it was trained with."""
+
+    model: GraphModel
+    steps: int | None
+
+    def predict(self, pairs: Sequence[tuple[Graph, Graph]]) -> NDArray[np.float32]:
+        """Similarity of each pair, (P,) float32."""
+        return self.model.predict(pairs, steps=self.steps)
+
+
 def size_batches(sizes: Sequence[int], graphs_per_item: int) -> Iterator[list[int]]:
     """Splits items into batches of bounded size, small items with small ones.
 

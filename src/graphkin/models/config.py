@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, get_args, get_type_hints
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from graphkin.errors import ConfigError
 from graphkin.models.options import (
@@ -17,6 +17,7 @@ from graphkin.models.options import (
     ReverseMessages,
     Similarity,
 )
+from graphkin.settings import build, check_at_least, check_types
 
 
 @dataclass(frozen=True)
@@ -59,14 +60,10 @@ class ModelConfig:
     """Columns of dense edge features, or the number of edge types."""
 
     def __post_init__(self) -> None:
-        for name, hint in get_type_hints(type(self)).items():
-            _check_value(name, getattr(self, name), hint)
-        positive = ("node_dim", "graph_dim", "message_dim", "node_input_size", "edge_input_size")
-        for name in positive:
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.steps < 0:
-            raise ConfigError(f"steps must be at least 0, got {self.steps}")
+        check_types(self)
+        check_at_least(self, 1, "node_dim", "graph_dim", "message_dim")
+        check_at_least(self, 1, "node_input_size", "edge_input_size")
+        check_at_least(self, 0, "steps")
         if not self.message_scale > 0:
             raise ConfigError(f"message_scale must be above 0, got {self.message_scale}")
         if self.similarity == "hamming" and self.graph_dim % 8:
@@ -88,11 +85,7 @@ class ModelConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ModelConfig:
         """Builds a config; an unknown key is refused by name."""
-        known = [field.name for field in fields(cls)]
-        for key in values:
-            if key not in known:
-                raise ConfigError(f"unknown model option {key!r}; known: {', '.join(known)}")
-        return cls(**values)
+        return build(cls, values, "model")
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -106,14 +99,3 @@ MODEL_NAMES: dict[str, dict[str, Any]] = {
     "siamese-gcn": {"propagation": "convolution", "similarity": "siamese"},
     "deepset": {"steps": 0},
 }
-
-
-def _check_value(name: str, value: Any, hint: Any) -> None:
-    choices = get_args(hint)
-    if choices:
-        if value not in choices:
-            raise ConfigError(f"{name} must be one of {', '.join(choices)}; got {value!r}")
-        return
-    accepted = (int, float) if hint is float else hint
-    if not isinstance(value, accepted) or (isinstance(value, bool) and hint is not bool):
-        raise ConfigError(f"{name} must be of type {hint.__name__}, got {value!r}")

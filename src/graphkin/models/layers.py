@@ -108,7 +108,8 @@ class EdgeEncoder(nn.Module):
         self.kind = config.edge_input
         self.size = config.edge_input_size
         self.width = {"constant": 1, "dense": self.size, "types": config.node_dim}[self.kind]
-        if self.kind == "types":
+        used = config.propagation == "message" and config.steps > 0
+        if self.kind == "types" and used:
             self.types = nn.Parameter(torch.randn(self.size, config.node_dim) * 0.1)
 
     def check(self, batch: GraphBatch) -> None:

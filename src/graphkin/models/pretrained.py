@@ -16,6 +16,7 @@ from graphkin.models.config import ModelConfig
 
 FORMAT = "graphkin-model"
 VERSION = 1
+CLASSES = ("GraphEmbedder", "GraphMatcher")
 CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "README.md"
 
 
@@ -30,8 +31,22 @@ def save_model_files(
     write_atomically(folder / CARD_FILE, (card or _default_card(kind, config, tensors)).encode())
 
 
+def saved_class(folder: Path) -> str:
+    """The class of the model in a folder."""
+    return str(_read_document(folder)["class"])
+
+
 def load_model_files(folder: Path, kind: str) -> tuple[ModelConfig, dict[str, Tensor]]:
     """Reads config and weights of a model of class ``kind``."""
+    document = _read_document(folder)
+    if document.get("class") != kind:
+        raise ModelError(f"{folder} holds a {document.get('class')}, not a {kind}")
+    if not isinstance(document.get("config"), dict):
+        raise FormatError(f"{folder / CONFIG_FILE} has no table 'config'")
+    return ModelConfig.from_dict(document["config"]), read_tensors(folder / WEIGHTS_FILE)
+
+
+def _read_document(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise ModelError(f"{folder} is no model folder; save_pretrained writes one")
     document = _read_json(folder / CONFIG_FILE)
@@ -45,11 +60,11 @@ def load_model_files(folder: Path, kind: str) -> tuple[ModelConfig, dict[str, Te
             f"{folder / CONFIG_FILE} has version {document.get('version')!r}; "
             f"this graphkin reads {VERSION}"
         )
-    if document.get("class") != kind:
-        raise ModelError(f"{folder} holds a {document.get('class')}, not a {kind}")
-    if not isinstance(document.get("config"), dict):
-        raise FormatError(f"{folder / CONFIG_FILE} has no table 'config'")
-    return ModelConfig.from_dict(document["config"]), read_tensors(folder / WEIGHTS_FILE)
+    if document.get("class") not in CLASSES:
+        raise FormatError(
+            f"{folder / CONFIG_FILE} names an unknown class {document.get('class')!r}"
+        )
+    return document
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

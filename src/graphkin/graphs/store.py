@@ -1,0 +1,430 @@
+"""A corpus of graphs with names and metadata on disk: flat arrays, memory-mapped.
+
+A store is a directory, ``corpus.graphs`` say, of little-endian arrays::
+
+    manifest.json   kind and number of graphs; length and checksum of the three data files
+    index.i64       (G + 1, 4) running totals of nodes, edges, tokens and bytes of text:
+                    graph i lies between rows i and i + 1
+    words.u32       for each graph in turn, as 32-bit words: its edges (E, 2) int32; its nodes
+                    as (N, F) float32 features, or all token ids and then (N,) bag sizes
+                    int32; its edges as (E, F) float32 features, or (E,) int32 types
+    texts.jsonl     for each graph one line of JSON: [name, metadata]
+    lock            held while an append runs
+
+All graphs are of one kind, so that the totals alone say where the words of a graph begin, and
+all that it needs lies side by side. Files that only grow at their end can be mapped whole,
+and make an append safe: it writes behind the committed length of each file, syncs, and
+commits by renaming a new manifest over the old one. Whatever interrupts it leaves bytes that
+no manifest counts: readers never map them, and the next append cuts them off.
+Checksums run on from append to append: the manifest stays small however many there are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import operator
+import os
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise, zip_longest
+from pathlib import Path
+from typing import Any, SupportsIndex, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkin.errors import FormatError, GraphError, GraphkinError, StorageError
+from graphkin.graphs.graph import Graph, TokenBags
+
+FORMAT = {"format": "graphkin graph store", "version": 1}
+FILES = INDEX, WORDS, TEXTS = "index.i64", "words.u32", "texts.jsonl"
+ROW = struct.Struct("<4q")
+INT, FLOAT = np.dtype("<i4"), np.dtype("<f4")
+
+
+@dataclass(frozen=True)
+class GraphKind:
+    """What all graphs of a store share.
+
+    A width is the number of 32-bit words stored for each node or edge: the feature columns
+    where they are dense, 1 for tokens (the size of a bag) and types, 0 for constant input.
+    """
+
+    directed: bool
+    node_kind: str
+    node_width: int
+    edge_kind: str
+    edge_width: int
+
+    @classmethod
+    def of(cls, graph: Graph) -> GraphKind:
+        nodes, edges = graph.node_features, graph.edge_features
+        node_width = int(graph.node_kind != "constant") if nodes is None else nodes.shape[1]
+        edge_width = int(graph.edge_kind != "constant") if edges is None else edges.shape[1]
+        return cls(graph.directed, graph.node_kind, node_width, graph.edge_kind, edge_width)
+
+    def words(self, nodes: int, edges: int, tokens: int) -> list[int]:
+        """How many words the edges, token ids, node inputs and edge inputs take."""
+        return [2 * edges, tokens, self.node_width * nodes, self.edge_width * edges]
+
+
+@dataclass(frozen=True)
+class _Manifest:
+    """A committed state."""
+
+    graphs: int = 0
+    kind: GraphKind | None = None
+    content: str = ""
+    """Hex SHA-256, chained from graph to graph."""
+    lengths: Sequence[int] = (0, 0, 0)
+    """Bytes of each of ``FILES``."""
+    crc32: Sequence[int] = (0, 0, 0)
+
+    def digest(self) -> str:
+        """Of the manifest itself, against changes to it."""
+        text = json.dumps(FORMAT | asdict(self), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @classmethod
+    def read(cls, path: Path) -> _Manifest:
+        file = path / "manifest.json"
+        with _storage(f"read {file}"):
+            text = file.read_bytes() if file.is_file() else b"{}"
+        try:
+            values = json.loads(text)
+            found = {key: values.pop(key, None) for key in FORMAT}
+        except (ValueError, AttributeError, TypeError, RecursionError):
+            found = {}
+        if found != FORMAT:
+            raise FormatError(
+                f"{path} is no graph store that this graphkin reads: expected {file.name} with "
+                f"{FORMAT}, got {found}; check the path, or use the graphkin that wrote it"
+            )
+        try:
+            digest = values.pop("digest")
+            values["kind"] = values["kind"] and GraphKind(**values["kind"])
+            manifest = cls(**values)
+        except (KeyError, TypeError) as error:
+            raise _damaged(file, f"wrong fields: {error}") from error
+        if manifest.digest() != digest:
+            raise _damaged(file, f"expected digest {digest}, got {manifest.digest()}")
+        return manifest
+
+    def commit(
+        self, path: Path, graphs: int, kind: GraphKind | None, content: bytes, *data: bytearray
+    ) -> None:
+        """Writes ``data`` behind the bytes of each file, then the manifest that counts it."""
+        lengths = [length + len(new) for length, new in zip(self.lengths, data, strict=True)]
+        checksums = [zlib.crc32(new, crc) for crc, new in zip(self.crc32, data, strict=True)]
+        after = _Manifest(graphs, kind, content.hex(), lengths, checksums)
+        text = json.dumps(FORMAT | {"digest": after.digest()} | asdict(after), indent=1)
+        try:
+            for name, length, new in zip(FILES, self.lengths, data, strict=True):
+                _write(path / name, length, new)
+            _write(path / "manifest.json.new", 0, bytearray(text.encode()))
+            with _storage(f"write {path}"):
+                os.replace(path / "manifest.json.new", path / "manifest.json")
+                _sync_directory(path)
+        except BaseException:
+            # Give the space back, unless an interrupt came after the rename. What fails here
+            # is left to the next append.
+            with suppress(OSError, GraphkinError):
+                if _Manifest.read(path) == self:
+                    for name, length in zip(FILES, self.lengths, strict=True):
+                        os.truncate(path / name, length)
+            raise
+
+
+class GraphStore(Sequence[Graph]):
+    """A corpus on disk. It shows the state as of ``open`` or of its own last ``append``.
+
+    Example:
+        >>> store = GraphStore.create("corpus.graphs")
+        >>> store.append([Graph(2, [(0, 1)])], names=["edge"], metadata=[{"file": "a.out"}])
+        range(0, 1)
+        >>> GraphStore.open("corpus.graphs")[0]
+        Graph(num_nodes=2, num_edges=1, undirected)
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        self._load()
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str]) -> GraphStore:
+        """Makes an empty store in a new directory."""
+        path = Path(path)
+        with _storage(f"create {path}"):
+            path.mkdir()
+            _Manifest().commit(path, 0, None, b"", bytearray(ROW.size), bytearray(), bytearray())
+            _sync_directory(path.absolute().parent)
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> GraphStore:
+        """Opens a store to read and to append, in a time that does not depend on its size."""
+        return cls(path)
+
+    def _load(self) -> None:
+        manifest = _Manifest.read(self._path)
+        kind = manifest.kind
+        try:
+            maps = list(map(_map, (self._path / name for name in FILES), manifest.lengths))
+            index = maps[0].view("<i8").reshape(manifest.graphs + 1, 4)
+            totals = index[-1].tolist()
+            words = sum(kind.words(*totals[:3])) if kind else 0
+            counted = [index.nbytes, words * INT.itemsize, totals[3]]
+            if counted != manifest.lengths or bool(kind) != bool(manifest.graphs):
+                raise ValueError(f"it counts {counted} bytes, the manifest {manifest.lengths}")
+        except FormatError:
+            raise
+        except (ValueError, IndexError, TypeError) as error:
+            raise _damaged(self._path / INDEX, str(error)) from error
+        self._manifest, self._maps, self._index, self._totals = manifest, maps, index, totals
+        self._words = maps[1].view(INT)
+        for cached in ("node_counts", "edge_counts"):
+            self.__dict__.pop(cached, None)
+
+    @property
+    def kind(self) -> GraphKind | None:
+        """What all graphs share, fixed by the first append; None while there are none."""
+        return self._manifest.kind
+
+    @cached_property
+    def node_counts(self) -> NDArray[np.int64]:
+        """(G,) int64, from the index alone."""
+        return np.diff(self._index[:, 0])
+
+    @cached_property
+    def edge_counts(self) -> NDArray[np.int64]:
+        """(G,) int64, edges as listed, from the index alone."""
+        return np.diff(self._index[:, 1])
+
+    def __len__(self) -> int:
+        return self._manifest.graphs
+
+    def __reduce__(self) -> tuple[type[GraphStore], tuple[Path]]:
+        """A worker process opens the store anew instead of receiving its arrays."""
+        return GraphStore, (self._path,)
+
+    @overload
+    def __getitem__(self, item: SupportsIndex) -> Graph: ...
+    @overload
+    def __getitem__(self, item: slice) -> list[Graph]: ...
+    def __getitem__(self, item: SupportsIndex | slice) -> Graph | list[Graph]:
+        if isinstance(item, slice):
+            return self.fetch(range(*item.indices(len(self))))
+        return self.fetch([item])[0]
+
+    def name(self, index: SupportsIndex) -> str:
+        """The name of one graph; empty where none was given."""
+        return self._text(index)[0]
+
+    def metadata(self, index: SupportsIndex) -> dict[str, Any]:
+        """The metadata of one graph, as JSON keeps them; empty where none were given."""
+        return self._text(index)[1]
+
+    def digest(self) -> str:
+        """SHA-256 of kind, graphs, names and metadata, however they were cut into appends."""
+        content = f"{FORMAT} {self.kind} {self._manifest.content}"
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    def verify(self) -> None:
+        """Reads every file whole; a FormatError names the first that its checksum disowns."""
+        for name, data, expected in zip(FILES, self._maps, self._manifest.crc32, strict=True):
+            if (actual := zlib.crc32(data.data)) != expected:
+                raise _damaged(self._path / name, f"expected CRC-32 {expected}, got {actual}")
+
+    def append(
+        self,
+        graphs: Iterable[Graph],
+        names: Iterable[str] | None = None,
+        metadata: Iterable[Mapping[str, Any]] | None = None,
+    ) -> range:
+        """Adds graphs behind the last committed one: all of them, or none where it fails.
+
+        An append is gathered in memory and waits for the disk a few times: give it thousands
+        of graphs rather than one or all. Returns the indices of the new graphs.
+
+        Raises:
+            GraphError: a graph of another kind, or metadata that are not JSON.
+            StorageError: writing failed, or another writer is at work.
+        """
+        with _lock(self._path):
+            self._load()
+            kind, start, totals = self.kind, len(self), self._totals
+            content, stop = bytes.fromhex(self._manifest.content), start
+            data = bytearray(), bytearray(), bytearray()
+            for graph, text in _entries(graphs, names, metadata):
+                own = GraphKind.of(graph)
+                kind = kind or own
+                if own != kind:
+                    raise GraphError(
+                        f"graph {stop - start} of the append is {own}, the store holds {kind}; "
+                        "keep one kind in a store"
+                    )
+                tokens = 0 if graph.node_tokens is None else len(graph.node_tokens.ids)
+                sizes = graph.num_nodes, graph.num_edges, tokens, len(text)
+                totals = list(map(operator.add, totals, sizes))
+                record = ROW.pack(*totals), _words(graph), text
+                content = hashlib.sha256(b"".join((content, *record))).digest()
+                for gathered, new in zip(data, record, strict=True):
+                    gathered += new
+                stop += 1
+            if stop > start:
+                self._manifest.commit(self._path, stop, kind, content, *data)
+            self._load()
+        return range(start, stop)
+
+    def fetch(self, indices: Iterable[SupportsIndex]) -> list[Graph]:
+        """The graphs at ``indices``, in that order."""
+        return [self._graph(index) for index in indices]
+
+    def _graph(self, index: SupportsIndex) -> Graph:
+        row, (*start, _), (*stop, _) = self._locate(index)
+        kind = self._manifest.kind
+        assert kind is not None, "a store with graphs has a kind"
+        nodes, edges, tokens = map(operator.sub, stop, start)
+        cuts = accumulate(kind.words(nodes, edges, tokens), initial=sum(kind.words(*start)))
+        ends, ids, node_inputs, edge_inputs = (self._words[a:b] for a, b in pairwise(cuts))
+        bags = None
+        if kind.node_kind == "tokens":
+            sizes = np.zeros(nodes + 1, dtype=np.int64)
+            sizes[1:] = node_inputs
+            bags = TokenBags(ids, np.add.accumulate(sizes))
+        try:
+            return Graph(
+                nodes,
+                ends.reshape(edges, 2),
+                directed=kind.directed,
+                node_features=_dense(kind.node_kind, node_inputs, kind.node_width),
+                node_tokens=bags,
+                edge_features=_dense(kind.edge_kind, edge_inputs, kind.edge_width),
+                edge_types=edge_inputs if kind.edge_kind == "types" else None,
+            )
+        except GraphError as error:
+            raise _damaged(self._path / WORDS, f"graph {row}: {error}") from error
+
+    def _text(self, index: SupportsIndex) -> tuple[str, dict[str, Any]]:
+        row, (*_, start), (*_, stop) = self._locate(index)
+        try:
+            name, metadata = json.loads(self._maps[2][start:stop].tobytes())
+            return str(name), dict(metadata)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise _damaged(self._path / TEXTS, f"graph {row}: {error}") from error
+
+    def _locate(self, index: SupportsIndex) -> tuple[int, list[int], list[int]]:
+        """The row of a graph in the index, and the totals before and after it."""
+        row = operator.index(index)
+        row += len(self) if row < 0 else 0
+        if not 0 <= row < len(self):
+            raise IndexError(f"graph {index} of a store of {len(self)} graphs")
+        starts, stops = self._index[row : row + 2].tolist()
+        for start, stop, total in zip(starts, stops, self._totals, strict=True):
+            if not 0 <= start <= stop <= total:
+                raise _damaged(self._path / INDEX, f"graph {row}: {start}..{stop} of {total}")
+        return row, starts, stops
+
+
+def _entries(
+    graphs: Iterable[Graph],
+    names: Iterable[str] | None,
+    metadata: Iterable[Mapping[str, Any]] | None,
+) -> Iterator[tuple[Graph, bytes]]:
+    """Each graph with its line of text."""
+    columns = (() if column is None else column for column in (names, metadata))
+    for position, (graph, name, extra) in enumerate(zip_longest(graphs, *columns)):
+        name = "" if names is None else name
+        extra = {} if metadata is None else extra
+        if not (isinstance(graph, Graph) and isinstance(name, str) and isinstance(extra, Mapping)):
+            got = ", ".join(type(value).__name__ for value in (graph, name, extra))
+            raise GraphError(
+                f"entry {position} of the append must be a Graph, a str and a dict, got {got}; "
+                "give one name and one dict for each graph"
+            )
+        try:
+            text = json.dumps([name, dict(extra)], allow_nan=False, sort_keys=True)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise GraphError(f"metadata of graph {position} are not JSON: {error}") from error
+        yield graph, f"{text}\n".encode()
+
+
+def _words(graph: Graph) -> bytes:
+    arrays = graph.arrays()
+    if graph.node_tokens is not None:
+        arrays["token_offsets"] = np.diff(graph.node_tokens.offsets).astype(np.int32)
+    little = (array.astype(array.dtype.newbyteorder("<"), copy=False) for array in arrays.values())
+    return b"".join(array.tobytes() for array in little)
+
+
+def _dense(kind: str, words: NDArray[Any], width: int) -> NDArray[Any] | None:
+    return words.view(FLOAT).reshape(-1, width) if kind == "dense" else None
+
+
+def _map(file: Path, length: int) -> NDArray[np.uint8]:
+    with _storage(f"read {file}"):
+        actual = file.stat().st_size if file.exists() else 0
+        if actual < length:
+            raise FormatError(
+                f"{file} is truncated: expected {length} bytes, found {actual}; "
+                "restore it from a copy"
+            )
+        return np.asarray(
+            np.memmap(file, np.uint8, "r", shape=length) if length else np.zeros(0, np.uint8)
+        )
+
+
+def _write(file: Path, start: int, data: bytearray) -> None:
+    """Puts ``data`` at ``start``, as the end of the file, and waits for the disk."""
+    with _storage(f"write {file}"), open(file, "ab", buffering=0) as handle:
+        handle.truncate(start)
+        view = memoryview(data)
+        while view:
+            view = view[os.write(handle.fileno(), view) :]
+        os.fsync(handle.fileno())
+
+
+def _sync_directory(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    import fcntl  # Appending needs POSIX, reading does not.
+
+    with _storage(f"lock {path}"):
+        handle = open(path / "lock", "ab")  # noqa: SIM115
+    with handle:
+        try:
+            with _storage(f"lock {path}"):
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        finally:
+            # A process forked meanwhile shares the lock, and would keep it.
+            fcntl.flock(handle, fcntl.LOCK_UN)
+
+
+@contextmanager
+def _storage(action: str) -> Iterator[None]:
+    try:
+        yield
+    except StorageError:
+        raise
+    except BlockingIOError as error:
+        raise StorageError(f"cannot {action}: another writer holds it; wait for that") from error
+    except OSError as error:
+        reason = error.strerror or error
+        raise StorageError(f"cannot {action}: {reason}; what was committed is intact") from error
+
+
+def _damaged(file: Path, reason: str) -> FormatError:
+    return FormatError(f"{file} is damaged: {reason}; restore it from a copy")

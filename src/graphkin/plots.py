@@ -1,0 +1,124 @@
+"""Pictures for people: the attention between two graphs, drawn like the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from graphkin.errors import ConfigError, StorageError
+from graphkin.graphs import Graph
+from graphkin.graphs.convert import to_networkx
+from graphkin.models import AttentionMaps
+
+Positions = NDArray[np.float64]
+
+FAINTEST = 0.02
+"""Weights below this are not drawn."""
+GAP = 3.2
+"""Distance between the centres of the two graphs, in units of their size."""
+
+
+def plot_attention(
+    left: Graph,
+    right: Graph,
+    maps: AttentionMaps,
+    path: str | Path,
+    *,
+    steps: Sequence[int] | None = None,
+    title: str = "",
+) -> None:
+    """Draws both graphs, with green lines across whose opacity is the attention weight.
+
+    One row for each propagation step; on the left the first graph looks at the second, on
+    the right the other way round. Nodes of the second graph are placed by the node that they
+    match best after the last step, so that a good match draws level lines.
+
+    Args:
+        left: the first graph of the pair.
+        right: the second.
+        maps: from :meth:`graphkin.GraphMatcher.explain`.
+        path: a file with the ending .png, .svg or .pdf.
+        steps: which steps to draw; all of them by default.
+        title: a line above the picture.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    chosen = list(range(maps.steps + 1)) if steps is None else list(steps)
+    for step in chosen:
+        if not 0 <= step <= maps.steps:
+            raise ConfigError(f"step {step} was not computed; there are 0..{maps.steps}")
+    ours = _layout(left)
+    theirs = _matched_layout(ours, right, maps.left_to_right[-1] + maps.right_to_left[-1].T)
+    figure, axes = pyplot.subplots(
+        len(chosen), 2, figsize=(10, 2.5 * len(chosen) + 0.5), squeeze=False
+    )
+    for row, step in enumerate(chosen):
+        forth, back = maps.left_to_right[step], maps.right_to_left[step].T
+        for column, weights in enumerate((forth, back)):
+            _draw(axes[row][column], left, right, ours, theirs, weights)
+        plural = "step" if step == 1 else "steps"
+        axes[row][0].set_ylabel(f"{step} {plural}", fontsize=11)
+    axes[0][0].set_title("the first graph looks at the second", fontsize=11)
+    axes[0][1].set_title("the second graph looks at the first", fontsize=11)
+    figure.suptitle(title)
+    figure.tight_layout()
+    try:
+        figure.savefig(path, dpi=110)
+    except (OSError, ValueError) as error:
+        raise StorageError(f"cannot write the picture {path}: {error}") from error
+    finally:
+        pyplot.close(figure)
+
+
+def _layout(graph: Graph) -> Positions:
+    """(N, 2) positions within [-1, 1]."""
+    import networkx
+
+    positions = networkx.kamada_kawai_layout(to_networkx(graph))
+    return np.array([positions[node] for node in range(graph.num_nodes)])
+
+
+def _matched_layout(ours: Positions, right: Graph, weights: NDArray[np.float32]) -> Positions:
+    """Positions of the second graph: those of the nodes it matches; the rest by its own layout."""
+    theirs = _layout(right)
+    rows, columns = linear_sum_assignment(-weights)
+    theirs[columns] = ours[rows]
+    return theirs
+
+
+def _draw(
+    axis: Any,
+    left: Graph,
+    right: Graph,
+    ours: Positions,
+    theirs: Positions,
+    weights: NDArray[np.float32],
+) -> None:
+    from matplotlib.collections import LineCollection
+
+    shifted = theirs + np.array([GAP, 0.0])
+    for graph, positions in ((left, ours), (right, shifted)):
+        inner = LineCollection(
+            list(positions[graph.edges]), colors="0.35", linewidths=0.8, zorder=1
+        )
+        axis.add_collection(inner)
+        axis.scatter(*positions.T, s=26, color="#1f4e79", zorder=3)
+    rows, columns = np.nonzero(weights >= FAINTEST)
+    across = np.stack([ours[rows], shifted[columns]], axis=1)
+    colors = np.tile([0.13, 0.6, 0.2, 1.0], (len(rows), 1))
+    colors[:, 3] = np.clip(weights[rows, columns], 0, 1)
+    axis.add_collection(LineCollection(list(across), colors=colors, linewidths=1.4, zorder=2))
+    axis.set_xlim(-1.15, GAP + 1.15)
+    axis.set_ylim(-1.15, 1.15)
+    axis.set_xticks([])
+    axis.set_yticks([])
+    for spine in axis.spines.values():
+        spine.set_visible(False)

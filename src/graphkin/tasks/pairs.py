@@ -1,0 +1,76 @@
+"""What a task offers: training batches without end, and fixed sets to evaluate on."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkin.errors import GraphError
+from graphkin.graphs import Graph, PairBatch
+
+Mode = Literal["pairs", "triplets"]
+Split = Literal["validation", "test"]
+
+
+class Task(Protocol):
+    """Graphs with a notion of which of them are similar."""
+
+    def batch(
+        self, step: int, size: int, mode: Mode, *, rank: int = 0, world: int = 1
+    ) -> PairBatch:
+        """The training batch of one step.
+
+        A pure function of the task and the arguments, so that a resumed run sees the data
+        that an uninterrupted one would have seen.
+
+        Args:
+            step: number of the step, from 0.
+            size: pairs or triplets in the joint batch of all ranks.
+            mode: whether the batch holds labelled pairs, or triplets.
+            rank: which share of the joint batch: its examples ``rank::world``.
+            world: number of shares.
+        """
+        ...
+
+    def evaluation_set(self, split: Split) -> EvaluationSet:
+        """The fixed pairs and triplets of a split."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """The parameters that define the task, ready for JSON."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationSet:
+    """Fixed pairs and triplets, on which models are compared."""
+
+    pairs: tuple[tuple[Graph, Graph], ...]
+    labels: NDArray[np.float32]
+    """(P,) float32, +1 similar and -1 dissimilar, in the order of ``pairs``."""
+    triplets: tuple[tuple[Graph, Graph, Graph], ...]
+    """(G1, G2, G3) where G1 is closer to G2 than to G3."""
+
+    def __post_init__(self) -> None:
+        if self.labels.shape != (len(self.pairs),):
+            raise GraphError(
+                f"labels must have shape ({len(self.pairs)},), one for each pair, "
+                f"got {self.labels.shape}"
+            )
+        if not np.isin(self.labels, (-1, 1)).all():
+            raise GraphError(f"labels must be +1 or -1, got {np.unique(self.labels).tolist()}")
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the content, order included: stored with every result."""
+        sha = hashlib.sha256(f"evaluation {len(self.pairs)} {len(self.triplets)}".encode())
+        for group in (*self.pairs, *self.triplets):
+            for graph in group:
+                sha.update(bytes.fromhex(graph.digest()))
+        sha.update(self.labels.astype("<i1").tobytes())
+        return sha.hexdigest()

@@ -1,0 +1,125 @@
+"""Checkpoints of a training run: weights, optimiser state and progress in one safetensors file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from graphkin.errors import FormatError, TrainingError
+from graphkin.files import write_atomically
+
+FORMAT = "graphkin-checkpoint 1"
+
+
+@dataclass
+class RunState:
+    """How far a run has come, beyond its weights."""
+
+    step: int = 0
+    """Steps done."""
+    best: float = float("-inf")
+    """Best validation score so far."""
+    seconds: float = 0.0
+    """Time spent training, over all sittings."""
+    log_bytes: int = 0
+    """Length of the log at this checkpoint: what lies beyond it is written again."""
+    validation: dict[str, float] = field(default_factory=dict)
+    """The latest validation metrics."""
+
+
+def save_checkpoint(
+    path: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    state: RunState,
+    specification: dict[str, Any],
+) -> None:
+    """Replaces the checkpoint; the old one stays intact until the new one is complete."""
+    tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
+    for name, moments in _moments(model, optimizer).items():
+        for key, value in moments.items():
+            tensors[f"optimizer.{name}.{key}"] = value
+    document = {"state": asdict(state), "specification": specification}
+    metadata = {"format": FORMAT, "run": json.dumps(document)}
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    write_atomically(path, safetensors.torch.save(plain, metadata))
+
+
+def load_checkpoint(
+    path: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    specification: dict[str, Any],
+) -> RunState:
+    """Puts model and optimiser back where they were.
+
+    Raises:
+        FormatError: where the file is damaged or something else.
+        TrainingError: where it belongs to a run of another specification.
+    """
+    document, tensors = _read(path)
+    _check_same(document["specification"], specification, path)
+    weights = _part(tensors, "model.")
+    if {name: t.shape for name, t in weights.items()} != {
+        name: t.shape for name, t in model.state_dict().items()
+    }:
+        raise TrainingError(f"{path} holds the weights of another model; start a new run")
+    model.load_state_dict(weights)
+    saved = _part(tensors, "optimizer.")
+    for name, parameter in model.named_parameters():
+        moments = {
+            key.removeprefix(f"{name}."): value
+            for key, value in saved.items()
+            if key.startswith(f"{name}.")
+        }
+        if moments:
+            device = parameter.device
+            optimizer.state[parameter] = {key: v.to(device) for key, v in moments.items()}
+    return RunState(**document["state"])
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise FormatError(f"cannot read the checkpoint {path}: {error}") from error
+    if metadata.get("format") != FORMAT:
+        raise FormatError(f"{path} is no checkpoint that this graphkin reads")
+    return json.loads(metadata["run"]), tensors
+
+
+def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
+
+
+def _moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, dict[str, Tensor]]:
+    return {
+        name: optimizer.state[parameter]
+        for name, parameter in model.named_parameters()
+        if parameter in optimizer.state
+    }
+
+
+def _check_same(saved: dict[str, Any], wanted: dict[str, Any], path: Path) -> None:
+    """Names the first setting in which two runs differ."""
+    for table in sorted({*saved, *wanted}):
+        ours, theirs = wanted.get(table, {}), saved.get(table, {})
+        for key in sorted({*ours, *theirs}):
+            if ours.get(key) != theirs.get(key):
+                raise TrainingError(
+                    f"{path} belongs to another run: its {table}.{key} is {theirs.get(key)!r}, "
+                    f"this run's is {ours.get(key)!r}; use the same settings, or another folder"
+                )

@@ -1,0 +1,70 @@
+"""What decides the course of a training run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from graphkin.errors import ConfigError
+from graphkin.losses import Loss
+from graphkin.settings import build, check_at_least, check_types
+from graphkin.tasks.pairs import Mode
+
+Schedule = Literal["constant", "cosine", "onecycle"]
+OptimizerName = Literal["adam", "adamw"]
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Everything that decides the course of a run, beside model and task."""
+
+    steps: int = 20_000
+    batch_size: int = 50
+    """Pairs or triplets in a batch, over all processes."""
+    mode: Mode = "pairs"
+    loss: Loss = "margin"
+    margin: float = 0.1
+    learning_rate: float = 2e-3
+    """The highest of the schedule."""
+    schedule: Schedule = "onecycle"
+    warmup: float = 0.1
+    """Share of the steps over which cosine and onecycle schedules rise."""
+    optimizer: OptimizerName = "adam"
+    weight_decay: float = 0.0
+    clip: float = 10.0
+    """Largest global norm of the gradient."""
+    regularizer: float = 1e-6
+    """Weight of half the mean square of the graph vectors."""
+    seed: int = 0
+    """Decides the initial weights."""
+    evaluate_every: int = 1_000
+    """Steps between evaluations on the validation set."""
+    report_every: int = 50
+    """Steps between lines of the log."""
+    bf16: bool = False
+    """Matrix products in bfloat16 (autocast)."""
+    compile: bool = False
+    """Compile the model with torch.compile."""
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        check_at_least(self, 1, "steps", "batch_size", "evaluate_every", "report_every")
+        check_at_least(self, 0, "margin", "learning_rate", "weight_decay", "clip", "regularizer")
+        if not 0 <= self.warmup < 1:
+            raise ConfigError(f"warmup must lie in [0, 1), got {self.warmup}")
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> TrainConfig:
+        return build(cls, values, "training")
+
+    def learning_rate_at(self, step: int) -> float:
+        """The learning rate of a step, from 0."""
+        if self.schedule == "constant":
+            return self.learning_rate
+        rise = self.warmup * self.steps
+        if step < rise:
+            return self.learning_rate * (step + 1) / (rise + 1)
+        done = (step - rise) / max(1.0, self.steps - rise)
+        floor = 0.01 if self.schedule == "cosine" else 0.0001
+        return self.learning_rate * (floor + (1 - floor) * (1 + math.cos(math.pi * done)) / 2)

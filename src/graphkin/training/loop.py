@@ -1,0 +1,270 @@
+"""The training loop: pairs or triplets of any task, any model, any loss.
+
+A run lives in a folder: ``log.jsonl`` (one line for each report), ``checkpoint.safetensors``
+(replaced every few minutes and at the end), ``model/`` (the weights that did best on the
+validation set). Every batch, and the learning rate, is a function of the step alone, so that
+a resumed run computes what an uninterrupted one would have, to the last bit.
+
+Under ``torchrun`` the same loop trains data-parallel: each process takes its share of every
+batch, and gradients are averaged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from graphkin.errors import TrainingError
+from graphkin.evaluation import evaluate
+from graphkin.graphs import PairBatch
+from graphkin.losses import check_loss, scores_loss
+from graphkin.models.base import GraphModel, PairOutput
+from graphkin.tasks.pairs import Task
+from graphkin.training.background import prefetch
+from graphkin.training.checkpoints import RunState, load_checkpoint, save_checkpoint
+from graphkin.training.config import TrainConfig
+from graphkin.training.log import Report, RunLog
+from graphkin.training.processes import agreed, process_group, stop_signals
+
+CHECKPOINT_FILE, MODEL_FOLDER = "checkpoint.safetensors", "model"
+
+
+@dataclass(frozen=True)
+class Result:
+    """The end of a run."""
+
+    step: int
+    seconds: float
+    validation: dict[str, float]
+    best: float
+    """Best mean of the validation metrics; ``model/`` holds those weights."""
+
+
+def train(
+    model: GraphModel,
+    task: Task,
+    config: TrainConfig,
+    folder: Path,
+    *,
+    resume: bool = False,
+    device: str = "cpu",
+    checkpoint_seconds: float = 120.0,
+    tensorboard: bool = False,
+    on_report: Callable[[Report], None] | None = None,
+) -> Result:
+    """Trains ``model`` in place.
+
+    Args:
+        model: the network; its weights are initialised by the caller.
+        task: where batches and the validation set come from.
+        config: the course of the run.
+        folder: where log, checkpoint and best weights go.
+        resume: go on from the folder's checkpoint; without one, start anew.
+        device: where to compute.
+        checkpoint_seconds: time between checkpoints.
+        tensorboard: also write TensorBoard's event files into the folder.
+        on_report: called at every report.
+
+    Raises:
+        KeyboardInterrupt: after Ctrl-C or SIGTERM, once a checkpoint is written.
+        TrainingError: where the loss is no number any more; the checkpoint is from before.
+    """
+    check_loss(config.loss, model.config.similarity)
+    checkpoint = folder / CHECKPOINT_FILE
+    if checkpoint.exists() and not resume:
+        raise TrainingError(f"{folder} holds a run already; resume it, or name another folder")
+    with process_group(config.batch_size) as (rank, world), stop_signals() as stop:
+        if world > 1 and device == "cuda":
+            device = f"cuda:{torch.cuda.current_device()}"
+        run = _Run(model.to(device), task, config, folder, device, rank, world)
+        if resume and checkpoint.exists():
+            run.restore(checkpoint)
+        log = RunLog(folder, run.state.log_bytes, tensorboard) if rank == 0 else None
+        with contextlib.closing(run.batches()) as batches:
+            _loop(run, batches, log, stop, checkpoint_seconds, on_report)
+        if log is not None:
+            log.close()
+        state = run.state
+        return Result(state.step, state.seconds, state.validation, state.best)
+
+
+class _Run:
+    """The parts of a run, and single steps over them."""
+
+    def __init__(
+        self,
+        model: GraphModel,
+        task: Task,
+        config: TrainConfig,
+        folder: Path,
+        device: str,
+        rank: int,
+        world: int,
+    ) -> None:
+        self.model, self.task, self.config, self.folder = model, task, config, folder
+        self.device, self.rank, self.world = device, rank, world
+        self.state = RunState()
+        kind = torch.optim.Adam if config.optimizer == "adam" else torch.optim.AdamW
+        self.optimizer = kind(
+            model.parameters(),
+            lr=config.learning_rate,
+            weight_decay=config.weight_decay,
+            fused=True,
+        )
+        self.network: nn.Module = model
+        if config.compile:
+            self.network = torch.compile(model)  # type: ignore[assignment]
+        if world > 1:
+            self.network = DistributedDataParallel(self.network)
+        self.validation_set = task.evaluation_set("validation") if rank == 0 else None
+
+    def specification(self) -> dict[str, Any]:
+        """What a checkpoint must have in common with a run that resumes it."""
+        return {
+            "model": self.model.config.to_dict(),
+            "training": asdict(self.config),
+            "task": json.loads(json.dumps(self.task.describe())),
+        }
+
+    def restore(self, checkpoint: Path) -> None:
+        spec = self.specification()
+        self.state = load_checkpoint(checkpoint, self.model, self.optimizer, spec)
+
+    def save(self) -> None:
+        path = self.folder / CHECKPOINT_FILE
+        save_checkpoint(path, self.model, self.optimizer, self.state, self.specification())
+
+    def batches(self) -> Generator[PairBatch]:
+        """The batches from the current step on, made ahead of time by a background thread."""
+        config, matching = self.config, self.model.config.matching
+
+        def make(step: int) -> PairBatch:
+            size, mode = config.batch_size, config.mode
+            batch = self.task.batch(step, size, mode, rank=self.rank, world=self.world)
+            if matching:
+                _ = batch.groups  # planned here, not in the loop
+            return batch
+
+        return prefetch(make, self.state.step, config.steps)
+
+    def advance(self, batch: PairBatch) -> float:
+        """One step; returns the loss. A loss that is no number leaves the weights alone."""
+        config = self.config
+        for group in self.optimizer.param_groups:
+            group["lr"] = config.learning_rate_at(self.state.step)
+        self.optimizer.zero_grad()
+        batch = batch.to(self.device)
+        with torch.autocast(
+            torch.device(self.device).type, dtype=torch.bfloat16, enabled=config.bf16
+        ):
+            output: PairOutput = self.network(batch)
+        loss = self._loss(output, batch.labels)
+        torch.autograd.backward(loss)
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
+        value = float(loss.detach())
+        if not (math.isfinite(value) and bool(norm.isfinite())):
+            return math.nan
+        self.optimizer.step()
+        self.state.step += 1
+        return value
+
+    def _loss(self, output: PairOutput, labels: Tensor | None) -> Tensor:
+        config, similarity = self.config, self.model.config.similarity
+        scores = output.scores.float()
+        loss = scores_loss(scores, labels, config.loss, config.margin, similarity)
+        vectors = torch.cat([output.left, output.right]).float()
+        return loss + config.regularizer * 0.5 * vectors.square().mean()
+
+    def validate(self) -> None:
+        """Evaluates on the validation set, and keeps the weights where they are the best yet."""
+        if self.validation_set is None:
+            return
+        self.model.eval()
+        self.state.validation = evaluate(self.model, self.validation_set)
+        self.model.train()
+        score = sum(self.state.validation.values()) / len(self.state.validation)
+        if score > self.state.best:
+            self.state.best = score
+            self.model.save_pretrained(self.folder / MODEL_FOLDER, self._card())
+
+    def _card(self) -> str:
+        spec = json.dumps(self.specification(), indent=2)
+        digest = self.validation_set.digest if self.validation_set is not None else ""
+        scores = "\n".join(f"| {name} | {v:.4f} |" for name, v in self.state.validation.items())
+        return (
+            f"# {type(self.model).__name__} after {self.state.step} steps\n\n"
+            f"Validation set {digest}:\n\n| metric | value |\n|---|---|\n{scores}\n\n"
+            f"```json\n{spec}\n```\n"
+        )
+
+
+def _loop(
+    run: _Run,
+    batches: Iterator[PairBatch],
+    log: RunLog | None,
+    stop: threading.Event,
+    checkpoint_seconds: float,
+    on_report: Callable[[Report], None] | None,
+) -> None:
+    config, state = run.config, run.state
+    losses: list[float] = []
+    began = saved = reported = time.monotonic()
+    reported_step = state.step
+    before = state.seconds
+
+    def save() -> None:
+        if log is None:
+            return
+        state.seconds = before + time.monotonic() - began
+        state.log_bytes = log.size()
+        run.save()
+
+    run.model.train()
+    for batch in batches:
+        loss = run.advance(batch)
+        if not math.isfinite(loss):
+            save()
+            raise TrainingError(
+                f"the loss of step {state.step} is no number; the weights from before it are in "
+                f"{run.folder / CHECKPOINT_FILE}. Try a lower learning_rate or clip"
+            )
+        losses.append(loss)
+        last = state.step == config.steps
+        evaluated = last or state.step % config.evaluate_every == 0
+        if evaluated:
+            run.validate()
+        if evaluated or state.step % config.report_every == 0:
+            now = time.monotonic()
+            rate = (state.step - reported_step) / max(1e-9, now - reported)
+            report = Report(
+                step=state.step,
+                steps=config.steps,
+                loss=sum(losses) / len(losses),
+                learning_rate=config.learning_rate_at(state.step - 1),
+                steps_per_second=rate,
+                seconds_left=(config.steps - state.step) / rate,
+                validation=dict(state.validation),
+            )
+            losses.clear()
+            reported, reported_step = now, state.step
+            if log is not None:
+                log.write(report, evaluated)
+                if on_report is not None:
+                    on_report(report)
+        stopping = agreed(stop.is_set(), run.world)
+        if last or stopping or time.monotonic() - saved > checkpoint_seconds:
+            save()
+            saved = time.monotonic()
+        if stopping and not last:
+            raise KeyboardInterrupt
