@@ -248,10 +248,7 @@ def _evaluate(
     torch.set_num_threads(threads)
     evaluation_set = task.evaluation_set(split)
     scorer: PairScorer
-    if name == "wl":
-        scorer = WLKernel(iterations)
-    else:
-        scorer = Unrolled(load_model(Path(name)), steps)
+    scorer = WLKernel(iterations) if name == "wl" else Unrolled(load_model(Path(name)), steps)
     with counter("evaluating") as progress:
         metrics = evaluate(scorer, evaluation_set, progress=progress)
     document = {

@@ -45,6 +45,7 @@ FORMAT = {"format": "graphkin graph store", "version": 1}
 FILES = INDEX, WORDS, TEXTS = "index.i64", "words.u32", "texts.jsonl"
 ROW = struct.Struct("<4q")
 INT, FLOAT = np.dtype("<i4"), np.dtype("<f4")
+TO_JSON = json.JSONEncoder(allow_nan=False, sort_keys=True).encode
 
 
 @dataclass(frozen=True)
@@ -127,8 +128,9 @@ class _Manifest:
             for name, length, new in zip(FILES, self.lengths, data, strict=True):
                 _write(path / name, length, new)
             _write(path / "manifest.json.new", 0, bytearray(text.encode()))
-            with _storage(f"write {path}"):
+            with _storage(f"replace {path / 'manifest.json'}"):
                 os.replace(path / "manifest.json.new", path / "manifest.json")
+            with _storage(f"sync {path}, though the graphs are in, so do not append them again"):
                 _sync_directory(path)
         except BaseException:
             # Give the space back, unless an interrupt came after the rename. What fails here
@@ -183,7 +185,7 @@ class GraphStore(Sequence[Graph]):
                 raise ValueError(f"it counts {counted} bytes, the manifest {manifest.lengths}")
         except FormatError:
             raise
-        except (ValueError, IndexError, TypeError) as error:
+        except (ValueError, IndexError, TypeError, OverflowError) as error:
             raise _damaged(self._path / INDEX, str(error)) from error
         self._manifest, self._maps, self._index, self._totals = manifest, maps, index, totals
         self._words = maps[1].view(INT)
@@ -348,7 +350,7 @@ def _entries(
                 "give one name and one dict for each graph"
             )
         try:
-            text = json.dumps([name, dict(extra)], allow_nan=False, sort_keys=True)
+            text = TO_JSON([name, dict(extra)])
         except (TypeError, ValueError, RecursionError) as error:
             raise GraphError(f"metadata of graph {position} are not JSON: {error}") from error
         yield graph, f"{text}\n".encode()
