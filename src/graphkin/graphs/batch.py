@@ -170,6 +170,28 @@ class GraphBatch:
         """(N,) int64: messages that each node receives."""
         return self.incoming.offsets.diff()
 
+    @cached_property
+    def degree_classes(self) -> tuple[Tensor, Tensor]:
+        """Nodes by their numbers of messages: those of a class are alike for a first step.
+
+        Returns:
+            (C, 2) int64 messages received and sent by the nodes of each class, and (N,) int64
+            the class of each node.
+        """
+        received = self.in_degrees.cpu().numpy()
+        sent = received
+        if self.directed:
+            sent = np.bincount(self.incoming.neighbours.cpu().numpy(), minlength=len(received))
+        base = int(sent.max()) + 1
+        keys = received * base + sent if self.directed else received
+        present = np.flatnonzero(np.bincount(keys))
+        number = np.zeros(int(keys.max()) + 1, dtype=np.int64)
+        number[present] = np.arange(len(present))
+        degrees = np.divmod(present, base) if self.directed else (present, present)
+        device = self.node_graph.device
+        counts = torch.from_numpy(np.stack(degrees, axis=1)).to(device)
+        return counts, torch.from_numpy(number[keys]).to(device)
+
     def to(self, device: torch.device | str) -> GraphBatch:
         return replace(self, **_moved(self, device))
 
@@ -189,6 +211,8 @@ class PairBatch:
     """(P,) int64: index of its second."""
     labels: Tensor | None = None
     """(P,) float32, +1 similar and -1 dissimilar; None where the batch is made of triplets."""
+    in_turns: bool = False
+    """Whether pair k is graphs 2k and 2k + 1, and those are all."""
 
     @classmethod
     def pack(
@@ -222,7 +246,7 @@ class PairBatch:
             raise GraphError(f"{len(labels)} labels for {graphs.num_graphs // 2} pairs")
         index = torch.arange(graphs.num_graphs)
         signs = None if labels is None else torch.tensor(labels, dtype=torch.float32)
-        return cls(graphs, index[0::2], index[1::2], signs)
+        return cls(graphs, index[0::2], index[1::2], signs, in_turns=True)
 
     @property
     def num_pairs(self) -> int:
@@ -231,6 +255,20 @@ class PairBatch:
     @property
     def num_triplets(self) -> int:
         return self.num_pairs // 2
+
+    def prepare(self, matching: bool) -> PairBatch:
+        """Computes ahead what models derive from the batch: off a training loop's critical path."""
+        _ = self.graphs.degree_classes
+        if matching:
+            _ = self.groups
+        return self
+
+    def split(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        """(graphs, G) rows of all graphs -> (P, G) of the first and of the second graphs."""
+        if self.in_turns:
+            left, right = vectors.view(self.num_pairs, 2, -1).unbind(dim=1)
+            return left, right
+        return vectors.index_select(0, self.left), vectors.index_select(0, self.right)
 
     @cached_property
     def groups(self) -> list[PairGroup]:

@@ -32,7 +32,7 @@ class GraphEmbedder(GraphModel):
 
     def forward(self, batch: PairBatch, steps: int | None = None) -> PairOutput:
         vectors = self.network(batch.graphs, steps=steps)
-        left, right = vectors[batch.left], vectors[batch.right]
+        left, right = batch.split(vectors)
         return PairOutput(self.compare(left, right), left, right)
 
     @torch.no_grad()

@@ -7,8 +7,8 @@ savings over an operator for each line of the equations:
 - the projections of a state that messages and GRU need are one matrix product;
 - the last layer of the message MLP is composed with the GRU's input matrix; message counts
   and a column of ones ride along in that product, for the biases of both;
-- biases are added inside the kernels, and results go to buffers that hold all steps;
-- with shared parameters each weight gradient is one product over all steps.
+- biases are added inside the kernels, and the states of all steps live in reused buffers;
+- where all nodes start alike, the first step is computed once for each number of messages.
 """
 
 from __future__ import annotations
@@ -27,9 +27,15 @@ from torch.autograd.function import once_differentiable
 from graphkin.graphs.batch import Adjacency
 from graphkin.graphs.grouping import PairGroup
 from graphkin.models.attention import Kept, attention_backward, attention_forward
+from graphkin.models.composition import (
+    Composed,
+    ComposedGradients,
+    StepParameters,
+    unflatten,
+)
 from graphkin.models.functions import apply
 from graphkin.models.kernels import backend
-from graphkin.models.kernels.workspace import WORKSPACE
+from graphkin.models.kernels.workspace import WORKSPACE, take_once
 
 if backend() == "fused":
     from graphkin.models.kernels import fused
@@ -41,28 +47,11 @@ Array = NDArray[Any]
 class MessageRoute:
     """One message network over one set of edges."""
 
-    first: int
-    """Column of the projections where its receiver part starts; the sender part follows."""
+    network: int
+    """Which of the step's message networks."""
     adjacency: Adjacency
     rows: Tensor
     """(E,) row of the edge table for each message."""
-
-
-@dataclass(frozen=True)
-class StepWeights:
-    """The parameters of one propagation step, composed. W = columns of the projections."""
-
-    projection: Tensor
-    """(W, D): receiver and sender rows of each message network, then the GRU's state rows."""
-    bias: Tensor
-    """(W,), zero in sender columns."""
-    fold: Tensor
-    """(3D, R H + R + 1) for R routes: GRU input after the message MLP's last layer, that
-    layer's bias for each message, and the GRU's input bias."""
-    match: Tensor | None
-    """(3D, D), for matching."""
-    tables: tuple[Tensor, ...]
-    """(rows, H) edge terms for each route; empty for constant edges."""
 
 
 @dataclass(frozen=True)
@@ -73,23 +62,18 @@ class Layout:
     routes: tuple[MessageRoute, ...]
     message_dim: int
     groups: Sequence[PairGroup]
+    """Which nodes face which; empty without matching."""
     euclidean: bool
     """Euclidean attention; dot product otherwise."""
+    classes: tuple[Tensor, Tensor] | None
+    """Where all nodes and edges start alike: (C, R) messages on each route by class of node,
+    and (N,) the class of each node."""
 
 
-def propagate(h: Tensor, layout: Layout, weights: Sequence[StepWeights]) -> Tensor:
-    """(N, D) states -> (N, D) states after all steps; one entry of weights, or one per step."""
-    flat: list[Tensor | None] = []
-    for w in weights:
-        flat += [w.projection, w.bias, w.fold, w.match, *w.tables]
-    return apply(_Propagate, h, layout, len(weights), *flat)
-
-
-def _unflatten(flat: Sequence[Any], count: int) -> list[StepWeights]:
-    size = len(flat) // count
-    plain: list[Any] = [None if tensor is None else tensor.detach() for tensor in flat]
-    parts = [plain[index * size : (index + 1) * size] for index in range(count)]
-    return [StepWeights(p[0], p[1], p[2], p[3], tuple(p[4:])) for p in parts]
+def propagate(h: Tensor, layout: Layout, parameters: Sequence[StepParameters]) -> Tensor:
+    """(N, D) states -> (N, D) states after all steps; one set of parameters, or one per step."""
+    flat = [tensor for one in parameters for tensor in one.flatten()]
+    return apply(_Propagate, h, layout, len(parameters), len(parameters[0].messages), *flat)
 
 
 class _Stack:
@@ -99,10 +83,6 @@ class _Stack:
         self.all = WORKSPACE.take((slots, like.shape[0], width), like.dtype)
         self.tensors = self.all.unbind(0)
         self.arrays: list[Array] = list(self.all.numpy())
-
-    def rows(self, own: slice) -> Tensor:
-        """(rows, width): the given slots, one below the other."""
-        return self.all[own].flatten(0, 1)
 
 
 class _Buffers:
@@ -122,6 +102,10 @@ class _Buffers:
         self.gates = _Stack(h, slots, 2 * width)
         self.candidate = _Stack(h, slots, width)
         self.matched = _Stack(h, slots, width) if layout.groups else None
+        self.edges = [
+            (r.adjacency.offsets.numpy(), r.adjacency.neighbours.numpy(), r.rows.numpy())
+            for r in layout.routes
+        ]
 
     def release(self) -> None:
         """Gives the arrays back; to be called when nothing reads them any more."""
@@ -133,21 +117,32 @@ class _Buffers:
 
 class _Propagate(Function):
     @staticmethod
-    def forward(ctx: Any, h: Tensor, layout: Layout, count: int, *flat: Tensor | None) -> Tensor:
-        weights = _unflatten(flat, count)
+    def forward(
+        ctx: Any, h: Tensor, layout: Layout, count: int, networks: int, *flat: Tensor | None
+    ) -> Tensor:
+        size = len(flat) // count
+        routes = [route.network for route in layout.routes]
+        composed = [
+            Composed(unflatten(flat[size * i : size * (i + 1)], networks), routes)
+            for i in range(count)
+        ]
         keep = any(ctx.needs_input_grad)
-        buffers = _Buffers(h, layout, weights[0].projection.shape[0], keep)
+        buffers = _Buffers(h, layout, len(composed[0].bias), keep)
         inputs = WORKSPACE.take((h.shape[0], 3 * h.shape[1]), h.dtype)
         kept: list[Kept] = []
         buffers.states.tensors[0].copy_(h)
+        first = None if layout.classes is None else _FirstStep(h, layout, composed[0], buffers)
         for t in range(layout.steps):
-            kept.append(_step(t, inputs, layout, weights[t % count], buffers, keep))
+            if t or first is None:
+                kept.append(_step(t, inputs, layout, composed[t % count], buffers, keep))
+            else:
+                kept.append([])
         last = layout.steps if keep else layout.steps % 2
         out = buffers.states.tensors[last].clone()
         WORKSPACE.give(inputs)
         if keep:
-            ctx.save_for_backward(*flat)
-            ctx.layout, ctx.count, ctx.buffers, ctx.kept = layout, count, buffers, kept
+            ctx.layout, ctx.composed, ctx.first = layout, composed, first
+            ctx.buffers, ctx.kept = buffers, kept
         else:
             buffers.release()
         return out
@@ -155,60 +150,51 @@ class _Propagate(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        layout, count, buffers = ctx.layout, ctx.count, ctx.buffers
-        weights = _unflatten(ctx.saved_tensors, count)
-        grad_inputs = _Stack(grad, layout.steps, 3 * grad.shape[1])
-        grad_projected = _Stack(grad, layout.steps, buffers.projected.all.shape[2])
-        grad_projected.all.zero_()
-        grad_tables = [[torch.zeros_like(table) for table in w.tables] for w in weights]
+        buffers, kept = take_once(ctx, "buffers"), take_once(ctx, "kept")
+        layout, composed = ctx.layout, ctx.composed
+        count = len(composed)
+        grads = [ComposedGradients(c) for c in composed]
+        nodes, width = grad.shape
+        grad_inputs = WORKSPACE.take((nodes, 3 * width), grad.dtype)
+        grad_projected = WORKSPACE.take((nodes, len(composed[0].bias)), grad.dtype)
+        scratch = grad_inputs, grad_projected
         grad = grad.contiguous()
         for t in reversed(range(layout.steps)):
-            grad = _step_backward(
-                t,
-                grad,
-                layout,
-                weights[t % count],
-                buffers,
-                ctx.kept[t],
-                grad_inputs,
-                grad_projected,
-                grad_tables[t % count],
-            )
-        flat: list[Tensor | None] = []
-        for index in range(count):
-            flat += _weight_gradients(buffers, index, count, grad_inputs, grad_projected)
-            flat += grad_tables[index]
-        WORKSPACE.give(grad_inputs.all, grad_projected.all)
+            if t == 0 and ctx.first is not None:
+                grad = ctx.first.backward(grad, composed[0], grads[0])
+            else:
+                own, theirs = composed[t % count], grads[t % count]
+                grad = _step_backward(t, grad, layout, own, buffers, kept[t], scratch, theirs)
+        WORKSPACE.give(*scratch)
         buffers.release()
-        del ctx.buffers, ctx.kept
-        return grad, None, None, *flat
+        flat = [g for c, one in zip(composed, grads, strict=True) for g in one.of_parameters(c)]
+        return grad, None, None, None, *flat
 
 
 def _step(
-    t: int,
-    inputs: Tensor,
-    layout: Layout,
-    weights: StepWeights,
-    buffers: _Buffers,
-    keep: bool,
+    t: int, inputs: Tensor, layout: Layout, weights: Composed, buffers: _Buffers, keep: bool
 ) -> Kept:
     """Writes the states after step t + 1; returns the attention weights for the backward pass."""
     slot, now, after = (t, t, t + 1) if keep else (0, t % 2, (t + 1) % 2)
     h = buffers.states.tensors[now]
-    projected, summed = buffers.projected, buffers.summed
-    torch.mm(h, weights.projection.t(), out=projected.tensors[slot])
-    bias = weights.bias.numpy()
+    projected, bias, width = buffers.projected.arrays[slot], weights.bias_array, layout.message_dim
+    torch.mm(h, weights.projection.t(), out=buffers.projected.tensors[slot])
     for position, route in enumerate(layout.routes):
+        offsets, neighbours, rows = buffers.edges[position]
+        start = 2 * width * route.network
         fused.message_forward(
-            projected.arrays[slot],
-            route.first,
-            bias[route.first :],
-            *_edges(route, weights.tables[position]),
-            summed.arrays[slot],
-            position * layout.message_dim,
-            layout.message_dim,
+            projected,
+            start,
+            bias[start:],
+            offsets,
+            neighbours,
+            weights.table_arrays[position],
+            rows,
+            buffers.summed.arrays[slot],
+            position * width,
+            width,
         )
-    torch.mm(summed.tensors[slot], weights.fold.t(), out=inputs)
+    torch.mm(buffers.summed.tensors[slot], weights.fold.t(), out=inputs)
     kept: Kept = []
     if buffers.matched is not None and weights.match is not None:
         key, key_bias = _keys(h, layout)
@@ -218,7 +204,7 @@ def _step(
     first = len(bias) - 3 * h.shape[1]
     fused.gru_forward(
         inputs.numpy(),
-        projected.arrays[slot],
+        projected,
         first,
         bias[first:],
         buffers.states.arrays[now],
@@ -233,17 +219,18 @@ def _step_backward(
     t: int,
     grad: Tensor,
     layout: Layout,
-    weights: StepWeights,
+    weights: Composed,
     buffers: _Buffers,
     kept: Kept,
-    grad_inputs: _Stack,
-    grad_projected: _Stack,
-    grad_tables: Sequence[Tensor],
+    scratch: tuple[Tensor, Tensor],
+    grads: ComposedGradients,
 ) -> Tensor:
-    """Gradient of the states before the step; fills the gradients that the weights need."""
+    """Gradient of the states before the step; adds to those of the weights."""
     projected, h = buffers.projected.arrays[t], buffers.states.tensors[t]
-    bias = weights.bias.numpy()
-    first = len(bias) - 3 * h.shape[1]
+    bias, grad_bias = weights.bias_array, grads.bias.numpy()
+    grad_inputs, grad_projected = scratch
+    grad_projected_array = grad_projected.numpy()
+    width, first = layout.message_dim, len(bias) - 3 * h.shape[1]
     out = torch.empty_like(h)
     fused.gru_backward(
         grad.numpy(),
@@ -253,50 +240,49 @@ def _step_backward(
         first,
         bias[first:],
         buffers.states.arrays[t],
-        grad_inputs.arrays[t],
-        grad_projected.arrays[t],
+        grad_inputs.numpy(),
+        grad_projected_array,
+        grad_bias[first:],
         out.numpy(),
     )
-    hidden = len(layout.routes) * layout.message_dim
-    grad_summed = torch.mm(grad_inputs.tensors[t], weights.fold[:, :hidden]).numpy()
+    grad_summed = torch.mm(grad_inputs, weights.fold[:, : len(layout.routes) * width]).numpy()
+    cleared: set[int] = set()
     for position, route in enumerate(layout.routes):
+        offsets, neighbours, rows = buffers.edges[position]
+        start = 2 * width * route.network
         fused.message_backward(
             grad_summed,
-            position * layout.message_dim,
+            position * width,
             projected,
-            route.first,
-            bias[route.first :],
-            *_edges(route, weights.tables[position]),
-            grad_projected.arrays[t],
-            grad_tables[position].numpy(),
-            layout.message_dim,
+            start,
+            bias[start:],
+            offsets,
+            neighbours,
+            weights.table_arrays[position],
+            rows,
+            grad_projected_array,
+            grad_bias[start:],
+            grads.tables[position].numpy(),
+            width,
+            route.network not in cleared,
         )
-    out.addmm_(grad_projected.tensors[t], weights.projection)
-    if weights.match is not None:
-        grad_matched = torch.mm(grad_inputs.tensors[t], weights.match)
+        cleared.add(route.network)
+    grads.projection.addmm_(grad_projected.t(), h)
+    grads.fold.addmm_(grad_inputs.t(), buffers.summed.tensors[t])
+    out.addmm_(grad_projected, weights.projection)
+    if weights.match is not None and grads.match is not None and buffers.matched is not None:
+        grads.match.addmm_(grad_inputs.t(), buffers.matched.tensors[t])
+        grad_matched = torch.mm(grad_inputs, weights.match)
         out += grad_matched
         key, key_bias = _keys(h, layout)
-        grads = attention_backward(grad_matched.neg_(), kept, None, key, h, key_bias, layout.groups)
-        out += grads.value
-        out.add_(grads.key, alpha=math.sqrt(2.0) if layout.euclidean else 1.0)
-        if grads.bias is not None:
-            out.addcmul_(h, grads.bias.unsqueeze(1), value=-2.0)
+        attention = attention_backward(
+            grad_matched.neg_(), kept, None, key, h, key_bias, layout.groups
+        )
+        out += attention.value
+        out.add_(attention.key, alpha=math.sqrt(2.0) if layout.euclidean else 1.0)
+        if attention.bias is not None:
+            out.addcmul_(h, attention.bias.unsqueeze(1), value=-2.0)
     return out
-
-
-def _weight_gradients(
-    buffers: _Buffers, index: int, count: int, grad_inputs: _Stack, grad_projected: _Stack
-) -> list[Tensor | None]:
-    """Gradients of projection, bias, fold and match, over the steps that share them."""
-    own = slice(index, len(grad_inputs.tensors), count)
-    inputs, projected = grad_inputs.rows(own), grad_projected.rows(own)
-    match = None if buffers.matched is None else inputs.t() @ buffers.matched.rows(own)
-    return [
-        projected.t() @ buffers.states.rows(own),
-        projected.sum(dim=0),
-        inputs.t() @ buffers.summed.rows(own),
-        match,
-    ]
 
 
 def _keys(h: Tensor, layout: Layout) -> tuple[Tensor, Tensor | None]:
@@ -306,6 +292,84 @@ def _keys(h: Tensor, layout: Layout) -> tuple[Tensor, Tensor | None]:
     return h, None
 
 
-def _edges(route: MessageRoute, table: Tensor) -> tuple[Array, Array, Array, Array]:
-    offsets, neighbours = route.adjacency.offsets, route.adjacency.neighbours
-    return offsets.numpy(), neighbours.numpy(), table.numpy(), route.rows.numpy()
+class _FirstStep:
+    """The first step where all nodes start alike, and so do all edges.
+
+    a_i + b_j is then the same for all messages, so that their sum depends on their number only;
+    and the attention to equal nodes gives back the node itself: the matching vector is zero.
+    Nodes are therefore updated by class, C of them instead of N.
+    """
+
+    def __init__(self, h: Tensor, layout: Layout, weights: Composed, buffers: _Buffers) -> None:
+        """Computes the states after the first step into ``buffers``."""
+        assert layout.classes is not None
+        counts, self._classes = layout.classes
+        self._start = h[:1].detach().contiguous()
+        self._counts = counts.to(h.dtype)  # (C, R)
+        self._width = layout.message_dim
+        self._projected = torch.addmm(weights.bias, self._start, weights.projection.t())  # (1, W)
+        self._hidden = [
+            self._columns(self._projected, n)[0].add(self._columns(self._projected, n)[1]).relu_()
+            for n in weights.routes
+        ]
+        parts = [self._counts[:, r : r + 1] * hidden for r, hidden in enumerate(self._hidden)]
+        ones = torch.ones_like(self._counts[:, :1])
+        self._summed = torch.cat([*parts, self._counts, ones], dim=1)
+        self._old = self._start.expand(len(counts), -1).contiguous()
+        states = self._projected[:, -3 * h.shape[1] :].expand(len(counts), -1)
+        self._states = states.contiguous()
+        self._gates = h.new_empty(len(counts), 2 * h.shape[1])
+        self._candidate, new = torch.empty_like(self._old), torch.empty_like(self._old)
+        self._no_bias = torch.zeros(3 * h.shape[1], dtype=h.dtype).numpy()
+        fused.gru_forward(
+            torch.mm(self._summed, weights.fold.t()).numpy(),
+            self._states.numpy(),
+            0,
+            self._no_bias,
+            self._old.numpy(),
+            new.numpy(),
+            self._gates.numpy(),
+            self._candidate.numpy(),
+        )
+        torch.index_select(new, 0, self._classes, out=buffers.states.tensors[1])
+        if buffers.matched is not None:
+            buffers.matched.tensors[0].zero_()
+
+    def _columns(self, x: Tensor, network: int) -> tuple[Tensor, Tensor]:
+        start = 2 * self._width * network
+        receiver, sender = x[:, start : start + 2 * self._width].chunk(2, dim=1)
+        return receiver, sender
+
+    def backward(self, grad: Tensor, weights: Composed, grads: ComposedGradients) -> Tensor:
+        """Gradient of the common start, in the first row of (N, D); adds to the weights'."""
+        by_class = torch.zeros_like(self._old).index_add_(0, self._classes, grad)
+        grad_inputs, grad_states = torch.empty_like(self._states), torch.empty_like(self._states)
+        grad_old = torch.empty_like(self._old)
+        fused.gru_backward(
+            by_class.numpy(),
+            self._gates.numpy(),
+            self._candidate.numpy(),
+            self._states.numpy(),
+            0,
+            self._no_bias,
+            self._old.numpy(),
+            grad_inputs.numpy(),
+            grad_states.numpy(),
+            self._no_bias.copy(),
+            grad_old.numpy(),
+        )
+        grads.fold.addmm_(grad_inputs.t(), self._summed)
+        grad_summed = grad_inputs @ weights.fold  # (C, K)
+        grad_projected = torch.zeros_like(self._projected)
+        grad_projected[:, -grad_states.shape[1] :] = grad_states.sum(dim=0)
+        for route, (network, hidden) in enumerate(zip(weights.routes, self._hidden, strict=True)):
+            part = grad_summed[:, route * self._width : (route + 1) * self._width]
+            slope = (self._counts[:, route] @ part) * (hidden[0] > 0)
+            for columns in self._columns(grad_projected, network):
+                columns += slope
+        grads.projection.addmm_(grad_projected.t(), self._start)
+        # Sender columns have no bias: what lands there is never read.
+        grads.bias += grad_projected[0]
+        out = torch.zeros_like(grad)
+        out[0] = (grad_old.sum(dim=0) + grad_projected @ weights.projection)[0]
+        return out

@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from graphkin.errors import GraphError
 from graphkin.graphs.batch import Adjacency, GraphBatch
+from graphkin.models.composition import MessageParameters
 from graphkin.models.config import ModelConfig
 from graphkin.models.kernels import (
     gated_sum,
@@ -165,6 +166,18 @@ class Messages(nn.Module):
         bias = self.hidden_bias + self.edge[:, 0] if constant_edges else self.hidden_bias
         return torch.cat([self.receiver, self.sender]), torch.cat([bias, torch.zeros_like(bias)])
 
+    def parameters_for(self, input_weight: Tensor, constant_edges: bool) -> MessageParameters:
+        """The parameters, as the fused propagation takes them."""
+        return MessageParameters(
+            receiver=self.receiver,
+            sender=self.sender,
+            hidden_bias=self.hidden_bias,
+            edge=self.edge if constant_edges else None,
+            output=self.output,
+            output_bias=self.output_bias,
+            input_weight=input_weight,
+        )
+
     def aggregate(self, h: Tensor, adjacency: Adjacency, terms: EdgeTerms | None) -> Tensor:
         """(N, H): the aggregated hidden layer (sum, mean), or messages (max, attention)."""
         projected = functional.linear(h, *self.projection(terms is None))
@@ -307,7 +320,7 @@ class Aggregator(nn.Module):
 
     def forward(self, h: Tensor, batch: GraphBatch) -> Tensor:
         """(N, D) -> (graphs, G)"""
-        gated = functional.linear(h, self.nodes, self.nodes_bias)  # (N, 2G): gate | value
-        total = gated_sum(gated, batch.node_offsets, batch.node_graph)
+        offsets, graph = batch.node_offsets, batch.node_graph
+        total = gated_sum(h, self.nodes, self.nodes_bias, offsets, graph)
         hidden = functional.linear(total, self.hidden, self.hidden_bias).relu()
         return functional.linear(hidden, self.output, self.output_bias)

@@ -52,7 +52,7 @@ class GraphMatcher(GraphModel):
 
     def forward(self, batch: PairBatch, steps: int | None = None) -> PairOutput:
         vectors = self.network(batch.graphs, batch.groups, steps)
-        left, right = vectors[batch.left], vectors[batch.right]
+        left, right = batch.split(vectors)
         return PairOutput(self.compare(left, right), left, right)
 
     @torch.no_grad()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -12,8 +11,9 @@ from graphkin.errors import GraphError, ModelError
 from graphkin.graphs.batch import Adjacency, GraphBatch
 from graphkin.graphs.grouping import PairGroup
 from graphkin.models.attention import CrossAttention
+from graphkin.models.composition import StepParameters
 from graphkin.models.config import ModelConfig
-from graphkin.models.fused_propagation import Layout, MessageRoute, StepWeights, propagate
+from graphkin.models.fused_propagation import Layout, MessageRoute, propagate
 from graphkin.models.kernels import use_fused
 from graphkin.models.layers import (
     Aggregator,
@@ -70,31 +70,28 @@ class PropagationStep(nn.Module):
     def routes(
         self, batch: GraphBatch, terms: Sequence[EdgeTerms | None]
     ) -> tuple[MessageRoute, ...]:
-        """Where each message network finds its projections, and the edges that it runs on."""
+        """The message network of each set of edges, as the fused propagation takes it."""
         found = []
-        for position, ((messages, _, adjacency), term) in enumerate(
-            zip(self.message_networks(batch), terms, strict=True)
-        ):
-            first = 0 if messages is self.messages else 2 * len(messages.hidden_bias) * position
+        networks = self.message_networks(batch)
+        for (messages, _, adjacency), term in zip(networks, terms, strict=True):
             rows = adjacency.edge_rows if term is None else term.rows(adjacency)
-            found.append(MessageRoute(first, adjacency, rows))
+            found.append(MessageRoute(int(messages is not self.messages), adjacency, rows))
         return tuple(found)
 
-    def composed(self, batch: GraphBatch, terms: Sequence[EdgeTerms | None]) -> StepWeights:
-        """The step's parameters as the fused propagation takes them."""
-        update, networks = self.update, self.message_networks(batch)
-        distinct = [self.messages]
-        if self.reverse == "separate":
-            distinct.append(self.reverse_messages)
+    def parameters_for(self, terms: Sequence[EdgeTerms | None]) -> StepParameters:
+        """The step's parameters, as the fused propagation takes them."""
+        update = self.update
         constant = terms[0] is None
-        projections = [messages.projection(constant) for messages in distinct]
-        fold = [weight @ messages.output for messages, weight, _ in networks]
-        fold += [(weight @ messages.output_bias).unsqueeze(1) for messages, weight, _ in networks]
+        messages = [self.messages.parameters_for(update.input_weight, constant)]
+        if self.reverse == "separate":
+            reverse = self.reverse_messages.parameters_for(update.reverse_weight, constant)
+            messages.append(reverse)
         none = update.input_bias.new_empty(0, 0)
-        return StepWeights(
-            projection=torch.cat([*(weight for weight, _ in projections), update.state_weight]),
-            bias=torch.cat([*(bias for _, bias in projections), update.state_bias]),
-            fold=torch.cat([*fold, update.input_bias.unsqueeze(1)], dim=1),
+        return StepParameters(
+            messages=tuple(messages),
+            state_weight=update.state_weight,
+            state_bias=update.state_bias,
+            input_bias=update.input_bias,
             match=update.match_weight if self.matching else None,
             tables=tuple(none if term is None else term.table for term in terms),
         )
@@ -192,17 +189,7 @@ class GraphNetwork(nn.Module):
         message_steps = self._message_steps()
         terms = [step.edge_terms(batch, self.edges) for step in message_steps]
         if observe is None and use_fused(h) and message_steps[0].fusible():
-            layout = Layout(
-                steps=count,
-                routes=message_steps[0].routes(batch, terms[0]),
-                message_dim=self.config.message_dim,
-                groups=groups if self.config.matching else (),
-                euclidean=self.config.attention_similarity == "euclidean",
-            )
-            composed = [
-                step.composed(batch, term) for step, term in zip(message_steps, terms, strict=True)
-            ]
-            return propagate(h, layout, composed)
+            return self._propagate_fused(h, batch, groups, count, terms)
         cell: Tensor | None = None
         for t in range(count + 1):
             index = t % len(self.steps) if self.config.shared else min(t, len(self.steps) - 1)
@@ -212,6 +199,33 @@ class GraphNetwork(nn.Module):
             if t < count:
                 h, cell = step(h, cell, batch, terms[index], groups)
         return h
+
+    def _propagate_fused(
+        self,
+        h: Tensor,
+        batch: GraphBatch,
+        groups: Sequence[PairGroup],
+        count: int,
+        terms: Sequence[Sequence[EdgeTerms | None]],
+    ) -> Tensor:
+        if not count:
+            return h
+        config, steps = self.config, self._message_steps()
+        alike = config.node_input == "constant" and config.edge_input == "constant"
+        classes = None
+        if alike:
+            counts, members = batch.degree_classes
+            classes = (counts[:, : 1 if config.reverse_messages == "none" else 2], members)
+        layout = Layout(
+            steps=count,
+            routes=steps[0].routes(batch, terms[0]),
+            message_dim=config.message_dim,
+            groups=groups if config.matching else (),
+            euclidean=config.attention_similarity == "euclidean",
+            classes=classes,
+        )
+        parameters = [step.parameters_for(t) for step, t in zip(steps, terms, strict=True)]
+        return propagate(h, layout, parameters)
 
     def _message_steps(self) -> list[PropagationStep]:
         return [step for step in self.steps if isinstance(step, PropagationStep)]

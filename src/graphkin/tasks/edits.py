@@ -299,8 +299,9 @@ def _packed(adjacency: Bools, nodes: Index) -> GraphBatch:
     sizes = np.repeat(nodes, graphs)
     node_offsets = _offsets(sizes)
     # Of each padded row: how many messages it receives, and what turns the position of a
-    # cell in it into the number of the sending node.
-    counts = adjacency.view(np.uint8).sum(axis=-1, dtype=np.int32).ravel()
+    # cell in it into the number of the sending node. einsum sums bytes much faster than sum.
+    total = np.uint8 if width <= 256 else np.int32
+    counts = np.einsum("bgij->bgj", adjacency.view(np.uint8), dtype=total).ravel()
     shifts = np.repeat(node_offsets[:-1], width) - np.arange(len(counts)) * width
     senders = np.flatnonzero(adjacency)
     senders += np.repeat(shifts, counts)

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from graphkin.errors import FormatError, TrainingError
 from graphkin.files import write_atomically
+from graphkin.training.optimizer import FlatOptimizer
 
 FORMAT = "graphkin-checkpoint 1"
 
@@ -37,15 +37,13 @@ class RunState:
 def save_checkpoint(
     path: Path,
     model: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    optimizer: FlatOptimizer,
     state: RunState,
     specification: dict[str, Any],
 ) -> None:
     """Replaces the checkpoint; the old one stays intact until the new one is complete."""
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
-    for name, moments in _moments(model, optimizer).items():
-        for key, value in moments.items():
-            tensors[f"optimizer.{name}.{key}"] = value
+    tensors.update({f"optimizer.{name}": tensor for name, tensor in optimizer.state().items()})
     document = {"state": asdict(state), "specification": specification}
     metadata = {"format": FORMAT, "run": json.dumps(document)}
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -55,7 +53,7 @@ def save_checkpoint(
 def load_checkpoint(
     path: Path,
     model: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    optimizer: FlatOptimizer,
     specification: dict[str, Any],
 ) -> RunState:
     """Puts model and optimiser back where they were.
@@ -72,16 +70,7 @@ def load_checkpoint(
     }:
         raise TrainingError(f"{path} holds the weights of another model; start a new run")
     model.load_state_dict(weights)
-    saved = _part(tensors, "optimizer.")
-    for name, parameter in model.named_parameters():
-        moments = {
-            key.removeprefix(f"{name}."): value
-            for key, value in saved.items()
-            if key.startswith(f"{name}.")
-        }
-        if moments:
-            device = parameter.device
-            optimizer.state[parameter] = {key: v.to(device) for key, v in moments.items()}
+    optimizer.load_state(_part(tensors, "optimizer."))
     return RunState(**document["state"])
 
 
@@ -102,14 +91,6 @@ def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
         name.removeprefix(prefix): tensor
         for name, tensor in tensors.items()
         if name.startswith(prefix)
-    }
-
-
-def _moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, dict[str, Tensor]]:
-    return {
-        name: optimizer.state[parameter]
-        for name, parameter in model.named_parameters()
-        if parameter in optimizer.state
     }
 
 

@@ -35,6 +35,7 @@ from graphkin.training.background import prefetch
 from graphkin.training.checkpoints import RunState, load_checkpoint, save_checkpoint
 from graphkin.training.config import TrainConfig
 from graphkin.training.log import Report, RunLog
+from graphkin.training.optimizer import FlatOptimizer
 from graphkin.training.processes import agreed, process_group, stop_signals
 
 CHECKPOINT_FILE, MODEL_FOLDER = "checkpoint.safetensors", "model"
@@ -115,13 +116,7 @@ class _Run:
         self.model, self.task, self.config, self.folder = model, task, config, folder
         self.device, self.rank, self.world = device, rank, world
         self.state = RunState()
-        kind = torch.optim.Adam if config.optimizer == "adam" else torch.optim.AdamW
-        self.optimizer = kind(
-            model.parameters(),
-            lr=config.learning_rate,
-            weight_decay=config.weight_decay,
-            fused=True,
-        )
+        self.optimizer = FlatOptimizer(model, config)
         self.network: nn.Module = model
         if config.compile:
             self.network = torch.compile(model)  # type: ignore[assignment]
@@ -152,17 +147,13 @@ class _Run:
         def make(step: int) -> PairBatch:
             size, mode = config.batch_size, config.mode
             batch = self.task.batch(step, size, mode, rank=self.rank, world=self.world)
-            if matching:
-                _ = batch.groups  # planned here, not in the loop
-            return batch
+            return batch.prepare(matching)
 
         return prefetch(make, self.state.step, config.steps)
 
     def advance(self, batch: PairBatch) -> float:
         """One step; returns the loss. A loss that is no number leaves the weights alone."""
         config = self.config
-        for group in self.optimizer.param_groups:
-            group["lr"] = config.learning_rate_at(self.state.step)
         self.optimizer.zero_grad()
         batch = batch.to(self.device)
         with torch.autocast(
@@ -171,11 +162,10 @@ class _Run:
             output: PairOutput = self.network(batch)
         loss = self._loss(output, batch.labels)
         torch.autograd.backward(loss)
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
         value = float(loss.detach())
-        if not (math.isfinite(value) and bool(norm.isfinite())):
+        rate = config.learning_rate_at(self.state.step)
+        if not (math.isfinite(value) and self.optimizer.step(rate)):
             return math.nan
-        self.optimizer.step()
         self.state.step += 1
         return value
 

@@ -89,10 +89,23 @@ def gru_update(inputs: Tensor, states: Tensor, h: Tensor) -> Tensor:
     return plain.gru_update(inputs, states, h)
 
 
-def gated_sum(x: Tensor, node_offsets: Tensor, node_graph: Tensor) -> Tensor:
-    """Sum over each graph's nodes of sigmoid(gate) * value: (N, 2G) -> (graphs, G)."""
-    if use_fused(x):
+def gated_sum(
+    h: Tensor, weight: Tensor, bias: Tensor, node_offsets: Tensor, node_graph: Tensor
+) -> Tensor:
+    """Sum over each graph's nodes of sigmoid(gate) * value, with [gate | value] = W h + b.
+
+    Args:
+        h: (N, D)
+        weight: (2G, D), rows of the gate first.
+        bias: (2G,)
+        node_offsets: (graphs + 1,)
+        node_graph: (N,)
+
+    Returns:
+        (graphs, G)
+    """
+    if use_fused(h):
         from graphkin.models.kernels.autograd import GatedSum
 
-        return GatedSum.run(x, node_offsets)
-    return plain.gated_sum(x, node_offsets, node_graph)
+        return GatedSum.run(h, weight, bias, node_offsets)
+    return plain.gated_sum(h, weight, bias, node_offsets, node_graph)

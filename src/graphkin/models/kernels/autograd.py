@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 from graphkin.graphs.batch import Adjacency
 from graphkin.models.functions import apply
 from graphkin.models.kernels import fused
+from graphkin.models.kernels.workspace import WORKSPACE, take_once
 
 
 def _array(tensor: Tensor) -> Any:
@@ -54,21 +55,23 @@ class MessageSum(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         projected, table, offsets, neighbours, rows = ctx.saved_tensors
         width = projected.shape[1] // 2
-        bias = projected.new_zeros(width)
+        bias = projected.new_zeros(width)  # there is none: what the kernel adds to it is dropped
         grad_projected, grad_table = torch.zeros_like(projected), torch.zeros_like(table)
         fused.message_backward(
             _array(grad),
             0,
             _array(projected),
             0,
-            _array(bias),
+            _array(bias.clone()),
             _array(offsets),
             _array(neighbours),
             _array(table),
             _array(rows),
             _array(grad_projected),
+            _array(bias),
             _array(grad_table),
             width,
+            False,
         )
         return grad_projected, grad_table, None, None, None
 
@@ -115,7 +118,8 @@ class GRUUpdate(Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
         gates, candidate, states, bias, h = ctx.saved_tensors
-        grads = h.new_empty(states.shape), h.new_empty(states.shape), h.new_empty(h.shape)
+        grad_inputs, grad_states = h.new_empty(states.shape), h.new_empty(states.shape)
+        grad_h = torch.empty_like(h)
         fused.gru_backward(
             _array(grad),
             _array(gates),
@@ -124,26 +128,45 @@ class GRUUpdate(Function):
             0,
             _array(bias),
             _array(h),
-            *(_array(tensor) for tensor in grads),
+            *(_array(tensor) for tensor in (grad_inputs, grad_states, bias.clone(), grad_h)),
         )
-        return grads
+        return grad_inputs, grad_states, grad_h
 
 
 class GatedSum(Function):
-    """See :func:`graphkin.models.kernels.gated_sum`."""
+    """See :func:`graphkin.models.kernels.gated_sum`. The (N, 2G) layer never leaves it."""
 
     @classmethod
-    def run(cls, x: Tensor, node_offsets: Tensor) -> Tensor:
-        return apply(cls, x, node_offsets)
+    def run(cls, h: Tensor, weight: Tensor, bias: Tensor, node_offsets: Tensor) -> Tensor:
+        return apply(cls, h, weight, bias, node_offsets)
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, node_offsets: Tensor) -> Tensor:
-        ctx.save_for_backward(x, node_offsets)
-        return torch.from_numpy(fused.gated_sum_forward(_array(x), _array(node_offsets)))
+    def forward(ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, node_offsets: Tensor) -> Tensor:
+        x = WORKSPACE.take((h.shape[0], weight.shape[0]), h.dtype)
+        torch.mm(h, weight.t(), out=x)
+        out = h.new_empty(len(node_offsets) - 1, weight.shape[0] // 2)
+        fused.gated_sum_forward(_array(x), _array(bias), _array(node_offsets), _array(out))
+        if any(ctx.needs_input_grad):
+            ctx.save_for_backward(h, weight, bias, node_offsets)
+            ctx.x = x
+        else:
+            WORKSPACE.give(x)
+        return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, node_offsets = ctx.saved_tensors
-        out = fused.gated_sum_backward(_array(grad), _array(x), _array(node_offsets))
-        return torch.from_numpy(out), None
+        h, weight, bias, node_offsets = ctx.saved_tensors
+        x = take_once(ctx, "x")
+        grad_x, grad_bias = WORKSPACE.take(x.shape, x.dtype), torch.zeros_like(bias)
+        fused.gated_sum_backward(
+            _array(grad),
+            _array(x),
+            _array(bias),
+            _array(node_offsets),
+            _array(grad_x),
+            _array(grad_bias),
+        )
+        grads = grad_x @ weight, grad_x.t() @ h, grad_bias
+        WORKSPACE.give(x, grad_x)
+        return *grads, None

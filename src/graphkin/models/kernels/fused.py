@@ -109,8 +109,12 @@ def message_forward(
     c_ij = table[rows], and an empty table stands for c = 0. The result goes to ``width``
     columns of ``out`` from ``column`` on.
     """
+    if table.shape[0] > 0:
+        _message_forward_with_edges(
+            projected, first, bias, offsets, neighbours, table, rows, out, column, width
+        )
+        return
     zero = projected.dtype.type(0)
-    has_edges = table.shape[0] > 0
     base = np.empty(width, dtype=projected.dtype)
     total = np.empty(width, dtype=projected.dtype)
     for i in range(offsets.shape[0] - 1):
@@ -121,15 +125,42 @@ def message_forward(
             total[k] = zero
         for e in range(offsets[i], offsets[i + 1]):
             sender = projected[neighbours[e], first + width : first + 2 * width]
-            if has_edges:
-                term = table[rows[e]]
-                for k in range(width):
-                    value = base[k] + sender[k] + term[k]
-                    total[k] += value if value > zero else zero
-            else:
-                for k in range(width):
-                    value = base[k] + sender[k]
-                    total[k] += value if value > zero else zero
+            for k in range(width):
+                value = base[k] + sender[k]
+                total[k] += value if value > zero else zero
+        target = out[i, column : column + width]
+        for k in range(width):
+            target[k] = total[k]
+
+
+@_kernel
+def _message_forward_with_edges(
+    projected: Array,
+    first: int,
+    bias: Array,
+    offsets: Array,
+    neighbours: Array,
+    table: Array,
+    rows: Array,
+    out: Array,
+    column: int,
+    width: int,
+) -> None:
+    zero = projected.dtype.type(0)
+    base = np.empty(width, dtype=projected.dtype)
+    total = np.empty(width, dtype=projected.dtype)
+    for i in range(offsets.shape[0] - 1):
+        receiver = projected[i, first : first + width]
+        for k in range(width):
+            base[k] = receiver[k] + bias[k]
+        for k in range(width):
+            total[k] = zero
+        for e in range(offsets[i], offsets[i + 1]):
+            sender = projected[neighbours[e], first + width : first + 2 * width]
+            term = table[rows[e]]
+            for k in range(width):
+                value = base[k] + sender[k] + term[k]
+                total[k] += value if value > zero else zero
         target = out[i, column : column + width]
         for k in range(width):
             target[k] = total[k]
@@ -147,34 +178,48 @@ def message_backward(
     table: Array,
     rows: Array,
     grad_projected: Array,
+    grad_bias: Array,
     grad_table: Array,
     width: int,
+    fresh: bool,
 ) -> None:
-    """Adds the gradients of ``message_forward`` to ``grad_projected`` and ``grad_table``."""
+    """Adds the gradients of ``message_forward``; ``fresh`` clears its columns beforehand."""
     zero = projected.dtype.type(0)
+    if fresh:
+        for i in range(offsets.shape[0] - 1):
+            both = grad_projected[i, first : first + 2 * width]
+            for k in range(2 * width):
+                both[k] = zero
     has_edges = table.shape[0] > 0
     base = np.empty(width, dtype=projected.dtype)
     total = np.empty(width, dtype=projected.dtype)
+    incoming = np.empty(width, dtype=projected.dtype)
     for i in range(offsets.shape[0] - 1):
-        receiver = projected[i, first : first + width]
-        incoming = grad[i, column : column + width]
+        receiver, own = projected[i, first : first + width], grad[i, column : column + width]
         for k in range(width):
             base[k] = receiver[k] + bias[k]
         for k in range(width):
+            incoming[k] = own[k]
+        for k in range(width):
             total[k] = zero
-        for e in range(offsets[i], offsets[i + 1]):
-            j = neighbours[e]
-            sender = projected[j, first + width : first + 2 * width]
-            grad_sender = grad_projected[j, first + width : first + 2 * width]
-            if has_edges:
-                term, grad_term = table[rows[e]], grad_table[rows[e]]
-                for k in range(width):
-                    value = base[k] + sender[k] + term[k]
-                    passed = incoming[k] if value > zero else zero
-                    total[k] += passed
-                    grad_sender[k] += passed
-                    grad_term[k] += passed
-            else:
+        start, stop = offsets[i], offsets[i + 1]
+        if has_edges:
+            for e in range(start, stop):
+                j = neighbours[e]
+                _message_slope_with_edge(
+                    incoming,
+                    base,
+                    projected[j, first + width : first + 2 * width],
+                    table[rows[e]],
+                    total,
+                    grad_projected[j, first + width : first + 2 * width],
+                    grad_table[rows[e]],
+                )
+        else:
+            for e in range(start, stop):
+                j = neighbours[e]
+                sender = projected[j, first + width : first + 2 * width]
+                grad_sender = grad_projected[j, first + width : first + 2 * width]
                 for k in range(width):
                     passed = incoming[k] if base[k] + sender[k] > zero else zero
                     total[k] += passed
@@ -182,6 +227,26 @@ def message_backward(
         grad_receiver = grad_projected[i, first : first + width]
         for k in range(width):
             grad_receiver[k] += total[k]
+        for k in range(width):
+            grad_bias[k] += total[k]
+
+
+@_kernel
+def _message_slope_with_edge(
+    incoming: Array,
+    base: Array,
+    sender: Array,
+    term: Array,
+    total: Array,
+    grad_sender: Array,
+    grad_term: Array,
+) -> None:
+    zero = incoming.dtype.type(0)
+    for k in range(len(incoming)):
+        passed = incoming[k] if base[k] + sender[k] + term[k] > zero else zero
+        total[k] += passed
+        grad_sender[k] += passed
+        grad_term[k] += passed
 
 
 @_kernel
@@ -251,9 +316,10 @@ def gru_backward(
     h: Array,
     grad_inputs: Array,
     grad_projected: Array,
+    grad_bias: Array,
     grad_h: Array,
 ) -> None:
-    """Writes the gradients of ``gru_forward`` for inputs, state columns and h."""
+    """Writes the gradients of ``gru_forward``; that of the bias is added to what is there."""
     count, width = h.shape
     one = h.dtype.type(1)
     bias_n = bias[2 * width :]
@@ -275,33 +341,50 @@ def gru_backward(
         grad_state_n = grad_projected[i, first + 2 * width : first + 3 * width]
         for k in range(width):
             grad_state_n[k] = slope_n[k] * r[k]
+        grad_state = grad_projected[i, first : first + 3 * width]
+        for k in range(3 * width):
+            grad_bias[k] += grad_state[k]
         target = grad_h[i]
         for k in range(width):
             target[k] = g[k] * z[k]
 
 
 @_kernel
-def gated_sum_forward(x: Array, node_offsets: Array) -> Array:
-    """out_g = sum over the nodes of g of sigmoid(gate) * value, with x = [gate | value]."""
+def gated_sum_forward(x: Array, bias: Array, node_offsets: Array, out: Array) -> None:
+    """out_g = sum over the nodes of g of sigmoid(gate) * value, with x + bias = [gate | value]."""
     width = x.shape[1] // 2
-    out = np.zeros((node_offsets.shape[0] - 1, width), dtype=x.dtype)
+    gate_bias, value_bias = bias[:width], bias[width:]
     for g in range(node_offsets.shape[0] - 1):
+        total = out[g]
+        for k in range(width):
+            total[k] = 0
         for i in range(node_offsets[g], node_offsets[g + 1]):
+            gate, value = x[i, :width], x[i, width:]
             for k in range(width):
-                out[g, k] += _sigmoid(x[i, k]) * x[i, width + k]
-    return out
+                total[k] += _sigmoid(gate[k] + gate_bias[k]) * (value[k] + value_bias[k])
 
 
 @_kernel
-def gated_sum_backward(grad: Array, x: Array, node_offsets: Array) -> Array:
-    """Gradient of ``gated_sum_forward`` for ``x``."""
+def gated_sum_backward(
+    grad: Array, x: Array, bias: Array, node_offsets: Array, grad_x: Array, grad_bias: Array
+) -> None:
+    """Gradients of ``gated_sum_forward``; that of the bias is added to what is there."""
     width = x.shape[1] // 2
     one = x.dtype.type(1)
-    out = np.empty_like(x)
+    gate_bias, value_bias = bias[:width], bias[width:]
+    sigma = np.empty(width, dtype=x.dtype)
     for g in range(node_offsets.shape[0] - 1):
+        incoming = grad[g]
         for i in range(node_offsets[g], node_offsets[g + 1]):
+            gate, value = x[i, :width], x[i, width:]
+            grad_gate, grad_value = grad_x[i, :width], grad_x[i, width:]
             for k in range(width):
-                gate = _sigmoid(x[i, k])
-                out[i, k] = grad[g, k] * x[i, width + k] * gate * (one - gate)
-                out[i, width + k] = grad[g, k] * gate
-    return out
+                sigma[k] = _sigmoid(gate[k] + gate_bias[k])
+            for k in range(width):
+                slope = sigma[k] * (one - sigma[k])
+                grad_gate[k] = incoming[k] * (value[k] + value_bias[k]) * slope
+            for k in range(width):
+                grad_value[k] = incoming[k] * sigma[k]
+            both = grad_x[i]
+            for k in range(2 * width):
+                grad_bias[k] += both[k]

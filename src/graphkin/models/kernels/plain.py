@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from graphkin.graphs.batch import Adjacency
 
@@ -42,8 +43,10 @@ def gru_update(inputs: Tensor, states: Tensor, h: Tensor) -> Tensor:
     return n + z * (h - n)
 
 
-def gated_sum(x: Tensor, node_offsets: Tensor, node_graph: Tensor) -> Tensor:
-    """out_g = sum over the nodes of g of sigmoid(gate) * value, with x = [gate | value]."""
-    gate, value = x.chunk(2, dim=1)
-    out = x.new_zeros(len(node_offsets) - 1, gate.shape[1])
+def gated_sum(
+    h: Tensor, weight: Tensor, bias: Tensor, node_offsets: Tensor, node_graph: Tensor
+) -> Tensor:
+    """Sum over each graph's nodes of sigmoid(gate) * value, with [gate | value] = W h + b."""
+    gate, value = functional.linear(h, weight, bias).chunk(2, dim=1)
+    out = gate.new_zeros(len(node_offsets) - 1, gate.shape[1])
     return out.index_add(0, node_graph, gate.sigmoid() * value)

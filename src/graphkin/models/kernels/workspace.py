@@ -9,42 +9,63 @@ from __future__ import annotations
 
 import math
 import threading
+from typing import Any
 
 import torch
 from torch import Tensor
 
-MAX_IDLE_BYTES = 1 << 28
-"""Idle memory that is kept; beyond it arrays go back to the system."""
-SLACK = 1.25
-"""New arrays are this much larger than asked for, so that batches of varying size reuse them."""
+MAX_IDLE = 32
+"""Idle arrays that are kept for each dtype; the oldest beyond them go back to the system."""
+MAX_IDLE_SIZE = 1 << 26
+"""Elements of the largest array that is kept."""
 
 
 class Workspace(threading.local):
-    """A pool of flat arrays, one pool for each thread and dtype."""
+    """A pool of flat arrays, one pool for each thread."""
 
     def __init__(self) -> None:
-        self._idle: dict[torch.dtype, list[Tensor]] = {}
+        self._idle: dict[torch.dtype, list[tuple[int, Tensor]]] = {}
 
     def take(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """An array with arbitrary content; it is the caller's until given back (or dropped)."""
         size = math.prod(shape)
         idle = self._idle.setdefault(dtype, [])
-        fitting = [index for index, flat in enumerate(idle) if size <= len(flat) <= 4 * size + 64]
-        if fitting:
-            flat = idle.pop(min(fitting, key=lambda index: len(idle[index])))
-        else:
-            flat = torch.empty(int(size * SLACK), dtype=dtype)
-        return flat[:size].view(shape)
+        best = -1
+        for index, (capacity, _) in enumerate(idle):
+            # An array much larger than needed is left to those who need it.
+            if size <= capacity <= 2 * size and (best < 0 or capacity < idle[best][0]):
+                best = index
+        flat = idle.pop(best)[1] if best >= 0 else torch.empty(size, dtype=dtype)
+        strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+        return flat.as_strided(shape, strides)
 
     def give(self, *arrays: Tensor | None) -> None:
         """Returns arrays that nothing refers to any more."""
         for array in arrays:
             if array is None:
                 continue
-            flat = array.new_empty(0).set_(array.untyped_storage())
-            idle = self._idle.setdefault(array.dtype, [])
-            if sum(kept.nbytes for kept in idle) + flat.nbytes <= MAX_IDLE_BYTES:
-                idle.append(flat)
+            idle = self._idle[array.dtype]
+            capacity = array.untyped_storage().nbytes() // array.element_size()
+            if capacity <= MAX_IDLE_SIZE:
+                idle.append((capacity, array))
+            if len(idle) > MAX_IDLE:
+                del idle[0]
 
 
 WORKSPACE = Workspace()
+
+
+def take_once(ctx: Any, name: str) -> Any:
+    """Removes and returns what a function's forward pass left for its backward pass.
+
+    Raises:
+        RuntimeError: at a second backward pass: the arrays are in use elsewhere by then.
+    """
+    if not hasattr(ctx, name):
+        raise RuntimeError(
+            "backward through this graph a second time; run the forward pass again "
+            "(the fused kernels keep their arrays for one backward pass)"
+        )
+    found = getattr(ctx, name)
+    delattr(ctx, name)
+    return found
