@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -41,12 +42,13 @@ class CrossAttention(nn.Module):
     def __init__(self, node_dim: int, similarity: AttentionSimilarity, projections: bool) -> None:
         super().__init__()
         self.similarity = similarity
+        self.scale = 2.0 if similarity == "euclidean" else 1.0
         self.projection = nn.Linear(node_dim, 3 * node_dim, bias=False) if projections else None
 
     def forward(self, h: Tensor, groups: Sequence[PairGroup]) -> tuple[Tensor, Tensor]:
         """(N, D) states -> values (N, D) and their attention-weighted sums (N, D)."""
         query, key, value, bias = self.prepare(h)
-        return value, attend(query, key, value, bias, groups)
+        return value, attend(query, key, value, bias, groups, self.scale)
 
     def fusible(self) -> bool:
         """Whether :mod:`graphkin.models.fused_propagation` computes this attention."""
@@ -62,9 +64,9 @@ class CrossAttention(nn.Module):
         return self._scores(query)[0], key, value, bias
 
     def _scores(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Vectors and key bias whose products are s_h, up to terms that the softmax cancels."""
+        """Vectors and key bias: scale * q.k + bias is s_h, up to what the softmax cancels."""
         if self.similarity == "euclidean":
-            return x * math.sqrt(2.0), -x.square().sum(dim=1)
+            return x, -torch.linalg.vecdot(x, x)
         if self.similarity == "cosine":
             return functional.normalize(x, dim=1), None
         return x, None
@@ -76,8 +78,9 @@ def attend(
     value: Tensor,
     bias: Tensor | None,
     groups: Sequence[PairGroup],
+    scale: float = 1.0,
 ) -> Tensor:
-    """out_i = sum_j softmax_j(q_i . k_j + bias_j) v_j over the nodes j of i's partner graph.
+    """out_i = sum_j softmax_j(scale * q_i . k_j + bias_j) v_j over the nodes j of i's partner.
 
     Args:
         query: (N, D), or None where the queries are the keys: the scores of both
@@ -86,36 +89,29 @@ def attend(
         value: (N, Dv)
         bias: (N,), or None for 0.
         groups: which nodes face which.
+        scale: factor on the products.
 
     Returns:
         (N, Dv)
     """
     with torch.autocast(key.device.type, enabled=False):
-        wide = [
-            None if x is None else _at_least_single(x).contiguous()
-            for x in (query, key, value, bias)
-        ]
-        return apply(_Attend, *wide, groups)
+        wide = [None if x is None else _wide(x) for x in (query, key, value, bias)]
+        return apply(_Attend, *wide, groups, scale)
 
 
 def attention_weights(
-    query: Tensor | None, key: Tensor, bias: Tensor | None, group: PairGroup
+    query: Tensor | None, key: Tensor, bias: Tensor | None, group: PairGroup, scale: float
 ) -> tuple[Tensor, Tensor]:
     """The weights of one unpadded block: rows over columns (B, n, m), columns over rows (B, m, n).
 
     They take |V1| x |V2| memory: for looking at, not for propagation.
     """
-    query = key if query is None else query
-    scores = query[group.rows] @ key[group.columns].transpose(1, 2)
-    reverse = query[group.columns] @ key[group.rows].transpose(1, 2)
-    if bias is not None:
-        scores = scores + bias[group.columns].unsqueeze(1)
-        reverse = reverse + bias[group.rows].unsqueeze(1)
-    return scores.softmax(dim=2), reverse.softmax(dim=2)
+    forth, back = _block_weights(query, key, bias, group, scale)
+    return forth, back.transpose(1, 2)
 
 
-def _at_least_single(x: Tensor) -> Tensor:
-    return x if x.dtype == torch.float64 else x.float()
+def _wide(x: Tensor) -> Tensor:
+    return (x if x.dtype == torch.float64 else x.float()).contiguous()
 
 
 class _Attend(Function):
@@ -127,23 +123,49 @@ class _Attend(Function):
         value: Tensor,
         bias: Tensor | None,
         groups: Sequence[PairGroup],
+        scale: float,
     ) -> Tensor:
-        ctx.groups = groups
+        ctx.groups, ctx.scale = groups, scale
         ctx.save_for_backward(query, key, value, bias)
         keep = any(ctx.needs_input_grad)
-        out, ctx.kept = attention_forward(query, key, value, bias, groups, keep)
+        out, ctx.kept = attention_forward(query, key, value, bias, groups, scale, keep)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         query, key, value, bias = ctx.saved_tensors
-        grads = attention_backward(grad.contiguous(), ctx.kept, query, key, value, bias, ctx.groups)
-        return grads.query, grads.key, grads.value, grads.bias, None
+        grads = Gradients(
+            query=None if query is None else torch.zeros_like(query),
+            key=torch.zeros_like(key),
+            value=torch.zeros_like(value),
+            bias=None if bias is None else torch.zeros_like(bias),
+        )
+        inputs = query, key, value, bias
+        attention_backward(grad.contiguous(), ctx.kept, inputs, ctx.groups, ctx.scale, grads)
+        return grads.query, grads.key, grads.value, grads.bias, None, None
 
 
 Kept = list[tuple[Tensor, Tensor]]
 """Weights of every dense block, both ways, for the backward pass."""
+
+Inputs = tuple[Tensor | None, Tensor, Tensor, Tensor | None]
+"""Query, key, value and bias, as :func:`attend` takes them."""
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Where gradients are added, by node; two of them may be the same array."""
+
+    query: Tensor | None
+    key: Tensor
+    value: Tensor
+    bias: Tensor | None
+
+    @property
+    def of_queries(self) -> Tensor:
+        """Where the gradient of the query side goes: to the keys, where the queries are those."""
+        return self.key if self.query is None else self.query
 
 
 def attention_forward(
@@ -152,6 +174,7 @@ def attention_forward(
     value: Tensor,
     bias: Tensor | None,
     groups: Sequence[PairGroup],
+    scale: float,
     keep: bool,
 ) -> tuple[Tensor, Kept]:
     """The computation of :func:`attend` outside autograd; all inputs contiguous."""
@@ -159,11 +182,12 @@ def attention_forward(
     kept: Kept = []
     for group in groups:
         if group.cells > MAX_CELLS:
-            _sliced_forward(query, key, value, bias, group, out)
+            _sliced_forward((query, key, value, bias), group, scale, out)
             continue
-        forth, back = _block_weights(query, key, bias, group)
-        _put(out, group, ROWS, forth @ _take(value, group, COLUMNS))
-        _put(out, group, COLUMNS, back.transpose(1, 2) @ _take(value, group, ROWS))
+        forth, back = _block_weights(query, key, bias, group, scale)
+        row_values, column_values = _sides(value, group)
+        _put(out, group, ROWS, forth @ column_values)
+        _put(out, group, COLUMNS, back.transpose(1, 2) @ row_values)
         if keep:
             kept.append((forth, back))
     return out, kept
@@ -172,38 +196,18 @@ def attention_forward(
 def attention_backward(
     grad: Tensor,
     kept: Kept,
-    query: Tensor | None,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
+    inputs: Inputs,
     groups: Sequence[PairGroup],
-) -> Gradients:
-    """Gradients of :func:`attention_forward` for its inputs."""
-    grads = Gradients(query, key, value, bias)
+    scale: float,
+    grads: Gradients,
+) -> None:
+    """Adds the gradients of :func:`attention_forward` to ``grads``."""
     weights = iter(kept)
     for group in groups:
         if group.cells > MAX_CELLS:
-            _sliced_backward(grad, query, key, value, bias, group, grads)
+            _sliced_backward(grad, inputs, group, scale, grads)
         else:
-            _block_backward(grad, next(weights), query, key, value, group, grads)
-    return grads
-
-
-class Gradients:
-    """Sums of gradients by node; a padded slot adds nothing, because its gradient is zero."""
-
-    def __init__(
-        self, query: Tensor | None, key: Tensor, value: Tensor, bias: Tensor | None
-    ) -> None:
-        self.query = None if query is None else torch.zeros_like(query)
-        self.key = torch.zeros_like(key)
-        self.value = torch.zeros_like(value)
-        self.bias = None if bias is None else torch.zeros_like(bias)
-
-    @property
-    def of_queries(self) -> Tensor:
-        """Where the gradient of the query side goes: to the keys, where the queries are those."""
-        return self.key if self.query is None else self.query
+            _block_backward(grad, next(weights), inputs, group, scale, grads)
 
 
 ROWS, COLUMNS = 0, 1
@@ -213,26 +217,32 @@ def _nodes(group: PairGroup, side: int) -> Tensor:
     return group.columns if side else group.rows
 
 
-def _take(x: Tensor, group: PairGroup, side: int) -> Tensor:
-    """The blocks (B, n, D) of one side."""
-    nodes = _nodes(group, side)
+def _sides(x: Tensor, group: PairGroup) -> tuple[Tensor, Tensor]:
+    """The blocks of the rows (B, n, D) and of the columns (B, m, D)."""
     if group.regular:
-        return x.view(len(nodes), 2, nodes.shape[1], -1)[:, side]
+        count, size = group.rows.shape
+        rows, columns = x.view(count, 2, size, -1).unbind(1)
+        return rows, columns
+    return _take(x, group.rows), _take(x, group.columns)
+
+
+def _take(x: Tensor, nodes: Tensor) -> Tensor:
     return x.index_select(0, nodes.flatten()).view(*nodes.shape, -1)
 
 
 def _put(x: Tensor, group: PairGroup, side: int, block: Tensor) -> None:
     """Writes the blocks of one side; a padded slot repeats its node's own value."""
     if group.regular:
-        _take(x, group, side).copy_(block)
+        _sides(x, group)[side].copy_(block)
         return
     nodes = _nodes(group, side)
     x.index_copy_(0, nodes.flatten(), block.reshape(nodes.numel(), -1))
 
 
 def _add(x: Tensor, group: PairGroup, side: int, block: Tensor) -> None:
+    """Adds blocks to one side; a padded slot adds nothing, because its block is zero."""
     if group.regular:
-        _take(x, group, side).add_(block)
+        _sides(x, group)[side].add_(block)
         return
     nodes = _nodes(group, side)
     x.index_add_(0, nodes.flatten(), block.reshape(nodes.numel(), -1))
@@ -250,67 +260,79 @@ def _beyond(group: PairGroup, side: int) -> Tensor:
     return slots >= sizes.unsqueeze(1)
 
 
-def _key_bias(bias: Tensor | None, like: Tensor, group: PairGroup, side: int) -> Tensor | None:
-    """(B, n) bias of the keys, minus infinity in padded slots."""
-    taken = None if bias is None else _take(bias.unsqueeze(1), group, side).squeeze(2)
+def _key_bias(
+    bias: Tensor | None, like: Tensor, group: PairGroup
+) -> tuple[Tensor | None, Tensor | None]:
+    """(B, n) and (B, m) bias of the keys of both sides, minus infinity in padded slots."""
+    rows: Tensor | None = None
+    columns: Tensor | None = None
+    if bias is not None:
+        rows, columns = (side.squeeze(2) for side in _sides(bias.unsqueeze(1), group))
     if not group.padded:
-        return taken
-    if taken is None:
-        taken = like.new_zeros(_nodes(group, side).shape)
-    return taken.masked_fill(_beyond(group, side), -math.inf)
+        return rows, columns
+    if rows is None or columns is None:
+        rows, columns = like.new_zeros(group.rows.shape), like.new_zeros(group.columns.shape)
+    rows = rows.masked_fill(_beyond(group, ROWS), -math.inf)
+    return rows, columns.masked_fill(_beyond(group, COLUMNS), -math.inf)
 
 
-def _take_grad(grad: Tensor, group: PairGroup, side: int) -> Tensor:
-    """(B, n, D) gradients of one side, zero in padded slots."""
-    taken = _take(grad, group, side)
+def _sides_of_grad(grad: Tensor, group: PairGroup) -> tuple[Tensor, Tensor]:
+    """(B, n, D) and (B, m, D) gradients of both sides, zero in padded slots."""
+    rows, columns = _sides(grad, group)
     if not group.padded:
-        return taken
-    return taken.masked_fill(_beyond(group, side).unsqueeze(2), 0.0)
+        return rows, columns
+    rows = rows.masked_fill(_beyond(group, ROWS).unsqueeze(2), 0.0)
+    return rows, columns.masked_fill(_beyond(group, COLUMNS).unsqueeze(2), 0.0)
 
 
 def _block_weights(
-    query: Tensor | None, key: Tensor, bias: Tensor | None, group: PairGroup
+    query: Tensor | None, key: Tensor, bias: Tensor | None, group: PairGroup, scale: float
 ) -> tuple[Tensor, Tensor]:
     """Weights of rows over columns and of columns over rows, both laid out (B, n, m)."""
-    row_keys, column_keys = _take(key, group, ROWS), _take(key, group, COLUMNS)
+    row_keys, column_keys = _sides(key, group)
     if query is None:
         forth = back = row_keys @ column_keys.transpose(1, 2)
     else:
-        forth = _take(query, group, ROWS) @ column_keys.transpose(1, 2)
-        back = row_keys @ _take(query, group, COLUMNS).transpose(1, 2)
-    column_bias = _key_bias(bias, key, group, COLUMNS)
-    row_bias = _key_bias(bias, key, group, ROWS)
-    if column_bias is not None and row_bias is not None:
-        forth = forth + column_bias.unsqueeze(1)
-        back = back + row_bias.unsqueeze(2)
+        row_queries, column_queries = _sides(query, group)
+        forth = row_queries @ column_keys.transpose(1, 2)
+        back = row_keys @ column_queries.transpose(1, 2)
+    row_bias, column_bias = _key_bias(bias, key, group)
+    if row_bias is not None and column_bias is not None:
+        forth = torch.add(column_bias.unsqueeze(1), forth, alpha=scale)
+        back = torch.add(row_bias.unsqueeze(2), back, alpha=scale)
+    elif scale != 1:
+        forth, back = forth * scale, back * scale
     return forth.softmax(dim=2), back.softmax(dim=1)
 
 
 def _block_backward(
     grad: Tensor,
     weights: tuple[Tensor, Tensor],
-    query: Tensor | None,
-    key: Tensor,
-    value: Tensor,
+    inputs: Inputs,
     group: PairGroup,
+    scale: float,
     grads: Gradients,
 ) -> None:
+    query, key, value, _ = inputs
     forth, back = weights
-    row_grad, column_grad = _take_grad(grad, group, ROWS), _take_grad(grad, group, COLUMNS)
-    row_values, column_values = _take(value, group, ROWS), _take(value, group, COLUMNS)
+    row_grad, column_grad = _sides_of_grad(grad, group)
+    row_values, column_values = _sides(value, group)
     _add(grads.value, group, COLUMNS, forth.transpose(1, 2) @ row_grad)
     _add(grads.value, group, ROWS, back @ column_grad)
     forth_slope = _softmax_slope(row_grad @ column_values.transpose(1, 2), forth, 2)
     back_slope = _softmax_slope(row_values @ column_grad.transpose(1, 2), back, 1)
     _add_bias(grads.bias, group, COLUMNS, forth_slope.sum(dim=1))
     _add_bias(grads.bias, group, ROWS, back_slope.sum(dim=2))
-    row_keys, column_keys = _take(key, group, ROWS), _take(key, group, COLUMNS)
+    row_keys, column_keys = _sides(key, group)
     if query is None:
         slope = forth_slope.add_(back_slope)
+        if scale != 1:
+            slope *= scale
         _add(grads.key, group, ROWS, slope @ column_keys)
         _add(grads.key, group, COLUMNS, slope.transpose(1, 2) @ row_keys)
         return
-    row_queries, column_queries = _take(query, group, ROWS), _take(query, group, COLUMNS)
+    forth_slope, back_slope = forth_slope * scale, back_slope * scale
+    row_queries, column_queries = _sides(query, group)
     _add(grads.of_queries, group, ROWS, forth_slope @ column_keys)
     _add(grads.key, group, COLUMNS, forth_slope.transpose(1, 2) @ row_queries)
     _add(grads.of_queries, group, COLUMNS, back_slope.transpose(1, 2) @ row_keys)
@@ -327,51 +349,45 @@ def _slices(group: PairGroup, side: int) -> list[slice]:
     return [slice(at, at + height) for at in range(0, _nodes(group, side).shape[1], height)]
 
 
-def _slice_weights(queries: Tensor, keys: Tensor, key_bias: Tensor | None) -> Tensor:
+def _slice_weights(queries: Tensor, keys: Tensor, key_bias: Tensor | None, scale: float) -> Tensor:
     if key_bias is None:
-        return (queries @ keys.transpose(1, 2)).softmax(dim=2)
-    return torch.baddbmm(key_bias.unsqueeze(1), queries, keys.transpose(1, 2)).softmax(dim=2)
+        return ((queries @ keys.transpose(1, 2)) * scale).softmax(dim=2)
+    scores = torch.baddbmm(key_bias.unsqueeze(1), queries, keys.transpose(1, 2), alpha=scale)
+    return scores.softmax(dim=2)
 
 
-def _sliced_forward(
-    query: Tensor | None,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    group: PairGroup,
-    out: Tensor,
-) -> None:
+def _sliced_forward(inputs: Inputs, group: PairGroup, scale: float, out: Tensor) -> None:
+    query, key, value, bias = inputs
+    all_queries = _sides(key if query is None else query, group)
+    all_keys, all_values = _sides(key, group), _sides(value, group)
+    all_bias = _key_bias(bias, key, group)
     for side, other in ((ROWS, COLUMNS), (COLUMNS, ROWS)):
-        queries = _take(key if query is None else query, group, side)
-        keys, values = _take(key, group, other), _take(value, group, other)
-        key_bias = _key_bias(bias, key, group, other)
+        queries, keys, values = all_queries[side], all_keys[other], all_values[other]
         result = values.new_empty(*queries.shape[:2], values.shape[2])
         for part in _slices(group, side):
-            result[:, part] = _slice_weights(queries[:, part], keys, key_bias) @ values
+            weights = _slice_weights(queries[:, part], keys, all_bias[other], scale)
+            result[:, part] = weights @ values
         _put(out, group, side, result)
 
 
 def _sliced_backward(
-    grad: Tensor,
-    query: Tensor | None,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    group: PairGroup,
-    grads: Gradients,
+    grad: Tensor, inputs: Inputs, group: PairGroup, scale: float, grads: Gradients
 ) -> None:
+    query, key, value, bias = inputs
+    all_queries = _sides(key if query is None else query, group)
+    all_keys, all_values = _sides(key, group), _sides(value, group)
+    all_bias, all_grads = _key_bias(bias, key, group), _sides_of_grad(grad, group)
     for side, other in ((ROWS, COLUMNS), (COLUMNS, ROWS)):
-        queries = _take(key if query is None else query, group, side)
-        keys, values = _take(key, group, other), _take(value, group, other)
-        key_bias = _key_bias(bias, key, group, other)
-        out_grad = _take_grad(grad, group, side)
+        queries, keys, values = all_queries[side], all_keys[other], all_values[other]
         query_grad, key_grad = torch.zeros_like(queries), torch.zeros_like(keys)
         value_grad, bias_grad = torch.zeros_like(values), keys.new_zeros(keys.shape[:2])
         for part in _slices(group, side):
-            weights = _slice_weights(queries[:, part], keys, key_bias)
-            value_grad += weights.transpose(1, 2) @ out_grad[:, part]
-            slope = _softmax_slope(out_grad[:, part] @ values.transpose(1, 2), weights, 2)
+            weights = _slice_weights(queries[:, part], keys, all_bias[other], scale)
+            part_grad = all_grads[side][:, part]
+            value_grad += weights.transpose(1, 2) @ part_grad
+            slope = _softmax_slope(part_grad @ values.transpose(1, 2), weights, 2)
             bias_grad += slope.sum(dim=1)
+            slope = slope * scale
             query_grad[:, part] = slope @ keys
             key_grad += slope.transpose(1, 2) @ queries[:, part]
         _add(grads.of_queries, group, side, query_grad)

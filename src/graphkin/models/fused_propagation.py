@@ -13,7 +13,6 @@ savings over an operator for each line of the equations:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +25,12 @@ from torch.autograd.function import once_differentiable
 
 from graphkin.graphs.batch import Adjacency
 from graphkin.graphs.grouping import PairGroup
-from graphkin.models.attention import Kept, attention_backward, attention_forward
+from graphkin.models.attention import (
+    Gradients,
+    Kept,
+    attention_backward,
+    attention_forward,
+)
 from graphkin.models.composition import (
     Composed,
     ComposedGradients,
@@ -65,6 +69,8 @@ class Layout:
     """Which nodes face which; empty without matching."""
     euclidean: bool
     """Euclidean attention; dot product otherwise."""
+    attention_scale: float
+    """Factor on the products of states in attention."""
     classes: tuple[Tensor, Tensor] | None
     """Where all nodes and edges start alike: (C, R) messages on each route by class of node,
     and (N,) the class of each node."""
@@ -131,7 +137,9 @@ class _Propagate(Function):
         inputs = WORKSPACE.take((h.shape[0], 3 * h.shape[1]), h.dtype)
         kept: list[Kept] = []
         buffers.states.tensors[0].copy_(h)
-        first = None if layout.classes is None else _FirstStep(h, layout, composed[0], buffers)
+        first = None
+        if layout.classes is not None:
+            first = _FirstStep(h, layout, layout.classes, composed[0], buffers)
         for t in range(layout.steps):
             if t or first is None:
                 kept.append(_step(t, inputs, layout, composed[t % count], buffers, keep))
@@ -197,8 +205,9 @@ def _step(
     torch.mm(buffers.summed.tensors[slot], weights.fold.t(), out=inputs)
     kept: Kept = []
     if buffers.matched is not None and weights.match is not None:
-        key, key_bias = _keys(h, layout)
-        attended, kept = attention_forward(None, key, h, key_bias, layout.groups, keep)
+        attended, kept = attention_forward(
+            None, h, h, _key_bias(h, layout), layout.groups, layout.attention_scale, keep
+        )
         matched = torch.sub(h, attended, out=buffers.matched.tensors[slot])
         inputs.addmm_(matched, weights.match.t())
     first = len(bias) - 3 * h.shape[1]
@@ -274,22 +283,23 @@ def _step_backward(
         grads.match.addmm_(grad_inputs.t(), buffers.matched.tensors[t])
         grad_matched = torch.mm(grad_inputs, weights.match)
         out += grad_matched
-        key, key_bias = _keys(h, layout)
-        attention = attention_backward(
-            grad_matched.neg_(), kept, None, key, h, key_bias, layout.groups
-        )
-        out += attention.value
-        out.add_(attention.key, alpha=math.sqrt(2.0) if layout.euclidean else 1.0)
-        if attention.bias is not None:
-            out.addcmul_(h, attention.bias.unsqueeze(1), value=-2.0)
+        _attention_backward(grad_matched.neg_(), kept, h, layout, out)
     return out
 
 
-def _keys(h: Tensor, layout: Layout) -> tuple[Tensor, Tensor | None]:
-    """Keys and their bias: 2 h_i.h_j - |h_j|^2 for Euclidean attention, h_i.h_j otherwise."""
-    if layout.euclidean:
-        return h * math.sqrt(2.0), -h.square().sum(dim=1)
-    return h, None
+def _key_bias(h: Tensor, layout: Layout) -> Tensor | None:
+    """-|h_j|^2 for Euclidean attention."""
+    return -torch.linalg.vecdot(h, h) if layout.euclidean else None
+
+
+def _attention_backward(grad: Tensor, kept: Kept, h: Tensor, layout: Layout, out: Tensor) -> None:
+    """Adds to ``out`` the gradient of attention for states that are key and value in one."""
+    grad_bias = h.new_zeros(len(h)) if layout.euclidean else None
+    grads = Gradients(query=None, key=out, value=out, bias=grad_bias)
+    inputs = None, h, h, _key_bias(h, layout)
+    attention_backward(grad, kept, inputs, layout.groups, layout.attention_scale, grads)
+    if grad_bias is not None:
+        out.addcmul_(h, grad_bias.unsqueeze(1), value=-2.0)
 
 
 class _FirstStep:
@@ -300,10 +310,16 @@ class _FirstStep:
     Nodes are therefore updated by class, C of them instead of N.
     """
 
-    def __init__(self, h: Tensor, layout: Layout, weights: Composed, buffers: _Buffers) -> None:
+    def __init__(
+        self,
+        h: Tensor,
+        layout: Layout,
+        classes: tuple[Tensor, Tensor],
+        weights: Composed,
+        buffers: _Buffers,
+    ) -> None:
         """Computes the states after the first step into ``buffers``."""
-        assert layout.classes is not None
-        counts, self._classes = layout.classes
+        counts, self._classes = classes
         self._start = h[:1].detach().contiguous()
         self._counts = counts.to(h.dtype)  # (C, R)
         self._width = layout.message_dim

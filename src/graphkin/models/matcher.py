@@ -88,7 +88,8 @@ class GraphMatcher(GraphModel):
             if attention is None:
                 return
             query, key, _, bias = attention.prepare(h)
-            rows, columns = (w[0].cpu().numpy() for w in attention_weights(query, key, bias, group))
+            weights = attention_weights(query, key, bias, group, attention.scale)
+            rows, columns = (block[0].cpu().numpy() for block in weights)
             # A group's rows are the larger graph, which may be the second one.
             swapped = int(group.rows[0, 0]) != 0
             forth.append(columns if swapped else rows)

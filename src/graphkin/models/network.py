@@ -222,6 +222,7 @@ class GraphNetwork(nn.Module):
             message_dim=config.message_dim,
             groups=groups if config.matching else (),
             euclidean=config.attention_similarity == "euclidean",
+            attention_scale=steps[0].attention.scale if config.matching else 1.0,
             classes=classes,
         )
         parameters = [step.parameters_for(t) for step, t in zip(steps, terms, strict=True)]

@@ -123,8 +123,18 @@ def message_forward(
             base[k] = receiver[k] + bias[k]
         for k in range(width):
             total[k] = zero
-        for e in range(offsets[i], offsets[i + 1]):
+        # Two messages at a time halve the traffic on the running total.
+        start, stop = offsets[i], offsets[i + 1]
+        for e in range(start, stop - 1, 2):
             sender = projected[neighbours[e], first + width : first + 2 * width]
+            other = projected[neighbours[e + 1], first + width : first + 2 * width]
+            for k in range(width):
+                value, second = base[k] + sender[k], base[k] + other[k]
+                value = value if value > zero else zero
+                second = second if second > zero else zero
+                total[k] += value + second
+        if (stop - start) % 2:
+            sender = projected[neighbours[stop - 1], first + width : first + 2 * width]
             for k in range(width):
                 value = base[k] + sender[k]
                 total[k] += value if value > zero else zero

@@ -1,0 +1,168 @@
+"""Writes the parts of the pages that follow from the source: options, exit codes, help texts.
+
+    python docs/generate.py [--check]
+
+A page marks such a part with ``<!-- generated: KIND [ARGUMENT] -->`` and ``<!-- end -->``.
+With ``--check`` nothing is written, and a page that is out of step makes the exit code 1.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from importlib import import_module
+from pathlib import Path
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import typer.main
+
+from graphkin import errors
+from graphkin.cli import app
+
+HERE = Path(__file__).parent
+COLUMNS = 100
+PART = re.compile(r"(<!-- generated: (\S+) ?(\S*) -->\n).*?(<!-- end -->)", re.DOTALL)
+TYPE_NAMES = {int: "integer", float: "number", bool: "true or false", str: "text", NoneType: "none"}
+
+
+def main() -> None:
+    check = sys.argv[1:] == ["--check"]
+    stale = []
+    for page in sorted(HERE.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        fresh = regenerated(text)
+        if fresh != text:
+            stale.append(page.name)
+            if not check:
+                page.write_text(fresh, encoding="utf-8")
+    if stale:
+        print(f"{'out of step' if check else 'written'}: {', '.join(stale)}")
+    sys.exit(1 if check and stale else 0)
+
+
+def regenerated(page: str) -> str:
+    """The text of a page with its generated parts as the source has them now."""
+
+    def replacement(match: re.Match[str]) -> str:
+        head, kind, argument, tail = match.groups()
+        return f"{head}\n{GENERATORS[kind](argument)}\n\n{tail}"
+
+    return PART.sub(replacement, page)
+
+
+def options_table(name: str) -> str:
+    """The fields of a configuration dataclass, ``module.Class``."""
+    module, _, kind_name = name.rpartition(".")
+    kind = getattr(import_module(module), kind_name)
+    hints, meanings = get_type_hints(kind), descriptions(kind)
+    rows = [
+        (
+            f"`{field.name}`",
+            type_name(hints[field.name]),
+            f"`{json.dumps(field.default)}`",
+            meanings.get(field.name, ""),
+        )
+        for field in fields(kind)
+    ]
+    return table(("option", "takes", "default", "meaning"), rows)
+
+
+def descriptions(kind: type[Any]) -> dict[str, str]:
+    """What a dataclass says of its fields: strings below them, or ``Args`` of its docstring."""
+    found = dict(argument_descriptions(inspect.getdoc(kind) or ""))
+    definition = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+    assert isinstance(definition, ast.ClassDef)
+    for field, below in zip(definition.body, definition.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
+            assert isinstance(field.target, ast.Name)
+            found[field.target.id] = plain(ast.literal_eval(below.value))
+    return found
+
+
+def argument_descriptions(docstring: str) -> Iterator[tuple[str, str]]:
+    section = re.search(r"^Args:\n((?:    .*\n?|\n)*)", docstring, re.MULTILINE)
+    for argument in re.split(r"\n(?=\S)", textwrap.dedent(section[1])) if section else ():
+        name, _, text = argument.partition(":")
+        yield name.strip(), plain(text)
+
+
+def plain(docstring: str) -> str:
+    """Docstring markup as Markdown, on one line; a first capital and a last full stop."""
+    text = " ".join(docstring.split())
+    text = re.sub(r":\w+:`~?([^`]*)`", r"`\1`", text).replace("``", "`")
+    return text[0].upper() + text[1:].rstrip(".") + "."
+
+
+def type_name(hint: Any) -> str:
+    if get_origin(hint) is Literal:
+        return ", ".join(f"`{choice}`" for choice in get_args(hint))
+    if get_origin(hint) is tuple:
+        return f"[{', '.join(type_name(one) for one in get_args(hint))}]"
+    return " or ".join(TYPE_NAMES[one] for one in get_args(hint) or (hint,))
+
+
+def exit_codes(_: str) -> str:
+    kinds = [
+        kind
+        for _, kind in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(kind, errors.GraphkinError) and kind is not errors.GraphkinError
+    ]
+    rows = [("0", "", "Success."), ("1", "", "An error that graphkin did not foresee.")]
+    rows += [("2", "", "Wrong usage of the command line.")]
+    for kind in sorted(kinds, key=lambda kind: kind.exit_code):
+        rows.append((str(kind.exit_code), f"`{kind.__name__}`", plain(kind.__doc__ or "")))
+    rows.append(("130", "", "Interrupted by Ctrl-C or SIGTERM; training has left a checkpoint."))
+    return table(("code", "error", "meaning"), rows)
+
+
+def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [header, tuple("---" for _ in header), *rows]
+    return "\n".join("| " + " | ".join(cell or " " for cell in line) + " |" for line in lines)
+
+
+def help_texts(_: str) -> str:
+    """The help of every command, in the order of the command line."""
+    parts = []
+    for command in commands(typer.main.get_command(app), ("graphkin",)):
+        parts.append(f"## {' '.join(command)}\n\n```text\n{help_text(command)}\n```")
+    return "\n\n".join(parts)
+
+
+def commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    yield path
+    for name, child in getattr(command, "commands", {}).items():
+        yield from commands(child, (*path, name))
+
+
+def help_text(command: tuple[str, ...]) -> str:
+    """What ``command --help`` prints on a terminal of ``COLUMNS`` columns."""
+    program = "import sys; from graphkin.cli import main; sys.argv[0] = 'graphkin'; main()"
+    columns = {"COLUMNS": str(COLUMNS), "TERMINAL_WIDTH": str(COLUMNS), "NO_COLOR": "1"}
+    output = subprocess.run(
+        [sys.executable, "-c", program, *command[1:], "--help"],
+        env={**os.environ, **columns, "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    ).stdout
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", output).splitlines()
+    return "\n".join(line.rstrip() for line in lines).strip("\n")
+
+
+GENERATORS: dict[str, Callable[[str], str]] = {
+    "options": options_table,
+    "exit-codes": exit_codes,
+    "help": help_texts,
+}
+
+if __name__ == "__main__":
+    main()

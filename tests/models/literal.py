@@ -1,0 +1,290 @@
+"""The paper's equations word for word: loops over nodes, edges and pairs, nothing rearranged.
+
+Slow on purpose, and the reference for every fast path. It reads the parameters of a model
+(so that gradients arrive at the same tensors) and nothing else of it: no packed batch, no
+kernel. A node state is one vector, a message is one call of an MLP on [h_i; h_j; e_ij].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from graphkin.graphs import Graph
+from graphkin.models.config import ModelConfig
+
+Edge = tuple[int, int, Tensor]
+"""Receiving node i, sending node j, edge vector e_ij."""
+
+
+class Parameters:
+    """The parameters of one part of a model, by their names within it."""
+
+    def __init__(self, found: dict[str, Tensor], prefix: str = "") -> None:
+        self._found = found
+        self._prefix = prefix
+
+    def part(self, name: str) -> Parameters:
+        return Parameters(self._found, f"{self._prefix}{name}.")
+
+    def __getattr__(self, name: str) -> Tensor:
+        return self._found[f"{self._prefix}{name}"]
+
+
+class LiteralModel:
+    """The scores and graph vectors of a model, one pair after the other."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.config: ModelConfig = model.config
+        self.parameters = Parameters(dict(model.named_parameters()))
+        self.network = self.parameters.part("network")
+
+    def score(self, left: Graph, right: Graph, steps: int | None = None) -> tuple[Tensor, ...]:
+        """Similarity of a pair and the vectors of its two graphs."""
+        x, y = self.vectors(left, right, steps)
+        return self.similarity(x, y), x, y
+
+    def vectors(self, left: Graph, right: Graph, steps: int | None = None) -> tuple[Tensor, Tensor]:
+        count = self.config.steps if steps is None else steps
+        x, y = self.states(left, right, count)
+        return self.aggregate(x), self.aggregate(y)
+
+    def states(self, left: Graph, right: Graph, count: int) -> list[list[Tensor]]:
+        """The node states of both graphs after ``count`` propagation steps."""
+        graphs = (left, right)
+        states = [self.encode_nodes(graph) for graph in graphs]
+        cells: list[list[Tensor | None]] = [[None] * graph.num_nodes for graph in graphs]
+        for t in range(count):
+            step = self.step(t)
+            if self.config.propagation == "convolution":
+                states = [
+                    self.convolve(step, graph, h) for graph, h in zip(graphs, states, strict=True)
+                ]
+                continue
+            new_states, new_cells = [], []
+            for side, graph in enumerate(graphs):
+                inputs = self.node_inputs(step, graph, states[side], states[1 - side])
+                updated = [
+                    self.update(step.part("update"), x, h, cell)
+                    for x, h, cell in zip(inputs, states[side], cells[side], strict=True)
+                ]
+                new_states.append([h for h, _ in updated])
+                new_cells.append([cell for _, cell in updated])
+            states, cells = new_states, new_cells
+        return states
+
+    def step(self, t: int) -> Parameters:
+        return self.network.part("steps").part("0" if self.config.shared else str(t))
+
+    # Encoder, eq. 1.
+
+    def encode_nodes(self, graph: Graph) -> list[Tensor]:
+        """h_i = W x_i + b."""
+        nodes = self.network.part("nodes")
+        inputs = [self.node_input(graph, i) for i in range(graph.num_nodes)]
+        return [nodes.weight @ x + nodes.bias for x in inputs]
+
+    def node_input(self, graph: Graph, node: int) -> Tensor:
+        like = self.network.part("nodes").weight
+        if self.config.node_input == "dense":
+            return torch.as_tensor(graph.node_features[node].tolist(), dtype=like.dtype)
+        if self.config.node_input == "tokens":
+            total = like.new_zeros(self.config.node_dim)
+            for token in graph.node_tokens.bag(node):
+                total = total + self.network.part("nodes").tokens[token]
+            return total
+        return like.new_ones(1)
+
+    def edge_input(self, graph: Graph, row: int) -> Tensor:
+        like = self.network.part("nodes").weight
+        if self.config.edge_input == "dense":
+            return torch.as_tensor(graph.edge_features[row].tolist(), dtype=like.dtype)
+        if self.config.edge_input == "types":
+            return self.network.part("edges").types[int(graph.edge_types[row])]
+        return like.new_ones(1)
+
+    def edges_along(self, graph: Graph) -> list[Edge]:
+        """Messages along the edges; both ways for an undirected edge, once for a self loop."""
+        found = []
+        for row, (source, target) in enumerate(graph.edges.tolist()):
+            e = self.edge_input(graph, row)
+            found.append((target, source, e))
+            if not graph.directed and source != target:
+                found.append((source, target, e))
+        return found
+
+    def edges_against(self, graph: Graph) -> list[Edge]:
+        """Messages from the target of a directed edge back to its source."""
+        return [(j, i, e) for i, j, e in self.edges_along(graph)]
+
+    # Propagation, eq. 2, and matching, eq. 5 to 9.
+
+    def node_inputs(
+        self, step: Parameters, graph: Graph, h: Sequence[Tensor], others: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """What f_node takes beside h_i: aggregated messages, and the matching vector."""
+        forward = self.aggregated_messages(step.part("messages"), self.edges_along(graph), h)
+        reverse = self.config.reverse_messages
+        inputs = [[m] for m in forward]
+        if reverse == "shared":
+            back = self.aggregated_messages(step.part("messages"), self.edges_against(graph), h)
+            inputs = [[m + r] for m, r in zip(forward, back, strict=True)]
+        if reverse == "separate":
+            own = step.part("reverse_messages")
+            back = self.aggregated_messages(own, self.edges_against(graph), h)
+            inputs = [[m, r] for m, r in zip(forward, back, strict=True)]
+        if self.config.matching:
+            for i, h_i in enumerate(h):
+                inputs[i].append(self.matching_vector(step, h_i, others))
+        return [torch.cat(parts) for parts in inputs]
+
+    def aggregated_messages(
+        self, parameters: Parameters, edges: Sequence[Edge], h: Sequence[Tensor]
+    ) -> list[Tensor]:
+        weight = torch.cat([parameters.receiver, parameters.sender, parameters.edge], dim=1)
+        received: list[list[Tensor]] = [[] for _ in h]
+        for i, j, e in edges:
+            # f_msg: an MLP with one hidden ReLU layer on the concatenation.
+            hidden = torch.relu(weight @ torch.cat([h[i], h[j], e]) + parameters.hidden_bias)
+            received[i].append(parameters.output @ hidden + parameters.output_bias)
+        nothing = h[0].new_zeros(self.config.message_dim)
+        return [self.combine(parameters, some) if some else nothing for some in received]
+
+    def combine(self, parameters: Parameters, messages: Sequence[Tensor]) -> Tensor:
+        kind = self.config.message_aggregation
+        if kind == "max":
+            return torch.stack(list(messages)).amax(dim=0)
+        total = torch.zeros_like(messages[0])
+        if kind == "attention":
+            weights = softmax([leaky_relu(parameters.score[0] @ m) for m in messages])
+            for weight, m in zip(weights, messages, strict=True):
+                total = total + weight * m
+            return total
+        for m in messages:
+            total = total + m
+        return total / len(messages) if kind == "mean" else total
+
+    def matching_vector(self, step: Parameters, h_i: Tensor, others: Sequence[Tensor]) -> Tensor:
+        """sum_j a_ij (v_i - v_j), with v = h where there are no projections."""
+        _, _, value = self.projected(step, h_i)
+        mu = torch.zeros_like(value)
+        for weight, h_j in zip(self.attention(step, h_i, others), others, strict=True):
+            mu = mu + weight * (value - self.projected(step, h_j)[2])
+        return mu
+
+    def attention(self, step: Parameters, h_i: Tensor, others: Sequence[Tensor]) -> list[Tensor]:
+        """a_ij of one node i for every node j of the other graph."""
+        query, _, _ = self.projected(step, h_i)
+        scores = [self.state_similarity(query, self.projected(step, h_j)[1]) for h_j in others]
+        return softmax(scores)
+
+    def projected(self, step: Parameters, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Query, key and value of a node."""
+        if not self.config.attention_projections:
+            return h, h, h
+        size = self.config.node_dim
+        weight = step.part("attention").part("projection").weight
+        return weight[:size] @ h, weight[size : 2 * size] @ h, weight[2 * size :] @ h
+
+    def state_similarity(self, x: Tensor, y: Tensor) -> Tensor:
+        """s_h of the matching module."""
+        kind = self.config.attention_similarity
+        if kind == "euclidean":
+            return -((x - y) ** 2).sum()
+        if kind == "cosine":
+            return x @ y / (x.norm() * y.norm())
+        return x @ y
+
+    def update(
+        self, parameters: Parameters, x: Tensor, h: Tensor, cell: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """f_node of one node; the cell state is for the LSTM."""
+        weights = [parameters.input_weight]
+        if self.config.reverse_messages == "separate":
+            weights.append(parameters.reverse_weight)
+        if self.config.matching:
+            weights.append(parameters.match_weight)
+        from_input = torch.cat(weights, dim=1) @ x + parameters.input_bias
+        from_state = parameters.state_weight @ h + parameters.state_bias
+        kind = self.config.node_update
+        if kind == "gru":
+            return gru(from_input, from_state, h), None
+        if kind == "lstm":
+            return lstm(from_input, from_state, torch.zeros_like(h) if cell is None else cell)
+        if kind == "rnn":
+            return torch.tanh(from_input + from_state), None
+        hidden = torch.relu(from_input + from_state)
+        return parameters.output @ hidden + parameters.output_bias, None
+
+    # Graph convolution (Kipf & Welling, eq. 2 of their paper), entry by entry.
+
+    def convolve(self, step: Parameters, graph: Graph, h: Sequence[Tensor]) -> list[Tensor]:
+        edges = [(i, j) for i, j, _ in self.edges_along(graph)]
+        if self.config.reverse_messages == "shared":
+            edges += [(i, j) for i, j, _ in self.edges_against(graph)]
+        edges += [(i, i) for i in range(graph.num_nodes)]
+        degree = [sum(1 for i, _ in edges if i == node) for node in range(graph.num_nodes)]
+        total = [torch.zeros_like(h_i) for h_i in h]
+        for i, j in edges:
+            total[i] = total[i] + step.weight @ h[j] / (degree[i] * degree[j]) ** 0.5
+        return [torch.relu(x + step.bias) for x in total]
+
+    # Aggregator, eq. 3, and the similarity of graph vectors.
+
+    def aggregate(self, h: Sequence[Tensor]) -> Tensor:
+        aggregator = self.network.part("aggregator")
+        size = self.config.graph_dim
+        gate_weight, value_weight = aggregator.nodes[:size], aggregator.nodes[size:]
+        gate_bias, value_bias = aggregator.nodes_bias[:size], aggregator.nodes_bias[size:]
+        total = h[0].new_zeros(size)
+        for h_i in h:
+            gate = torch.sigmoid(gate_weight @ h_i + gate_bias)
+            total = total + gate * (value_weight @ h_i + value_bias)
+        hidden = torch.relu(aggregator.hidden @ total + aggregator.hidden_bias)
+        return aggregator.output @ hidden + aggregator.output_bias
+
+    def similarity(self, x: Tensor, y: Tensor) -> Tensor:
+        kind = self.config.similarity
+        if kind == "euclidean":
+            return -((x - y) ** 2).sum()
+        if kind == "cosine":
+            return x @ y / (x.norm() * y.norm())
+        if kind == "hamming":
+            return sum(torch.tanh(a) * torch.tanh(b) for a, b in zip(x, y, strict=True)) / len(x)
+        return -(self.siamese_distance(x, y) + self.siamese_distance(y, x)) / 2
+
+    def siamese_distance(self, x: Tensor, y: Tensor) -> Tensor:
+        head = self.parameters.part("head")
+        hidden = torch.relu(head.hidden @ torch.cat([x, y]) + head.hidden_bias)
+        return (head.output @ hidden + head.output_bias)[0]
+
+
+def softmax(scores: Sequence[Tensor]) -> list[Tensor]:
+    """exp(s_j) / sum_j' exp(s_j'), shifted by the largest: far below it exp would underflow."""
+    highest = max(s.item() for s in scores)
+    raised = [torch.exp(s - highest) for s in scores]
+    total = sum(raised)
+    return [r / total for r in raised]
+
+
+def leaky_relu(x: Tensor) -> Tensor:
+    return x if x > 0 else 0.2 * x
+
+
+def gru(from_input: Tensor, from_state: Tensor, h: Tensor) -> Tensor:
+    """As in torch: gates r, z, n; the reset gate acts after the matrix product."""
+    r_input, z_input, n_input = from_input.chunk(3)
+    r_state, z_state, n_state = from_state.chunk(3)
+    r = torch.sigmoid(r_input + r_state)
+    z = torch.sigmoid(z_input + z_state)
+    n = torch.tanh(n_input + r * n_state)
+    return (1 - z) * n + z * h
+
+
+def lstm(from_input: Tensor, from_state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+    """As in torch: gates i, f, g, o."""
+    i, f, g, o = (from_input + from_state).chunk(4)
+    cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(cell), cell

@@ -1,0 +1,133 @@
+"""The measures against their definitions, and the evaluation of a model on a set."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphkin.errors import ConfigError, ModelError
+from graphkin.evaluation import (
+    evaluate,
+    mean_reciprocal_rank,
+    pair_auc,
+    recall_at_k,
+    triplet_accuracy,
+)
+from graphkin.graphs import Graph
+from graphkin.tasks.pairs import EvaluationSet
+
+
+class ByEdges:
+    """Scores a pair by how near its numbers of edges are."""
+
+    def predict(self, pairs):
+        return [-abs(a.num_edges - b.num_edges) for a, b in pairs]
+
+
+def chain(edges: int) -> Graph:
+    return Graph(edges + 1, [(i, i + 1) for i in range(edges)])
+
+
+def example_set() -> EvaluationSet:
+    pairs = ((chain(3), chain(3)), (chain(3), chain(5)), (chain(1), chain(3)), (chain(1), chain(2)))
+    triplets = (
+        (chain(3), chain(3), chain(4)),
+        (chain(3), chain(1), chain(2)),
+        (chain(3), chain(2), chain(4)),
+        (chain(3), chain(4), chain(9)),
+    )
+    return EvaluationSet(pairs, np.array([1, -1, 1, -1], dtype=np.float32), triplets)
+
+
+def test_evaluate_gives_both_measures():
+    # Similar pairs score 0 and -2, dissimilar ones -2 and -1: 2 + 0.5 of 4 comparisons.
+    # Of the triplets two are right, one is wrong and one is a tie.
+    assert evaluate(ByEdges(), example_set()) == {"pair_auc": 0.625, "triplet_accuracy": 0.5}
+
+
+def test_evaluate_leaves_out_what_the_set_does_not_have():
+    full = example_set()
+    assert evaluate(ByEdges(), EvaluationSet(full.pairs, full.labels, ())) == {"pair_auc": 0.625}
+    only_triplets = EvaluationSet((), np.zeros(0, dtype=np.float32), full.triplets)
+    assert evaluate(ByEdges(), only_triplets) == {"triplet_accuracy": 0.5}
+    with pytest.raises(ConfigError, match="empty"):
+        evaluate(ByEdges(), EvaluationSet((), np.zeros(0, dtype=np.float32), ()))
+
+
+def test_evaluate_reports_progress():
+    full = example_set()
+    large = EvaluationSet(full.pairs * 150, np.tile(full.labels, 150), full.triplets)
+    calls: list[tuple[int, int]] = []
+    metrics = evaluate(ByEdges(), large, progress=lambda done, total: calls.append((done, total)))
+    assert calls == [(500, 608), (608, 608)]
+    assert metrics == {"pair_auc": 0.625, "triplet_accuracy": 0.5}
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_scores_that_are_not_finite_are_refused(bad):
+    class Broken:
+        def predict(self, pairs):
+            return np.where(np.arange(len(pairs)) == 2, bad, 0.0)
+
+    with pytest.raises(ModelError, match=f"holds {bad} at position 2"):
+        evaluate(Broken(), example_set())
+
+
+def test_scores_of_the_wrong_shape_are_refused():
+    class Broken:
+        def predict(self, pairs):
+            return np.zeros((len(pairs), 1))
+
+    with pytest.raises(ModelError, match=r"Broken.predict gave scores of shape \(12, 1\)"):
+        evaluate(Broken(), example_set())
+
+
+@given(
+    st.lists(st.integers(-3, 3), min_size=1, max_size=8),
+    st.lists(st.integers(-3, 3), min_size=1, max_size=8),
+)
+def test_pair_auc_is_the_share_of_right_comparisons(similar, dissimilar):
+    wins = [(s > d) + 0.5 * (s == d) for s in similar for d in dissimilar]
+    labels = [1] * len(similar) + [-1] * len(dissimilar)
+    assert pair_auc(similar + dissimilar, labels) == pytest.approx(np.mean(wins))
+
+
+def test_pair_auc_needs_both_labels():
+    with pytest.raises(ConfigError, match=r"got \[1\]"):
+        pair_auc([0.1, 0.2], [1, 1])
+    with pytest.raises(ConfigError, match="one for each"):
+        pair_auc([0.1, 0.2], [1, -1, 1])
+
+
+def test_a_tie_is_a_wrong_triplet():
+    assert triplet_accuracy([1, 2, 3, 4], [0, 2, 5, 3]) == 0.5
+    assert triplet_accuracy([1, 1], [1, 1]) == 0
+    with pytest.raises(ConfigError, match="at least one triplet"):
+        triplet_accuracy([], [])
+    with pytest.raises(ConfigError, match="one of each"):
+        triplet_accuracy([1, 2], [1])
+
+
+def test_retrieval_measures():
+    ranks = [1, 2, 10, 11, np.inf]
+    assert recall_at_k(ranks, 1) == pytest.approx(0.2)
+    assert recall_at_k(ranks, 10) == pytest.approx(0.6)
+    assert mean_reciprocal_rank(ranks) == pytest.approx((1 + 1 / 2 + 1 / 10) / 5)
+    assert mean_reciprocal_rank(ranks, cutoff=1) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("ranks", [[], [0, 1], [np.nan]])
+def test_ranks_that_cannot_be_are_refused(ranks):
+    with pytest.raises(ConfigError, match="rank"):
+        recall_at_k(ranks, 1)
+    with pytest.raises(ConfigError, match="rank"):
+        mean_reciprocal_rank(ranks)
+
+
+def test_cutoffs_below_one_are_refused():
+    with pytest.raises(ConfigError, match="k must be at least 1, got 0"):
+        recall_at_k([1], 0)
+    with pytest.raises(ConfigError, match="cutoff must be at least 1, got 0"):
+        mean_reciprocal_rank([1], 0)
