@@ -102,7 +102,8 @@ def test_a_parameter_changed_before_the_backward_pass_gives_no_wrong_gradient(
         try:
             found = torch.autograd.grad(value, parameters, materialize_grads=True)
         except RuntimeError as error:
-            assert "inplace" in str(error)  # noqa: PT017 - both outcomes are fine
+            if "inplace" not in str(error):
+                raise
             found = tuple(expected.values())
         with torch.no_grad():
             parameter.copy_(kept)
@@ -111,18 +112,3 @@ def test_a_parameter_changed_before_the_backward_pass_gives_no_wrong_gradient(
         if differing:
             wrong[changed] = differing
     assert wrong == {}
-
-
-def test_training_lowers_the_loss(model: Model) -> None:
-    """All of it together: a few steps of Adam bring the scores to where they are asked for."""
-    batch = PairBatch.pack(random_pairs(model.config, "even"))
-    target = torch.tensor([-1.0, -3.0], dtype=torch.float64)
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
-    losses = []
-    for _ in range(60):
-        value = (model(batch).scores - target).square().mean()
-        optimiser.zero_grad()
-        value.backward()
-        optimiser.step()
-        losses.append(float(value.detach()))
-    assert losses[-1] < 0.1 * losses[0]

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -102,9 +103,8 @@ class _Buffers:
         self.states = _Stack(h, slots + 1, width)
         self.projected = _Stack(h, slots, columns)
         self.summed = _Stack(h, slots, hidden + routes + 1)
-        for position, route in enumerate(layout.routes):
-            self.summed.all[:, :, hidden + position] = route.adjacency.offsets.diff()
-        self.summed.all[:, :, -1] = 1
+        for array in self.summed.arrays:
+            array[:, -1] = 1  # carries the GRU's input bias; message counts come with the sums
         self.gates = _Stack(h, slots, 2 * width)
         self.candidate = _Stack(h, slots, width)
         self.matched = _Stack(h, slots, width) if layout.groups else None
@@ -200,6 +200,7 @@ def _step(
             rows,
             buffers.summed.arrays[slot],
             position * width,
+            len(layout.routes) * width + position,
             width,
         )
     torch.mm(buffers.summed.tensors[slot], weights.fold.t(), out=inputs)
@@ -319,73 +320,44 @@ class _FirstStep:
         buffers: _Buffers,
     ) -> None:
         """Computes the states after the first step into ``buffers``."""
-        counts, self._classes = classes
-        self._start = h[:1].detach().contiguous()
-        self._counts = counts.to(h.dtype)  # (C, R)
-        self._width = layout.message_dim
-        self._projected = torch.addmm(weights.bias, self._start, weights.projection.t())  # (1, W)
-        self._hidden = [
-            self._columns(self._projected, n)[0].add(self._columns(self._projected, n)[1]).relu_()
-            for n in weights.routes
-        ]
-        parts = [self._counts[:, r : r + 1] * hidden for r, hidden in enumerate(self._hidden)]
-        ones = torch.ones_like(self._counts[:, :1])
-        self._summed = torch.cat([*parts, self._counts, ones], dim=1)
-        self._old = self._start.expand(len(counts), -1).contiguous()
-        states = self._projected[:, -3 * h.shape[1] :].expand(len(counts), -1)
-        self._states = states.contiguous()
-        self._gates = h.new_empty(len(counts), 2 * h.shape[1])
-        self._candidate, new = torch.empty_like(self._old), torch.empty_like(self._old)
-        self._no_bias = torch.zeros(3 * h.shape[1], dtype=h.dtype).numpy()
-        fused.gru_forward(
-            torch.mm(self._summed, weights.fold.t()).numpy(),
-            self._states.numpy(),
-            0,
-            self._no_bias,
-            self._old.numpy(),
-            new.numpy(),
+        counts, members = classes
+        start = h[0].detach().contiguous()
+        number, width = len(counts), len(start)
+        self._start, self._message_dim = start, layout.message_dim
+        projected = torch.addmv(weights.bias, weights.projection, start)
+        new, self._candidate = start.new_empty(number, width), start.new_empty(number, width)
+        self._gates = start.new_empty(number, 2 * width)
+        self._summed = start.new_empty(number, weights.fold.shape[1])
+        self._shared = (
+            projected.numpy(),
+            np.array(weights.routes),
+            counts.to(h.dtype).contiguous().numpy(),
+            weights.fold.numpy(),
+            start.numpy(),
+            members.numpy(),
+            self._summed.numpy(),
             self._gates.numpy(),
             self._candidate.numpy(),
         )
-        torch.index_select(new, 0, self._classes, out=buffers.states.tensors[1])
-        if buffers.matched is not None:
-            buffers.matched.tensors[0].zero_()
-
-    def _columns(self, x: Tensor, network: int) -> tuple[Tensor, Tensor]:
-        start = 2 * self._width * network
-        receiver, sender = x[:, start : start + 2 * self._width].chunk(2, dim=1)
-        return receiver, sender
+        fused.first_step_forward(
+            *self._shared, new.numpy(), buffers.states.arrays[1], layout.message_dim
+        )
 
     def backward(self, grad: Tensor, weights: Composed, grads: ComposedGradients) -> Tensor:
         """Gradient of the common start, in the first row of (N, D); adds to the weights'."""
-        by_class = torch.zeros_like(self._old).index_add_(0, self._classes, grad)
-        grad_inputs, grad_states = torch.empty_like(self._states), torch.empty_like(self._states)
-        grad_old = torch.empty_like(self._old)
-        fused.gru_backward(
-            by_class.numpy(),
-            self._gates.numpy(),
-            self._candidate.numpy(),
-            self._states.numpy(),
-            0,
-            self._no_bias,
-            self._old.numpy(),
-            grad_inputs.numpy(),
-            grad_states.numpy(),
-            self._no_bias.copy(),
-            grad_old.numpy(),
+        grad_projected = torch.empty_like(weights.bias)
+        grad_start = torch.empty_like(self._start)
+        fused.first_step_backward(
+            grad.numpy(),
+            *self._shared,
+            grads.fold.numpy(),
+            grad_projected.numpy(),
+            grad_start.numpy(),
+            self._message_dim,
         )
-        grads.fold.addmm_(grad_inputs.t(), self._summed)
-        grad_summed = grad_inputs @ weights.fold  # (C, K)
-        grad_projected = torch.zeros_like(self._projected)
-        grad_projected[:, -grad_states.shape[1] :] = grad_states.sum(dim=0)
-        for route, (network, hidden) in enumerate(zip(weights.routes, self._hidden, strict=True)):
-            part = grad_summed[:, route * self._width : (route + 1) * self._width]
-            slope = (self._counts[:, route] @ part) * (hidden[0] > 0)
-            for columns in self._columns(grad_projected, network):
-                columns += slope
-        grads.projection.addmm_(grad_projected.t(), self._start)
+        grads.projection.addr_(grad_projected, self._start)
         # Sender columns have no bias: what lands there is never read.
-        grads.bias += grad_projected[0]
+        grads.bias += grad_projected
         out = torch.zeros_like(grad)
-        out[0] = (grad_old.sum(dim=0) + grad_projected @ weights.projection)[0]
+        torch.addmv(grad_start, weights.projection.t(), grad_projected, out=out[0])
         return out

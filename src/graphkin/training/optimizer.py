@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
 from graphkin.training.config import TrainConfig
 
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+
 
 class FlatOptimizer:
-    """Clips and applies gradients.
+    """Clips gradients and applies them by Adam or AdamW.
 
     The parameters of the module become views of one array, and so do their gradients. A step
     of a small network would otherwise spend as long on dozens of tiny updates as on a
@@ -18,48 +22,49 @@ class FlatOptimizer:
 
     def __init__(self, module: nn.Module, config: TrainConfig) -> None:
         parameters = list(module.parameters())
-        self.flat = nn.Parameter(torch.cat([p.detach().flatten() for p in parameters]))
-        self.flat.grad = torch.zeros_like(self.flat)
+        self.flat = torch.cat([parameter.detach().flatten() for parameter in parameters])
+        self.grad = torch.zeros_like(self.flat)
         start = 0
         for parameter in parameters:
             stop = start + parameter.numel()
-            parameter.data = self.flat.detach()[start:stop].view_as(parameter)
-            parameter.grad = self.flat.grad[start:stop].view_as(parameter)
+            parameter.data = self.flat[start:stop].view_as(parameter)
+            parameter.grad = self.grad[start:stop].view_as(parameter)
             start = stop
-        self._clip = config.clip
-        kind = torch.optim.Adam if config.optimizer == "adam" else torch.optim.AdamW
-        decay = config.weight_decay
-        self._optimizer = kind([self.flat], lr=config.learning_rate, weight_decay=decay, fused=True)
-
-    @property
-    def grad(self) -> Tensor:
-        """The gradient of all parameters, (size,)."""
-        grad = self.flat.grad
-        if grad is None:
-            raise RuntimeError("the flat gradient was taken away")
-        return grad
+        self._config = config
+        self._steps = 0
+        self._mean, self._square = torch.zeros_like(self.flat), torch.zeros_like(self.flat)
 
     def zero_grad(self) -> None:
         self.grad.zero_()
 
+    @torch.no_grad()
     def step(self, learning_rate: float) -> bool:
         """Applies the clipped gradient; False, and nothing is done, where it is not finite."""
-        norm = float(self.grad.norm())
-        if not norm < float("inf"):
+        config, grad = self._config, self.grad
+        norm = float(torch.linalg.vector_norm(grad))
+        if not math.isfinite(norm):
             return False
-        if norm > self._clip:
-            self.grad.mul_(self._clip / norm)
-        self._optimizer.param_groups[0]["lr"] = learning_rate
-        self._optimizer.step()
+        if norm > config.clip:
+            grad.mul_(config.clip / norm)
+        if config.weight_decay and config.optimizer == "adam":
+            grad.add_(self.flat, alpha=config.weight_decay)
+        elif config.weight_decay:
+            self.flat.mul_(1 - learning_rate * config.weight_decay)
+        self._steps += 1
+        self._mean.lerp_(grad, 1 - BETA1)
+        self._square.mul_(BETA2).addcmul_(grad, grad, value=1 - BETA2)
+        correction = 1 - BETA1**self._steps
+        scale = math.sqrt(1 - BETA2**self._steps)
+        denominator = self._square.sqrt().div_(scale).add_(EPSILON)
+        self.flat.addcdiv_(self._mean, denominator, value=-learning_rate / correction)
         return True
 
     def state(self) -> dict[str, Tensor]:
-        """The moments, for a checkpoint; empty before the first step."""
-        return dict(self._optimizer.state[self.flat]) if self._optimizer.state else {}
+        """Moments and number of steps, for a checkpoint."""
+        return {"mean": self._mean, "square": self._square, "steps": torch.tensor(self._steps)}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Takes over what :meth:`state` gave."""
-        if state:
-            device = self.flat.device
-            # The count of steps stays where Adam keeps it: beside fused moments.
-            self._optimizer.state[self.flat] = {key: t.to(device) for key, t in state.items()}
+        self._mean.copy_(state["mean"])
+        self._square.copy_(state["square"])
+        self._steps = int(state["steps"])

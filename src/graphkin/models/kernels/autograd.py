@@ -34,7 +34,8 @@ class MessageSum(Function):
     def forward(ctx: Any, projected: Tensor, table: Tensor, *edges: Tensor) -> Tensor:
         ctx.save_for_backward(projected, table, *edges)
         count, width = projected.shape[0], projected.shape[1] // 2
-        out, bias = projected.new_empty(count, width), projected.new_zeros(width)
+        # The kernel also counts messages, in a column that is cut off.
+        out, bias = projected.new_empty(count, width + 1), projected.new_zeros(width)
         offsets, neighbours, rows = (_array(tensor) for tensor in edges)
         fused.message_forward(
             _array(projected),
@@ -47,8 +48,9 @@ class MessageSum(Function):
             _array(out),
             0,
             width,
+            width,
         )
-        return out
+        return out[:, :width]
 
     @staticmethod
     @once_differentiable

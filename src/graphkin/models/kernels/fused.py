@@ -101,14 +101,17 @@ def message_forward(
     rows: Array,
     out: Array,
     column: int,
+    count_column: int,
     width: int,
 ) -> None:
     """out_i = sum_j relu(a_i + bias + b_j + c_ij).
 
     ``projected`` holds a in ``width`` columns from ``first`` on and b in the next ``width``;
     c_ij = table[rows], and an empty table stands for c = 0. The result goes to ``width``
-    columns of ``out`` from ``column`` on.
+    columns of ``out`` from ``column`` on, and the number of messages to ``count_column``.
     """
+    for i in range(offsets.shape[0] - 1):
+        out[i, count_column] = offsets[i + 1] - offsets[i]
     if table.shape[0] > 0:
         _message_forward_with_edges(
             projected, first, bias, offsets, neighbours, table, rows, out, column, width
@@ -357,6 +360,122 @@ def gru_backward(
         target = grad_h[i]
         for k in range(width):
             target[k] = g[k] * z[k]
+
+
+@_kernel
+def first_step_forward(
+    projected: Array,
+    networks: Array,
+    counts: Array,
+    fold: Array,
+    start: Array,
+    classes: Array,
+    summed: Array,
+    gates: Array,
+    candidate: Array,
+    new: Array,
+    out: Array,
+    width: int,
+) -> None:
+    """The first step of nodes that all start alike, by class: see ``_FirstStep``.
+
+    ``projected`` (W,) are the projections of the common start, biases included; ``counts``
+    (C, R) the messages of each class on each route. Writes the classes' states to ``new``
+    (C, D) and the nodes' to ``out`` (N, D).
+    """
+    number, routes = counts.shape
+    states = np.empty((number, 3 * new.shape[1]), dtype=new.dtype)
+    inputs = np.empty_like(states)
+    old = np.empty_like(new)
+    for c in range(number):
+        for r in range(routes):
+            receiver = 2 * width * networks[r]
+            for k in range(width):
+                value = projected[receiver + k] + projected[receiver + width + k]
+                summed[c, r * width + k] = counts[c, r] * max(value, type(value)(0))
+            summed[c, routes * width + r] = counts[c, r]
+        summed[c, routes * width + routes] = 1
+        row = summed[c]
+        for o in range(fold.shape[0]):
+            total, weights = fold.dtype.type(0), fold[o]
+            for k in range(fold.shape[1]):
+                total += row[k] * weights[k]
+            inputs[c, o] = total
+        states[c] = projected[projected.shape[0] - states.shape[1] :]
+        old[c] = start
+    bias = np.zeros(states.shape[1], dtype=new.dtype)
+    gru_forward(inputs, states, 0, bias, old, new, gates, candidate)
+    for i in range(out.shape[0]):
+        out[i] = new[classes[i]]
+
+
+@_kernel
+def first_step_backward(
+    grad: Array,
+    projected: Array,
+    networks: Array,
+    counts: Array,
+    fold: Array,
+    start: Array,
+    classes: Array,
+    summed: Array,
+    gates: Array,
+    candidate: Array,
+    grad_fold: Array,
+    grad_projected: Array,
+    grad_start: Array,
+    width: int,
+) -> None:
+    """Gradients of ``first_step_forward``; those of ``fold`` are added to what is there."""
+    number, routes = counts.shape
+    by_class = np.zeros_like(candidate)
+    for i in range(grad.shape[0]):
+        row, target = grad[i], by_class[classes[i]]
+        for k in range(len(row)):
+            target[k] += row[k]
+    states = np.empty((number, 3 * candidate.shape[1]), dtype=grad.dtype)
+    old = np.empty_like(candidate)
+    for c in range(number):
+        states[c] = projected[projected.shape[0] - states.shape[1] :]
+        old[c] = start
+    grad_inputs, grad_states = np.empty_like(states), np.empty_like(states)
+    grad_old = np.empty_like(old)
+    bias = np.zeros(states.shape[1], dtype=grad.dtype)
+    grad_bias = np.zeros_like(bias)
+    gru_backward(
+        by_class,
+        gates,
+        candidate,
+        states,
+        0,
+        bias,
+        old,
+        grad_inputs,
+        grad_states,
+        grad_bias,
+        grad_old,
+    )
+    grad_summed = np.zeros(fold.shape[1], dtype=grad.dtype)
+    grad_projected[:] = 0
+    grad_projected[grad_projected.shape[0] - len(grad_bias) :] = grad_bias
+    grad_start[:] = 0
+    for c in range(number):
+        grad_start += grad_old[c]
+        grad_summed[:] = 0
+        row = summed[c]
+        for o in range(fold.shape[0]):
+            slope, weights, grad_weights = grad_inputs[c, o], fold[o], grad_fold[o]
+            for k in range(len(weights)):
+                grad_summed[k] += slope * weights[k]
+            for k in range(len(weights)):
+                grad_weights[k] += slope * row[k]
+        for r in range(routes):
+            receiver = 2 * width * networks[r]
+            for k in range(width):
+                if projected[receiver + k] + projected[receiver + width + k] > 0:
+                    passed = counts[c, r] * grad_summed[r * width + k]
+                    grad_projected[receiver + k] += passed
+                    grad_projected[receiver + width + k] += passed
 
 
 @_kernel
