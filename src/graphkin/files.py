@@ -1,4 +1,4 @@
-"""Writing files so that a crash, or a full disk, never costs what was there before."""
+"""Whole files: errors that name them, and writing so that a crash, or a full disk, never costs what was there before."""
 
 from __future__ import annotations
 
@@ -7,16 +7,27 @@ import os
 import tempfile
 from pathlib import Path
 
-from graphkin.errors import StorageError
+from graphkin.errors import FormatError, StorageError
+
+PathLike = str | os.PathLike[str]
 
 
-def write_atomically(path: Path, content: bytes) -> None:
+def read_file(path: PathLike) -> bytes:
+    """The bytes of a file."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise FormatError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def write_atomically(path: PathLike, content: bytes) -> None:
     """Writes a file beside ``path``, flushes it to disk and moves it into place.
 
     Raises:
         StorageError: where the file cannot be written; an existing one is intact.
     """
     temporary: str | None = None
+    path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

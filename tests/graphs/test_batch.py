@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from graphkin.errors import GraphError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
 from graphkin.graphs.batch import Adjacency
-from graphkin.graphs.grouping import GROUP_OVERHEAD, group_pairs, padding_share
+from graphkin.graphs.grouping import GROUP_OVERHEAD, MAX_PADDING, group_pairs, padding_share
 
 same_kind_graphs = st.tuples(
     st.sampled_from(NODE_KINDS), st.sampled_from(EDGE_KINDS), st.booleans()
@@ -227,8 +227,18 @@ def test_grouping_costs_no_more_than_one_group_or_one_each(sizes: list[tuple[int
     groups = groups_of(np.array(sizes))
     cost = sum(group.cells + GROUP_OVERHEAD for group in groups)
     large, small = np.max(sizes, axis=1), np.min(sizes, axis=1)
-    assert cost <= len(sizes) * large.max() * small.max() + GROUP_OVERHEAD
+    in_one = len(sizes) * large.max() * small.max()
+    if (large * small).sum() >= (1 - MAX_PADDING) * in_one:
+        assert cost <= in_one + GROUP_OVERHEAD
     assert cost <= (large * small).sum() + len(sizes) * GROUP_OVERHEAD
+
+
+@pytest.mark.parametrize("shape", [0.5, 0.8, 1.2, 2.0])
+@pytest.mark.parametrize("count", [8, 50])
+def test_padding_stays_low_where_most_graphs_are_tiny(shape: float, count: int) -> None:
+    generator = np.random.default_rng(0)
+    sizes = np.minimum(3 + 3 * generator.pareto(shape, size=(count, 2)), 3000).astype(np.int64)
+    assert padding_share(groups_of(sizes)) < 0.25
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -41,7 +41,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 MATCHERS = [name for name, options in CONFIGS.items() if options.get("matching")]
 EMBEDDERS = [name for name, options in CONFIGS.items() if not options.get("matching")]
 
-examples = settings(deadline=None, max_examples=15)
+examples = settings(deadline=None, max_examples=10)
 
 
 @cache
@@ -154,7 +154,7 @@ def default_matcher() -> GraphMatcher:
 @examples
 @given(data=st.data())
 def test_a_score_does_not_depend_on_the_rest_of_the_batch(name: str, data: st.DataObject) -> None:
-    pairs = data.draw(st.lists(st.tuples(graphs(name), graphs(name)), min_size=2, max_size=4))
+    pairs = data.draw(st.lists(st.tuples(graphs(name), graphs(name)), min_size=2, max_size=3))
     together = outputs(name, *pairs)
     for row, pair in enumerate(pairs):
         for all_rows, alone in zip(together, outputs(name, pair), strict=True):

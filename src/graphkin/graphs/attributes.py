@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkin.errors import GraphError
+from graphkin.errors import FormatError, GraphError
+from graphkin.files import PathLike
 from graphkin.graphs.graph import Graph
 
 Attributes = Mapping[str, Any]
@@ -156,6 +157,14 @@ class AttributedGraph:
         if not 1 <= width <= _MAX_WIDTH:
             raise GraphError(f"{EDGE_WIDTH} must be at least 1 and fit int32, got {width}")
         return width
+
+
+def graph_of_file(record: AttributedGraph, names: AttributeNames, path: PathLike) -> Graph:
+    """The graph that a file holds; what is wrong with it is blamed on the file."""
+    try:
+        return record.to_graph(names)
+    except GraphError as error:
+        raise FormatError(f"{path}: {error}") from error
 
 
 def as_text(value: Any) -> str:

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphkin.errors import FormatError, MissingDependencyError
-from graphkin.graphs.attributes import AttributedGraph, AttributeNames, as_text
-from graphkin.graphs.files import PathLike, graph_of_file, read_file, write_file
+from graphkin.files import PathLike, read_file, write_atomically
+from graphkin.graphs.attributes import AttributedGraph, AttributeNames, as_text, graph_of_file
 from graphkin.graphs.graph import Graph
 
 
@@ -80,7 +80,7 @@ def write_dot(path: PathLike, graph: Graph) -> None:
         lines.append(f"  {node}{_dot_attributes(values)};")
     for (source, target), values in zip(record.edges, record.edge_attributes, strict=True):
         lines.append(f"  {source} {arrow} {target}{_dot_attributes(values)};")
-    write_file(path, "\n".join([*lines, "}"]) + "\n")
+    write_atomically(path, ("\n".join([*lines, "}"]) + "\n").encode())
 
 
 def _dot_attributes(values: Mapping[str, Any]) -> str:

@@ -212,6 +212,8 @@ def _integers(values: ArrayLike, name: str, dtype: type[np.integer[Any]]) -> NDA
         return np.zeros(array.shape, dtype=dtype)
     if array.dtype.kind not in "iu":
         raise GraphError(f"{name} must hold integers, got dtype {array.dtype}")
+    if array.dtype == dtype:
+        return array.copy()
     limits = np.iinfo(dtype)
     low, high = array.min(), array.max()
     if low < limits.min or high > limits.max:

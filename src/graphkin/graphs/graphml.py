@@ -11,8 +11,8 @@ from typing import Any
 from xml.parsers import expat
 
 from graphkin.errors import FormatError
-from graphkin.graphs.attributes import AttributedGraph, AttributeNames, as_text
-from graphkin.graphs.files import PathLike, graph_of_file, read_file, write_file
+from graphkin.files import PathLike, read_file, write_atomically
+from graphkin.graphs.attributes import AttributedGraph, AttributeNames, as_text, graph_of_file
 from graphkin.graphs.graph import Graph
 
 _XMLNS = "http://graphml.graphdrawing.org/xmlns"
@@ -78,7 +78,7 @@ def write_graphml(path: PathLike, graph: Graph) -> None:
         "  </graph>",
         "</graphml>",
     ]
-    write_file(path, "\n".join(lines) + "\n")
+    write_atomically(path, ("\n".join(lines) + "\n").encode())
 
 
 def _graphml_data(values: Mapping[str, Any], owner: str) -> str:

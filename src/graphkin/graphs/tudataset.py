@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphkin.errors import ConfigError, FormatError, GraphError, StorageError
+from graphkin.files import PathLike, write_atomically
 from graphkin.graphs.convert import both_directions, one_direction
-from graphkin.graphs.files import PathLike, write_file
 from graphkin.graphs.graph import Graph, TokenBags
 from graphkin.graphs.tudataset_files import MAX_BYTES, TUFiles
 
@@ -121,7 +121,8 @@ def write_tudataset(
         raise StorageError(f"cannot make {folder}: {error.strerror or error}") from error
     for part, values in parts.items():
         lines = [", ".join(map(repr, v)) if isinstance(v, list) else repr(v) for v in values]
-        write_file(Path(folder) / f"{name}_{part}.txt", "".join(f"{line}\n" for line in lines))
+        text = "".join(f"{line}\n" for line in lines)
+        write_atomically(Path(folder) / f"{name}_{part}.txt", text.encode())
 
 
 def _split(

@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from graphkin.errors import FormatError, ModelError
-from graphkin.files import write_atomically
+from graphkin.files import read_file, write_atomically
 from graphkin.models.config import ModelConfig
 
 FORMAT = "graphkin-model"
@@ -69,19 +69,17 @@ def _read_document(folder: Path) -> dict[str, Any]:
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file."""
+    content = read_file(path)
     try:
-        return safetensors.torch.load(path.read_bytes())
+        return safetensors.torch.load(content)
     except (SafetensorError, ValueError, KeyError) as error:
         raise FormatError(f"{path} is damaged or no safetensors file: {error}") from error
-    except OSError as error:
-        raise FormatError(f"cannot read {path}: {error.strerror or error}") from error
 
 
 def _read_json(path: Path) -> dict[str, Any]:
+    content = read_file(path)
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FormatError(f"cannot read {path}: {error.strerror or error}") from error
+        document = json.loads(content)
     except ValueError as error:
         raise FormatError(f"{path} is no JSON: {error}") from error
     if not isinstance(document, dict):
