@@ -18,7 +18,7 @@ from graphkin.cli import app
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-SHORT_RUN = ["train.steps=20", "train.evaluate_every=10", "task.evaluation_size=40"]
+SHORT_RUN = ["train.steps=10", "train.evaluate_every=10", "task.evaluation_size=20"]
 """Settings that the training commands of the pages get here, so that each takes a second."""
 
 
@@ -41,7 +41,7 @@ def run_commands(text: str) -> None:
         if words[:2] == ["graphkin", "train"]:
             words += [word for setting in SHORT_RUN for word in ("--set", setting)]
         elif words[:2] == ["graphkin", "eval"]:
-            words += ["--size", "40"]
+            words += ["--size", "20"]
         else:
             continue
         result = CliRunner().invoke(app, words[1:], catch_exceptions=False)

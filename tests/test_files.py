@@ -1,4 +1,4 @@
-"""Writing a file whole, or not at all."""
+"""Files written whole, or not at all, and read with errors that name them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from graphkin.errors import StorageError
-from graphkin.files import write_atomically
+from graphkin.errors import FormatError, StorageError
+from graphkin.files import read_file, write_atomically
 
 
 def test_a_new_file_in_a_new_folder(tmp_path: Path) -> None:
@@ -96,3 +96,12 @@ def test_a_folder_in_the_way(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"cannot write .*taken"):
         write_atomically(tmp_path / "taken", b"y")
     assert [p.name for p in tmp_path.iterdir()] == ["taken"]
+
+
+def test_reading(tmp_path: Path) -> None:
+    write_atomically(str(tmp_path / "file.bin"), b"\x00\xff")
+    assert read_file(tmp_path / "file.bin") == read_file(str(tmp_path / "file.bin")) == b"\x00\xff"
+    with pytest.raises(FormatError, match=r"cannot read .*absent: No such file"):
+        read_file(tmp_path / "absent")
+    with pytest.raises(FormatError, match=r"cannot read .*: Is a directory"):
+        read_file(tmp_path)

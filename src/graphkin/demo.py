@@ -17,8 +17,8 @@ from graphkin.progress import TrainingProgress
 from graphkin.tasks.edits import EditTask
 from graphkin.training import TrainConfig, train
 
-STEPS = 2_000
-TASK = EditTask(nodes=(20, 20), p=(0.5, 0.5), positive_edits=1, negative_edits=4)
+STEPS = 4_000
+TASK = EditTask(nodes=(20, 20), p=(0.2, 0.2), positive_edits=1, negative_edits=4)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def run_demo(output: Path, steps: int | None = None) -> DemoResult:
     """Trains, evaluates beside the WL kernel, and draws the attention of one pair."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    config = TrainConfig(steps=steps or STEPS, batch_size=20, evaluate_every=500)
+    config = TrainConfig(steps=steps or STEPS, batch_size=20, evaluate_every=1_000)
     matcher = GraphMatcher(ModelConfig.named("gmn"))
     run = output / "run"
     shutil.rmtree(run, ignore_errors=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from graphkin.errors import FormatError, StorageError
@@ -21,24 +22,32 @@ def read_file(path: PathLike) -> bytes:
 
 
 def write_atomically(path: PathLike, content: bytes) -> None:
-    """Writes a file beside ``path``, flushes it to disk and moves it into place.
+    """:func:`write_all_atomically` for one file."""
+    write_all_atomically({Path(path): content})
+
+
+def write_all_atomically(contents: Mapping[Path, bytes]) -> None:
+    """Writes files beside their places, flushes them to disk, and only then moves them in.
 
     Raises:
-        StorageError: where the file cannot be written; an existing one is intact.
+        StorageError: where one cannot be written; existing files are intact, all of them.
     """
-    temporary: str | None = None
-    path = Path(path)
+    written: list[tuple[str, Path]] = []
+    path = next(iter(contents))
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        for path, content in contents.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            written.append((temporary, path))
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+        for temporary, path in written:
+            os.replace(temporary, path)
     except OSError as error:
-        if temporary is not None:
+        for temporary, _ in written:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
         raise StorageError(f"cannot write {path}: {error.strerror or error}") from error

@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from graphkin.errors import GraphError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs import grouping as grouping_module
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
@@ -276,6 +277,12 @@ def sliced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def coarsely_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All pairs share one block of attention, however much of it is padding."""
+    monkeypatch.setattr(grouping_module, "MAX_PADDING", 1.0)
+
+
+@pytest.fixture
 def finely_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pairs of different shapes do not share a block of attention."""
     monkeypatch.setattr(grouping_module, "GROUP_OVERHEAD", 1)
@@ -318,8 +325,33 @@ def test_sliced_attention_on_plain_torch(one: Case) -> None:
     assert_same(as_implemented(one), by_the_letter(one))
 
 
+UNEVEN_MATCHING_CASES = [one for one in MATCHING_CASES if one.shape == "uneven"]
+
+
+@pytest.mark.usefixtures("coarsely_grouped")
+@pytest.mark.parametrize("one", UNEVEN_MATCHING_CASES, ids=str)
+def test_padded_attention(one: Case) -> None:
+    assert_one_padded_group(one)
+    assert_same(as_implemented(one), by_the_letter(one))
+
+
+@pytest.mark.usefixtures("coarsely_grouped", "sliced")
+@pytest.mark.parametrize("one", UNEVEN_MATCHING_CASES, ids=str)
+def test_padded_and_sliced_attention(one: Case) -> None:
+    assert_one_padded_group(one)
+    assert_same(as_implemented(one), by_the_letter(one))
+
+
+def assert_one_padded_group(one: Case) -> None:
+    """Padding on both sides, or the comparison is not about it."""
+    _, pairs = prepared(one)
+    (group,) = PairBatch.pack(pairs).groups
+    assert group.row_sizes.min() < group.rows.shape[1]
+    assert group.column_sizes.min() < group.columns.shape[1]
+
+
 @pytest.mark.usefixtures("finely_grouped")
-@pytest.mark.parametrize("one", [c for c in MATCHING_CASES if c.shape == "uneven"], ids=str)
+@pytest.mark.parametrize("one", UNEVEN_MATCHING_CASES, ids=str)
 def test_many_groups_of_pairs(one: Case) -> None:
     _, pairs = prepared(one)
     assert len(PairBatch.pack(pairs).groups) > 1
@@ -414,12 +446,9 @@ def test_graphs_may_take_part_in_several_pairs_of_an_embedder() -> None:
         torch.testing.assert_close(found.scores[row], expected, rtol=PRECISION, atol=PRECISION)
 
 
-def test_a_graph_without_partner_does_not_disturb_the_pairs_of_a_matcher() -> None:
-    """Its nodes meet no attention, so they must not bring undefined values into gradients."""
+def test_a_graph_without_partner_is_refused_by_a_matcher() -> None:
+    """Its nodes would meet no attention, and so have no value."""
     config = case(matching=True, **DENSE).config
-    model, pairs = make_model(config), random_pairs(config, "lone")
-    expected = outcome(model, *vars(model(PairBatch.pack(pairs))).values())
-    graphs = [*pairs[0], random_pairs(config, "even")[0][0]]
-    packed = PairBatch.pack([(graphs[0], graphs[1]), (graphs[2], graphs[2])]).graphs
-    batch = PairBatch(packed, torch.tensor([0]), torch.tensor([1]))
-    assert_same(outcome(model, *vars(model(batch)).values()), expected)
+    packed = PairBatch.pack(random_pairs(config, "even")[:2]).graphs
+    with pytest.raises(GraphError, match="exactly one pair"):
+        make_model(config)(PairBatch(packed, torch.tensor([0]), torch.tensor([1])))

@@ -19,6 +19,7 @@ from torch.autograd.function import once_differentiable
 
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
+from graphkin.graphs import grouping as grouping_module
 from graphkin.graphs.batch import Adjacency
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, kernels
 from graphkin.models import attention as attention_module
@@ -156,31 +157,34 @@ def attention_batch(sizes: list[tuple[int, int]]) -> PairBatch:
     return PairBatch.pack([(Graph(n), Graph(m)) for n, m in sizes])
 
 
-@pytest.mark.parametrize("sizes", [[(3, 2)], [(2, 2), (2, 2)], [(1, 4), (3, 2), (1, 1)]], ids=str)
+@pytest.mark.parametrize("sizes", [[(3, 2)], [(2, 2), (2, 2)], [(1, 4), (3, 3), (5, 2)]], ids=str)
 @pytest.mark.parametrize("queries", [True, False], ids=["queries", "keys as queries"])
 @pytest.mark.parametrize("biased", [True, False], ids=["bias", "no bias"])
+@pytest.mark.parametrize("scale", [1.0, 1.5])
 @pytest.mark.parametrize("cells", [1 << 20, 3], ids=["dense", "sliced"])
 def test_attend(
     sizes: list[tuple[int, int]],
     queries: bool,
     biased: bool,
+    scale: float,
     cells: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(attention_module, "MAX_CELLS", cells)
+    monkeypatch.setattr(grouping_module, "MAX_PADDING", 1.0)
     batch = attention_batch(sizes)
     count = batch.graphs.num_nodes
     torch.manual_seed(0)
     query = double(count, 2) if queries else None
     key, value, bias = double(count, 2), double(count, 3), double(count) if biased else None
 
-    out = attend(query, key, value, bias, batch.groups)
+    out = attend(query, key, value, bias, batch.groups, scale)
     offsets = batch.graphs.node_offsets.tolist()
     for first, second in ((2 * k + s, 2 * k + 1 - s) for k in range(len(sizes)) for s in (0, 1)):
         others = range(offsets[second], offsets[second + 1])
         for i in range(offsets[first], offsets[first + 1]):
             own = key[i] if query is None else query[i]
-            scores = [own @ key[j] + (0 if bias is None else bias[j]) for j in others]
+            scores = [scale * own @ key[j] + (0 if bias is None else bias[j]) for j in others]
             weights = torch.stack(scores).softmax(0)
             expected = sum(w * value[j] for w, j in zip(weights, others, strict=True))
             torch.testing.assert_close(out[i], expected)
@@ -191,7 +195,7 @@ def test_attend(
         left = list(tensors)
         q = left.pop(0) if queries else None
         k, v = left.pop(0), left.pop(0)
-        return attend(q, k, v, left.pop(0) if biased else None, batch.groups)
+        return attend(q, k, v, left.pop(0) if biased else None, batch.groups, scale)
 
     assert slopes_are_right(run, given)
 

@@ -275,11 +275,12 @@ class PairBatch:
         """Pairs of similar size together, so that attention pads little.
 
         Raises:
-            GraphError: where a graph belongs to several pairs: attention changes a node by
-                its partner, so that each pair needs a copy of its own.
+            GraphError: where a graph belongs to several pairs, or to none: attention changes a
+                node by its partner, so that each pair needs a copy of its own.
         """
         left, right = self.left.cpu().numpy(), self.right.cpu().numpy()
-        if np.bincount(np.concatenate([left, right])).max() > 1:
+        uses = np.bincount(np.concatenate([left, right]), minlength=self.graphs.num_graphs)
+        if (uses != 1).any():
             raise GraphError("matching needs each graph in exactly one pair; pack copies instead")
         groups = group_pairs(self.graphs.node_offsets.cpu().numpy(), left, right)
         device = self.graphs.node_graph.device

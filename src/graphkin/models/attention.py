@@ -96,7 +96,7 @@ def attend(
     """
     with torch.autocast(key.device.type, enabled=False):
         wide = [None if x is None else _wide(x) for x in (query, key, value, bias)]
-        return apply(_Attend, *wide, groups, scale)
+        return apply(_Attend, *wide, groups, scale, torch.is_grad_enabled())
 
 
 def attention_weights(
@@ -124,10 +124,11 @@ class _Attend(Function):
         bias: Tensor | None,
         groups: Sequence[PairGroup],
         scale: float,
+        differentiable: bool,
     ) -> Tensor:
         ctx.groups, ctx.scale = groups, scale
         ctx.save_for_backward(query, key, value, bias)
-        keep = any(ctx.needs_input_grad)
+        keep = differentiable and any(ctx.needs_input_grad)
         out, ctx.kept = attention_forward(query, key, value, bias, groups, scale, keep)
         return out
 
@@ -142,8 +143,10 @@ class _Attend(Function):
             bias=None if bias is None else torch.zeros_like(bias),
         )
         inputs = query, key, value, bias
-        attention_backward(grad.contiguous(), ctx.kept, inputs, ctx.groups, ctx.scale, grads)
-        return grads.query, grads.key, grads.value, grads.bias, None, None
+        with torch.autocast(grad.device.type, enabled=False):
+            grad = grad.to(value.dtype).contiguous()
+            attention_backward(grad, ctx.kept, inputs, ctx.groups, ctx.scale, grads)
+        return grads.query, grads.key, grads.value, grads.bias, None, None, None
 
 
 Kept = list[tuple[Tensor, Tensor]]

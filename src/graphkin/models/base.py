@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from graphkin.errors import ModelError
+from graphkin.errors import GraphError, ModelError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.models.config import ModelConfig
 from graphkin.models.layers import glorot, zeros
@@ -116,6 +116,11 @@ class GraphModel(nn.Module):
     def device(self) -> torch.device:
         return self.network.nodes.weight.device
 
+    def place(self, vectors: NDArray[Any]) -> Tensor:
+        """Vectors as a tensor of the model's own device and dtype."""
+        weight = self.network.nodes.weight
+        return torch.from_numpy(np.ascontiguousarray(vectors)).to(weight.device, weight.dtype)
+
     def save_pretrained(self, path: str | Path, card: str | None = None) -> None:
         """Writes config.json, model.safetensors and a model card (README.md) into a folder."""
         tensors = {name: tensor.detach().cpu() for name, tensor in self.state_dict().items()}
@@ -144,6 +149,11 @@ class GraphModel(nn.Module):
                     f"{origin}: tensor {name!r} has shape {tuple(tensor.shape)}, "
                     f"the configuration asks for {tuple(own[name].shape)}"
                 )
+            if tensor.dtype != own[name].dtype:
+                raise ModelError(
+                    f"{origin}: tensor {name!r} is of {tensor.dtype}, "
+                    f"the model's is of {own[name].dtype}"
+                )
             if not tensor.isfinite().all():
                 raise ModelError(f"{origin}: tensor {name!r} holds values that are not finite")
         self.load_state_dict(tensors)
@@ -159,6 +169,13 @@ class Unrolled:
     def predict(self, pairs: Sequence[tuple[Graph, Graph]]) -> NDArray[np.float32]:
         """Similarity of each pair, (P,) float32."""
         return self.model.predict(pairs, steps=self.steps)
+
+
+def check_pairs(pairs: Sequence[Sequence[Graph]]) -> None:
+    """Refuses what is no list of pairs."""
+    for position, pair in enumerate(pairs):
+        if len(pair) != 2:
+            raise GraphError(f"pair {position} holds {len(pair)} graphs, not 2")
 
 
 def size_batches(sizes: Sequence[int], graphs_per_item: int) -> Iterator[list[int]]:

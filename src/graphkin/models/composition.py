@@ -119,7 +119,8 @@ class ComposedGradients:
                 output_bias.addmv_(net.input_weight.t(), count)
             receiver = self.projection[first : first + width]
             sender = self.projection[first + width : first + 2 * width]
-            edge = None if net.edge is None else bias.unsqueeze(1)
+            # A copy: torch keeps gradients as they come, and would add to both at once.
+            edge = None if net.edge is None else bias.unsqueeze(1).clone()
             grads += [receiver, sender, bias, edge, output, output_bias, input_weight]
         start = 2 * width * len(nets)
         grads += [self.projection[start:], self.bias[start:], self.fold[:, -1], self.match]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -64,7 +65,7 @@ class ModelConfig:
         check_at_least(self, 1, "node_dim", "graph_dim", "message_dim")
         check_at_least(self, 1, "node_input_size", "edge_input_size")
         check_at_least(self, 0, "steps")
-        if not self.message_scale > 0:
+        if not 0 < self.message_scale < math.inf:
             raise ConfigError(f"message_scale must be above 0, got {self.message_scale}")
         if self.similarity == "hamming" and self.graph_dim % 8:
             raise ConfigError(f"Hamming codes need graph_dim in whole bytes, got {self.graph_dim}")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ModelError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
-from graphkin.models.base import GraphModel, PairOutput, Progress, size_batches
+from graphkin.models.base import GraphModel, PairOutput, Progress, check_pairs, size_batches
 from graphkin.models.config import ModelConfig
 from graphkin.similarity import pack_codes
 
@@ -71,11 +71,10 @@ class GraphEmbedder(GraphModel):
         for side in (left, right):
             if side.ndim != 2 or side.shape[1] != width:
                 raise ModelError(f"vectors must have shape (N, {width}), got {side.shape}")
-        ours = torch.from_numpy(np.ascontiguousarray(left)).to(self.device)
-        theirs = torch.from_numpy(np.ascontiguousarray(right)).to(self.device)
+        ours, theirs = self.place(left), self.place(right)
         scores = np.empty((len(ours), len(theirs)), dtype=np.float32)
         for row, vector in enumerate(ours):
-            scores[row] = self.compare(vector.expand_as(theirs), theirs).cpu().numpy()
+            scores[row] = self.compare(vector.expand_as(theirs), theirs).float().cpu().numpy()
         return scores
 
     @torch.no_grad()
@@ -89,6 +88,7 @@ class GraphEmbedder(GraphModel):
         """Similarity of each pair, (P,) float32. A graph in several pairs is encoded once."""
         if not pairs:
             return np.zeros(0, dtype=np.float32)
+        check_pairs(pairs)
         distinct: dict[int, int] = {}
         graphs: list[Graph] = []
         index = np.empty((len(pairs), 2), dtype=np.int64)
@@ -99,5 +99,5 @@ class GraphEmbedder(GraphModel):
                     graphs.append(graph)
                 index[row, side] = distinct[id(graph)]
         vectors = self.encode(graphs, steps=steps, progress=progress)
-        left, right = (torch.from_numpy(vectors[index[:, side]]).to(self.device) for side in (0, 1))
-        return self.compare(left, right).cpu().numpy()
+        left, right = (self.place(vectors[index[:, side]]) for side in (0, 1))
+        return self.compare(left, right).float().cpu().numpy()

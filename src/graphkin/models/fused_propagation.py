@@ -80,7 +80,8 @@ class Layout:
 def propagate(h: Tensor, layout: Layout, parameters: Sequence[StepParameters]) -> Tensor:
     """(N, D) states -> (N, D) states after all steps; one set of parameters, or one per step."""
     flat = [tensor for one in parameters for tensor in one.flatten()]
-    return apply(_Propagate, h, layout, len(parameters), len(parameters[0].messages), *flat)
+    shape = len(parameters), len(parameters[0].messages)
+    return apply(_Propagate, h, layout, shape, torch.is_grad_enabled(), *flat)
 
 
 class _Stack:
@@ -124,15 +125,22 @@ class _Buffers:
 class _Propagate(Function):
     @staticmethod
     def forward(
-        ctx: Any, h: Tensor, layout: Layout, count: int, networks: int, *flat: Tensor | None
+        ctx: Any,
+        h: Tensor,
+        layout: Layout,
+        shape: tuple[int, int],
+        differentiable: bool,
+        *flat: Tensor | None,
     ) -> Tensor:
+        """``shape`` counts the sets of parameters, and the message networks in each."""
+        count, networks = shape
         size = len(flat) // count
         routes = [route.network for route in layout.routes]
         composed = [
             Composed(unflatten(flat[size * i : size * (i + 1)], networks), routes)
             for i in range(count)
         ]
-        keep = any(ctx.needs_input_grad)
+        keep = differentiable and any(ctx.needs_input_grad)
         buffers = _Buffers(h, layout, len(composed[0].bias), keep)
         inputs = WORKSPACE.take((h.shape[0], 3 * h.shape[1]), h.dtype)
         kept: list[Kept] = []
@@ -149,6 +157,8 @@ class _Propagate(Function):
         out = buffers.states.tensors[last].clone()
         WORKSPACE.give(inputs)
         if keep:
+            # Not read, but torch then refuses a backward pass after one of them was changed.
+            ctx.save_for_backward(*flat)
             ctx.layout, ctx.composed, ctx.first = layout, composed, first
             ctx.buffers, ctx.kept = buffers, kept
         else:
@@ -159,7 +169,7 @@ class _Propagate(Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         buffers, kept = take_once(ctx, "buffers"), take_once(ctx, "kept")
-        layout, composed = ctx.layout, ctx.composed
+        layout, composed, _ = ctx.layout, ctx.composed, ctx.saved_tensors
         count = len(composed)
         grads = [ComposedGradients(c) for c in composed]
         nodes, width = grad.shape

@@ -13,7 +13,7 @@ from torch import Tensor
 from graphkin.errors import ModelError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.models.attention import CrossAttention, attention_weights
-from graphkin.models.base import GraphModel, PairOutput, Progress, size_batches
+from graphkin.models.base import GraphModel, PairOutput, Progress, check_pairs, size_batches
 from graphkin.models.config import ModelConfig
 
 
@@ -64,6 +64,7 @@ class GraphMatcher(GraphModel):
         progress: Progress | None = None,
     ) -> NDArray[np.float32]:
         """Similarity of each pair, (P,) float32."""
+        check_pairs(pairs)
         scores = np.zeros(len(pairs), dtype=np.float32)
         done = 0
         for members in size_batches([a.num_nodes + b.num_nodes for a, b in pairs], 2):
@@ -89,7 +90,7 @@ class GraphMatcher(GraphModel):
                 return
             query, key, _, bias = attention.prepare(h)
             weights = attention_weights(query, key, bias, group, attention.scale)
-            rows, columns = (block[0].cpu().numpy() for block in weights)
+            rows, columns = (block[0].float().cpu().numpy() for block in weights)
             # A group's rows are the larger graph, which may be the second one.
             swapped = int(group.rows[0, 0]) != 0
             forth.append(columns if swapped else rows)

@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from graphkin.errors import FormatError, ModelError
-from graphkin.files import read_file, write_atomically
+from graphkin.files import read_file, write_all_atomically
 from graphkin.models.config import ModelConfig
 
 FORMAT = "graphkin-model"
@@ -23,12 +23,17 @@ CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "READ
 def save_model_files(
     folder: Path, kind: str, config: ModelConfig, tensors: dict[str, Tensor], card: str | None
 ) -> None:
-    """Writes the three files; each replaces an older one only when it is complete."""
+    """Writes the three files; they replace older ones only when all are complete."""
     document = {"format": FORMAT, "version": VERSION, "class": kind, "config": config.to_dict()}
     contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    write_atomically(folder / WEIGHTS_FILE, safetensors.torch.save(contiguous))
-    write_atomically(folder / CONFIG_FILE, json.dumps(document, indent=2).encode() + b"\n")
-    write_atomically(folder / CARD_FILE, (card or _default_card(kind, config, tensors)).encode())
+    text = card or _default_card(kind, config, tensors)
+    write_all_atomically(
+        {
+            folder / WEIGHTS_FILE: safetensors.torch.save(contiguous),
+            folder / CONFIG_FILE: json.dumps(document, indent=2).encode() + b"\n",
+            folder / CARD_FILE: text.encode(),
+        }
+    )
 
 
 def saved_class(folder: Path) -> str:
@@ -80,7 +85,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     content = read_file(path)
     try:
         document = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"{path} is no JSON: {error}") from error
     if not isinstance(document, dict):
         raise FormatError(f"{path} must hold a JSON object")

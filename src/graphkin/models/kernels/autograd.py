@@ -58,7 +58,8 @@ class MessageSum(Function):
         projected, table, offsets, neighbours, rows = ctx.saved_tensors
         width = projected.shape[1] // 2
         bias = projected.new_zeros(width)  # there is none: what the kernel adds to it is dropped
-        grad_projected, grad_table = torch.zeros_like(projected), torch.zeros_like(table)
+        grad_projected = projected.new_zeros(projected.shape)
+        grad_table = table.new_zeros(table.shape)
         fused.message_backward(
             _array(grad),
             0,
@@ -121,7 +122,7 @@ class GRUUpdate(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
         gates, candidate, states, bias, h = ctx.saved_tensors
         grad_inputs, grad_states = h.new_empty(states.shape), h.new_empty(states.shape)
-        grad_h = torch.empty_like(h)
+        grad_h = h.new_empty(h.shape)
         fused.gru_backward(
             _array(grad),
             _array(gates),
@@ -140,15 +141,22 @@ class GatedSum(Function):
 
     @classmethod
     def run(cls, h: Tensor, weight: Tensor, bias: Tensor, node_offsets: Tensor) -> Tensor:
-        return apply(cls, h, weight, bias, node_offsets)
+        return apply(cls, h, weight, bias, node_offsets, torch.is_grad_enabled())
 
     @staticmethod
-    def forward(ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, node_offsets: Tensor) -> Tensor:
+    def forward(
+        ctx: Any,
+        h: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        node_offsets: Tensor,
+        differentiable: bool,
+    ) -> Tensor:
         x = WORKSPACE.take((h.shape[0], weight.shape[0]), h.dtype)
         torch.mm(h, weight.t(), out=x)
         out = h.new_empty(len(node_offsets) - 1, weight.shape[0] // 2)
         fused.gated_sum_forward(_array(x), _array(bias), _array(node_offsets), _array(out))
-        if any(ctx.needs_input_grad):
+        if differentiable and any(ctx.needs_input_grad):
             ctx.save_for_backward(h, weight, bias, node_offsets)
             ctx.x = x
         else:
@@ -171,4 +179,4 @@ class GatedSum(Function):
         )
         grads = grad_x @ weight, grad_x.t() @ h, grad_bias
         WORKSPACE.give(x, grad_x)
-        return *grads, None
+        return *grads, None, None

@@ -28,8 +28,11 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 def _kernel(function: Kernel) -> Kernel:
     # Python's division checks for zero, and that branch stops the vectoriser.
-    options: Any = {"fastmath": _FAST, "error_model": "numpy", "nogil": True, "cache": True}
-    compiled: Kernel = njit(**options)(function)
+    options: Any = {"fastmath": _FAST, "error_model": "numpy", "nogil": True}
+    try:
+        compiled: Kernel = njit(cache=True, **options)(function)
+    except RuntimeError:  # no place for the cache: neither the package nor the home is writable
+        compiled = njit(**options)(function)
     return compiled
 
 
@@ -78,16 +81,30 @@ def _sigmoid(x: Any) -> Any:
     return one / (one + _exp(-x))
 
 
-@_scalar
-def _tanh(x: Any) -> Any:
-    # Near 0 the exponential form cancels; the odd series up to x^9 is exact to rounding there.
-    one, two = type(x)(1.0), type(x)(2.0)
-    far = one - two / (one + _exp(two * x))
-    s = x * x
-    c3, c5 = type(x)(-1 / 3), type(x)(2 / 15)
-    c7, c9 = type(x)(-17 / 315), type(x)(62 / 2835)
-    near = x * (one + s * (c3 + s * (c5 + s * (c7 + s * c9))))
-    return near if s < type(x)(0.02) else far
+def _tanh(x: float) -> float:
+    """tanh of one float; vectorises in single precision. Replaced by the overload below."""
+    return math.tanh(x)
+
+
+@overload(_tanh, jit_options={"fastmath": _EXACT_ORDER, "error_model": "numpy"})
+def _overload_tanh(x: Any) -> Any:
+    if x != types.float32:
+
+        def double(x: Any) -> Any:
+            return math.tanh(x)
+
+        return double
+    one, two, near_zero = np.float32(1), np.float32(2), np.float32(0.02)
+    c3, c5, c7, c9 = (np.float32(c) for c in (-1 / 3, 2 / 15, -17 / 315, 62 / 2835))
+
+    def single(x: Any) -> Any:
+        # Near 0 the exponential form cancels; there the odd series up to x^9 is exact to rounding.
+        far = one - two / (one + _exp(two * x))
+        s = x * x
+        near = x * (one + s * (c3 + s * (c5 + s * (c7 + s * c9))))
+        return near if s < near_zero else far
+
+    return single
 
 
 @_kernel
@@ -133,14 +150,14 @@ def message_forward(
             other = projected[neighbours[e + 1], first + width : first + 2 * width]
             for k in range(width):
                 value, second = base[k] + sender[k], base[k] + other[k]
-                value = value if value > zero else zero
-                second = second if second > zero else zero
+                value = zero if value <= zero else value
+                second = zero if second <= zero else second
                 total[k] += value + second
         if (stop - start) % 2:
             sender = projected[neighbours[stop - 1], first + width : first + 2 * width]
             for k in range(width):
                 value = base[k] + sender[k]
-                total[k] += value if value > zero else zero
+                total[k] += zero if value <= zero else value
         target = out[i, column : column + width]
         for k in range(width):
             target[k] = total[k]
@@ -173,7 +190,7 @@ def _message_forward_with_edges(
             term = table[rows[e]]
             for k in range(width):
                 value = base[k] + sender[k] + term[k]
-                total[k] += value if value > zero else zero
+                total[k] += zero if value <= zero else value
         target = out[i, column : column + width]
         for k in range(width):
             target[k] = total[k]
@@ -234,7 +251,7 @@ def message_backward(
                 sender = projected[j, first + width : first + 2 * width]
                 grad_sender = grad_projected[j, first + width : first + 2 * width]
                 for k in range(width):
-                    passed = incoming[k] if base[k] + sender[k] > zero else zero
+                    passed = zero if base[k] + sender[k] <= zero else incoming[k]
                     total[k] += passed
                     grad_sender[k] += passed
         grad_receiver = grad_projected[i, first : first + width]
@@ -256,7 +273,7 @@ def _message_slope_with_edge(
 ) -> None:
     zero = incoming.dtype.type(0)
     for k in range(len(incoming)):
-        passed = incoming[k] if base[k] + sender[k] + term[k] > zero else zero
+        passed = zero if base[k] + sender[k] + term[k] <= zero else incoming[k]
         total[k] += passed
         grad_sender[k] += passed
         grad_term[k] += passed
@@ -392,7 +409,7 @@ def first_step_forward(
             receiver = 2 * width * networks[r]
             for k in range(width):
                 value = projected[receiver + k] + projected[receiver + width + k]
-                summed[c, r * width + k] = counts[c, r] * max(value, type(value)(0))
+                summed[c, r * width + k] = 0 if value <= 0 else counts[c, r] * value
             summed[c, routes * width + r] = counts[c, r]
         summed[c, routes * width + routes] = 1
         row = summed[c]
@@ -472,7 +489,7 @@ def first_step_backward(
         for r in range(routes):
             receiver = 2 * width * networks[r]
             for k in range(width):
-                if projected[receiver + k] + projected[receiver + width + k] > 0:
+                if not projected[receiver + k] + projected[receiver + width + k] <= 0:
                     passed = counts[c, r] * grad_summed[r * width + k]
                     grad_projected[receiver + k] += passed
                     grad_projected[receiver + width + k] += passed

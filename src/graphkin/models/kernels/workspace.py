@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 MAX_IDLE = 32
-"""Idle arrays that are kept for each dtype; the oldest beyond them go back to the system."""
 MAX_IDLE_SIZE = 1 << 26
-"""Elements of the largest array that is kept."""
+"""Idle arrays, and their elements in all, that are kept for each dtype: the oldest beyond them
+go back to the system."""
 
 
 class Workspace(threading.local):
@@ -46,9 +46,8 @@ class Workspace(threading.local):
                 continue
             idle = self._idle[array.dtype]
             capacity = array.untyped_storage().nbytes() // array.element_size()
-            if capacity <= MAX_IDLE_SIZE:
-                idle.append((capacity, array))
-            if len(idle) > MAX_IDLE:
+            idle.append((capacity, array))
+            while len(idle) > MAX_IDLE or sum(size for size, _ in idle) > MAX_IDLE_SIZE:
                 del idle[0]
 
 
