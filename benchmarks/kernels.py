@@ -64,7 +64,7 @@ def compiled_torch(cache: Path) -> Operator:
     """The same through torch.compile: for the first size alone, then for any."""
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(cache)
     warnings.filterwarnings("ignore")
-    # Not dynamic=True: with the width unknown as well it is slower than plain torch.
+    # dynamic=True would leave even the width open, which a model fixes.
     return torch.compile(plain_torch(cache))
 
 

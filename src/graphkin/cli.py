@@ -7,6 +7,7 @@ so that ``--help`` answers at once.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,7 +39,7 @@ PositiveEdits = Annotated[int | None, typer.Option("--kp", help="Edits between s
 NegativeEdits = Annotated[int | None, typer.Option("--kn", help="Edits between dissimilar graphs.")]
 Threads = Annotated[int, typer.Option(help="Threads of matrix products.", min=1)]
 Config = Annotated[
-    Path | None, typer.Option(help="TOML file with tables [model], [train] and [task].")
+    Path | None, typer.Option(help="TOML file with the tables model, train and task.")
 ]
 Setting = Annotated[
     list[str] | None,
@@ -193,15 +194,14 @@ def _train(
 ) -> None:
     import torch
 
-    from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
+    from graphkin.models import ModelConfig, build_model
     from graphkin.progress import TrainingProgress
     from graphkin.training import TrainConfig, train
 
     torch.set_num_threads(threads)
     model_config = ModelConfig.named(name, **tables["model"])
     config = TrainConfig.from_dict(tables["train"])
-    torch.manual_seed(config.seed)
-    model = (GraphMatcher if model_config.matching else GraphEmbedder)(model_config)
+    model = build_model(model_config, config.seed)
     with TrainingProgress(config.steps) as progress:
         result = train(
             model,
@@ -213,6 +213,8 @@ def _train(
             tensorboard=tensorboard,
             on_report=progress,
         )
+    if os.environ.get("RANK", "0") != "0":
+        return  # under torchrun the first process speaks for all
     if as_json:
         document = {
             "folder": str(out),

@@ -11,13 +11,13 @@ import torch
 
 from graphkin.baselines.wl import WLKernel
 from graphkin.evaluation import evaluate
-from graphkin.models import GraphMatcher, ModelConfig
+from graphkin.models import GraphMatcher, ModelConfig, build_model
 from graphkin.plots import plot_attention
 from graphkin.progress import TrainingProgress
 from graphkin.tasks.edits import EditTask
 from graphkin.training import TrainConfig, train
 
-STEPS = 4_000
+STEPS = 2_000
 TASK = EditTask(nodes=(20, 20), p=(0.2, 0.2), positive_edits=1, negative_edits=4)
 
 
@@ -57,13 +57,12 @@ def _row(name: str, metrics: dict[str, float]) -> str:
 def run_demo(output: Path, steps: int | None = None) -> DemoResult:
     """Trains, evaluates beside the WL kernel, and draws the attention of one pair."""
     torch.set_num_threads(1)
-    torch.manual_seed(0)
-    config = TrainConfig(steps=steps or STEPS, batch_size=20, evaluate_every=1_000)
-    matcher = GraphMatcher(ModelConfig.named("gmn"))
+    config = TrainConfig(steps=steps or STEPS, batch_size=20, evaluate_every=500)
+    model = build_model(ModelConfig.named("gmn"), config.seed)
     run = output / "run"
     shutil.rmtree(run, ignore_errors=True)
     with TrainingProgress(config.steps) as progress:
-        result = train(matcher, TASK, config, run, on_report=progress)
+        result = train(model, TASK, config, run, on_report=progress)
     matcher = GraphMatcher.from_pretrained(run / "model")
     test = TASK.evaluation_set("test")
     kernels = [evaluate(WLKernel(iterations), test) for iterations in range(6)]

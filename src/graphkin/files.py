@@ -1,4 +1,4 @@
-"""Whole files: errors that name them, and writing so that a crash, or a full disk, never costs what was there before."""
+"""Whole files: errors that name them, and writing that never costs what was there before."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from graphkin.settings import build, check_at_least, check_types
 class ModelConfig:
     """A model of the family: encoder, T propagation steps, aggregator, similarity.
 
-    The defaults are the paper's. :meth:`named` gives its five models by name.
+    The defaults are the paper's. :meth:`named` gives its models by name.
     """
 
     matching: bool = False
@@ -45,18 +45,23 @@ class ModelConfig:
     message_dim: int = 64
     """The width of a message and of the hidden layer of its MLP; the paper's 2D."""
     node_update: NodeUpdate = "gru"
+    """f_node: how a node takes in its messages."""
     message_aggregation: MessageAggregation = "sum"
+    """How the messages to a node become one."""
     message_scale: float = 0.1
     """Factor on the Glorot initialisation of the message MLP."""
     reverse_messages: ReverseMessages = "none"
     """Messages against the direction of edges too, for directed graphs."""
     attention_similarity: AttentionSimilarity = "euclidean"
+    """s_h: which nodes of the other graph a node looks at."""
     attention_projections: bool = False
     """Separate query, key and value projections for cross-graph attention."""
     node_input: NodeInput = "constant"
+    """What a node carries: nothing, features, or a bag of tokens."""
     node_input_size: int = 1
     """Columns of dense node features, or the size of the token vocabulary."""
     edge_input: EdgeInput = "constant"
+    """What an edge carries: nothing, features, or a type."""
     edge_input_size: int = 1
     """Columns of dense edge features, or the number of edge types."""
 

@@ -20,24 +20,31 @@ class TrainConfig:
     """Everything that decides the course of a run, beside model and task."""
 
     steps: int = 20_000
+    """Optimiser steps of the whole run."""
     batch_size: int = 50
     """Pairs or triplets in a batch, over all processes."""
     mode: Mode = "pairs"
+    """Labelled pairs, or triplets."""
     loss: Loss = "margin"
+    """The paper's margin losses, or its losses on Hamming similarity."""
     margin: float = 0.1
+    """gamma of the margin losses; the paper's triplets use 1.0."""
     learning_rate: float = 2e-3
     """The highest of the schedule."""
     schedule: Schedule = "onecycle"
+    """Constant, or a rise and a cosine fall: to 1% (cosine) or nearly to 0 (onecycle)."""
     warmup: float = 0.1
     """Share of the steps over which cosine and onecycle schedules rise."""
     optimizer: OptimizerName = "adam"
+    """Adam, or AdamW, which keeps the decay out of the moments."""
     weight_decay: float = 0.0
+    """Pull of the weights towards 0."""
     clip: float = 10.0
     """Largest global norm of the gradient."""
     regularizer: float = 1e-6
     """Weight of half the mean square of the graph vectors."""
     seed: int = 0
-    """Decides the initial weights."""
+    """Decides the initial weights, where the command line makes the model."""
     evaluate_every: int = 1_000
     """Steps between evaluations on the validation set."""
     report_every: int = 50

@@ -36,7 +36,12 @@ from graphkin.training.checkpoints import RunState, load_checkpoint, save_checkp
 from graphkin.training.config import TrainConfig
 from graphkin.training.log import Report, RunLog
 from graphkin.training.optimizer import FlatOptimizer
-from graphkin.training.processes import agreed, process_group, stop_signals
+from graphkin.training.processes import (
+    agreed,
+    mean_over_processes,
+    process_group,
+    stop_signals,
+)
 
 CHECKPOINT_FILE, MODEL_FOLDER = "checkpoint.safetensors", "model"
 
@@ -56,7 +61,7 @@ def train(
     model: GraphModel,
     task: Task,
     config: TrainConfig,
-    folder: Path,
+    folder: str | Path,
     *,
     resume: bool = False,
     device: str = "cpu",
@@ -82,6 +87,7 @@ def train(
         TrainingError: where the loss is no number any more; the checkpoint is from before.
     """
     check_loss(config.loss, model.config.similarity)
+    folder = Path(folder)
     checkpoint = folder / CHECKPOINT_FILE
     if checkpoint.exists() and not resume:
         raise TrainingError(f"{folder} holds a run already; resume it, or name another folder")
@@ -240,7 +246,7 @@ def _loop(
             report = Report(
                 step=state.step,
                 steps=config.steps,
-                loss=sum(losses) / len(losses),
+                loss=mean_over_processes(sum(losses) / len(losses), run.world),
                 learning_rate=config.learning_rate_at(state.step - 1),
                 steps_per_second=rate,
                 seconds_left=(config.steps - state.step) / rate,

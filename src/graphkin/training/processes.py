@@ -40,6 +40,15 @@ def agreed(stop: bool, world: int) -> bool:
     return bool(flag)
 
 
+def mean_over_processes(value: float, world: int) -> float:
+    """The mean of a number over all processes."""
+    if world == 1:
+        return value
+    total = torch.tensor(value, dtype=torch.float64)
+    torch.distributed.all_reduce(total)
+    return float(total) / world
+
+
 @contextlib.contextmanager
 def stop_signals() -> Iterator[threading.Event]:
     """An event that Ctrl-C and SIGTERM set, so that a step is never cut in two."""
