@@ -24,7 +24,7 @@ def wait_for(condition: Any) -> None:
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 50), (7, 9), (5, 5), (0, 1)])
 def test_batches_come_in_order(start: int, stop: int) -> None:
-    assert list(prefetch(lambda step: step * step, start, stop)) == [  # type: ignore[arg-type, return-value]
+    assert list(prefetch(lambda step: step * step, start, stop)) == [
         step * step for step in range(start, stop)
     ]
     assert not workers()
@@ -89,7 +89,7 @@ def test_the_thread_ends_when_the_consumer_stops_early() -> None:
 
 
 def test_the_thread_ends_when_the_consumer_fails() -> None:
-    batches = prefetch(lambda step: step, 0, 1000)  # type: ignore[arg-type, return-value]
+    batches = prefetch(lambda step: step, 0, 1000)
     next(batches)
     with pytest.raises(RuntimeError, match="consumer"):
         batches.throw(RuntimeError("consumer"))
@@ -97,6 +97,6 @@ def test_the_thread_ends_when_the_consumer_fails() -> None:
 
 
 def test_no_thread_for_batches_that_nobody_asks_for() -> None:
-    batches = prefetch(lambda step: step, 0, 1000)  # type: ignore[arg-type, return-value]
+    batches = prefetch(lambda step: step, 0, 1000)
     batches.close()
     assert not workers()

@@ -74,7 +74,7 @@ def test_a_table_of_values() -> None:
 
 def test_a_configuration_does_not_change() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        TrainConfig().steps = 5  # type: ignore[misc]
+        TrainConfig().steps = 5
 
 
 def rates(config: TrainConfig) -> list[float]:

@@ -31,11 +31,16 @@ def process_group(batch_size: int) -> Iterator[tuple[int, int]]:
         torch.distributed.destroy_process_group()
 
 
+def _device() -> str:
+    """Where the processes exchange single numbers."""
+    return "cuda" if torch.distributed.get_backend() == "nccl" else "cpu"
+
+
 def agreed(stop: bool, world: int) -> bool:
     """Whether any process wants to stop: all must leave the loop at the same step."""
     if world == 1:
         return stop
-    flag = torch.tensor(int(stop))
+    flag = torch.tensor(int(stop), device=_device())
     torch.distributed.all_reduce(flag, op=torch.distributed.ReduceOp.MAX)
     return bool(flag)
 
@@ -44,7 +49,7 @@ def mean_over_processes(value: float, world: int) -> float:
     """The mean of a number over all processes."""
     if world == 1:
         return value
-    total = torch.tensor(value, dtype=torch.float64)
+    total = torch.tensor(value, dtype=torch.float64, device=_device())
     torch.distributed.all_reduce(total)
     return float(total) / world
 
