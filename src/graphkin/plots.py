@@ -17,8 +17,8 @@ from graphkin.models import AttentionMaps
 
 Positions = NDArray[np.float64]
 
-FAINTEST = 0.02
-"""Weights below this are not drawn."""
+FAINTEST = 0.1
+"""Weights below this share of the largest are left out."""
 GAP = 3.2
 """Distance between the centres of the two graphs, in units of their size."""
 
@@ -32,8 +32,9 @@ def plot_attention(
     steps: Sequence[int] | None = None,
     title: str = "",
 ) -> None:
-    """Draws both graphs, with green lines across whose opacity is the attention weight.
+    """Draws both graphs, with green lines across: the stronger the attention, the less faint.
 
+    Opacity is the weight as a share of the largest weight in the picture.
     One row for each propagation step; on the left the first graph looks at the second, on
     the right the other way round. Nodes of the second graph are placed by the node that they
     match best after the last step, so that a good match draws level lines.
@@ -58,20 +59,25 @@ def plot_attention(
     ours = _layout(left)
     theirs = _matched_layout(ours, right, maps.left_to_right[-1] + maps.right_to_left[-1].T)
     figure, axes = pyplot.subplots(
-        len(chosen), 2, figsize=(10, 2.5 * len(chosen) + 0.5), squeeze=False
+        len(chosen),
+        2,
+        figsize=(10, 2.2 * len(chosen) + 0.8),
+        squeeze=False,
+        layout="constrained",
     )
+    both = [(maps.left_to_right[step], maps.right_to_left[step].T) for step in chosen]
+    strongest = max(float(weights.max()) for pair in both for weights in pair)
     for row, step in enumerate(chosen):
-        forth, back = maps.left_to_right[step], maps.right_to_left[step].T
-        for column, weights in enumerate((forth, back)):
-            _draw(axes[row][column], left, right, ours, theirs, weights)
+        for column, weights in enumerate(both[row]):
+            _draw(axes[row][column], left, right, ours, theirs, weights / strongest)
         plural = "step" if step == 1 else "steps"
         axes[row][0].set_ylabel(f"{step} {plural}", fontsize=11)
     axes[0][0].set_title("the first graph looks at the second", fontsize=11)
     axes[0][1].set_title("the second graph looks at the first", fontsize=11)
-    figure.suptitle(title)
-    figure.tight_layout()
+    if title:
+        figure.suptitle(title)
     try:
-        figure.savefig(path, dpi=110)
+        figure.savefig(path, dpi=90)
     except (OSError, ValueError) as error:
         raise StorageError(f"cannot write the picture {path}: {error}") from error
     finally:
@@ -100,7 +106,7 @@ def _draw(
     right: Graph,
     ours: Positions,
     theirs: Positions,
-    weights: NDArray[np.float32],
+    shares: NDArray[np.float32],
 ) -> None:
     from matplotlib.collections import LineCollection
 
@@ -111,10 +117,10 @@ def _draw(
         )
         axis.add_collection(inner)
         axis.scatter(*positions.T, s=26, color="#1f4e79", zorder=3)
-    rows, columns = np.nonzero(weights >= FAINTEST)
+    rows, columns = np.nonzero(shares >= FAINTEST)
     across = np.stack([ours[rows], shifted[columns]], axis=1)
     colors = np.tile([0.13, 0.6, 0.2, 1.0], (len(rows), 1))
-    colors[:, 3] = np.clip(weights[rows, columns], 0, 1)
+    colors[:, 3] = shares[rows, columns]
     axis.add_collection(LineCollection(list(across), colors=colors, linewidths=1.4, zorder=2))
     axis.set_xlim(-1.15, GAP + 1.15)
     axis.set_ylim(-1.15, 1.15)

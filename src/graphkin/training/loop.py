@@ -238,11 +238,12 @@ def _loop(
         losses.append(loss)
         last = state.step == config.steps
         evaluated = last or state.step % config.evaluate_every == 0
+        trained = time.monotonic()
         if evaluated:
             run.validate()
         if evaluated or state.step % config.report_every == 0:
-            now = time.monotonic()
-            rate = (state.step - reported_step) / max(1e-9, now - reported)
+            # The rate is that of training; evaluations are left out of it.
+            rate = (state.step - reported_step) / max(1e-9, trained - reported)
             report = Report(
                 step=state.step,
                 steps=config.steps,
@@ -253,7 +254,7 @@ def _loop(
                 validation=dict(state.validation),
             )
             losses.clear()
-            reported, reported_step = now, state.step
+            reported, reported_step = time.monotonic(), state.step
             if log is not None:
                 log.write(report, evaluated)
                 if on_report is not None:
