@@ -17,7 +17,7 @@ from graphkin.progress import TrainingProgress
 from graphkin.tasks.edits import EditTask
 from graphkin.training import TrainConfig, train
 
-STEPS = 3_000
+STEPS = 2_500
 TASK = EditTask(nodes=(20, 20), p=(0.2, 0.2), positive_edits=1, negative_edits=4)
 PICTURED = EditTask(nodes=(10, 10), p=(0.3, 0.3), evaluation_size=2)
 """Smaller graphs than it is trained on, for a picture in which single lines can be told apart."""
@@ -59,7 +59,9 @@ def _row(name: str, metrics: dict[str, float]) -> str:
 def run_demo(output: Path, steps: int | None = None) -> DemoResult:
     """Trains, evaluates beside the WL kernel, and draws the attention of one pair."""
     torch.set_num_threads(1)
-    config = TrainConfig(steps=steps or STEPS, batch_size=20, evaluate_every=500)
+    config = TrainConfig(
+        steps=steps or STEPS, batch_size=20, learning_rate=1e-3, evaluate_every=500
+    )
     model = build_model(ModelConfig.named("gmn"), config.seed)
     run = output / "run"
     shutil.rmtree(run, ignore_errors=True)
