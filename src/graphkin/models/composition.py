@@ -77,14 +77,17 @@ class Composed:
             rows += [net.receiver, net.sender]
             bias = net.hidden_bias if net.edge is None else net.hidden_bias + net.edge[:, 0]
             biases += [bias, torch.zeros_like(bias)]
-        self.projection = torch.cat([*rows, parameters.state_weight])
-        """(W, D): receiver and sender rows of each message network, then the GRU's state rows."""
+        # Both matrices lie transposed: their gradients, h^T dP and S^T dI, are then products of
+        # the shape that runs fastest.
+        self.projection = torch.cat([*rows, parameters.state_weight]).t().contiguous()
+        """(D, W): receiver and sender columns of each message network, then the GRU's states."""
         self.bias = torch.cat([*biases, parameters.state_bias])
         """(W,), zero in sender columns."""
         fold = [nets[n].input_weight @ nets[n].output for n in routes]
         fold += [(nets[n].input_weight @ nets[n].output_bias).unsqueeze(1) for n in routes]
-        self.fold = torch.cat([*fold, parameters.input_bias.unsqueeze(1)], dim=1)
-        """(3D, R H + R + 1) for R routes: GRU input after the message MLP's last layer, that
+        fold.append(parameters.input_bias.unsqueeze(1))
+        self.fold = torch.cat(fold, dim=1).t().contiguous()
+        """(R H + R + 1, 3D) for R routes: GRU input after the message MLP's last layer, that
         layer's bias for each message, and the GRU's input bias."""
         self.match, self.tables = parameters.match, parameters.tables
         self.bias_array = self.bias.numpy()
@@ -112,16 +115,16 @@ class ComposedGradients:
             output, output_bias = torch.zeros_like(net.output), torch.zeros_like(net.output_bias)
             input_weight = torch.zeros_like(net.input_weight)
             for position in (at for at, n in enumerate(routes) if n == index):
-                product = self.fold[:, position * width : (position + 1) * width]
-                count = self.fold[:, len(routes) * width + position]
+                product = self.fold[position * width : (position + 1) * width].t()
+                count = self.fold[len(routes) * width + position]
                 input_weight.addmm_(product, net.output.t()).addr_(count, net.output_bias)
                 output.addmm_(net.input_weight.t(), product)
                 output_bias.addmv_(net.input_weight.t(), count)
-            receiver = self.projection[first : first + width]
-            sender = self.projection[first + width : first + 2 * width]
+            receiver = self.projection[:, first : first + width].t()
+            sender = self.projection[:, first + width : first + 2 * width].t()
             # A copy: torch keeps gradients as they come, and would add to both at once.
             edge = None if net.edge is None else bias.unsqueeze(1).clone()
             grads += [receiver, sender, bias, edge, output, output_bias, input_weight]
         start = 2 * width * len(nets)
-        grads += [self.projection[start:], self.bias[start:], self.fold[:, -1], self.match]
+        grads += [self.projection[:, start:].t(), self.bias[start:], self.fold[-1], self.match]
         return [*grads, *self.tables]

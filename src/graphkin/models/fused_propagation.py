@@ -196,7 +196,7 @@ def _step(
     slot, now, after = (t, t, t + 1) if keep else (0, t % 2, (t + 1) % 2)
     h = buffers.states.tensors[now]
     projected, bias, width = buffers.projected.arrays[slot], weights.bias_array, layout.message_dim
-    torch.mm(h, weights.projection.t(), out=buffers.projected.tensors[slot])
+    torch.mm(h, weights.projection, out=buffers.projected.tensors[slot])
     for position, route in enumerate(layout.routes):
         offsets, neighbours, rows = buffers.edges[position]
         start = 2 * width * route.network
@@ -213,7 +213,7 @@ def _step(
             len(layout.routes) * width + position,
             width,
         )
-    torch.mm(buffers.summed.tensors[slot], weights.fold.t(), out=inputs)
+    torch.mm(buffers.summed.tensors[slot], weights.fold, out=inputs)
     kept: Kept = []
     if buffers.matched is not None and weights.match is not None:
         attended, kept = attention_forward(
@@ -265,7 +265,8 @@ def _step_backward(
         grad_bias[first:],
         out.numpy(),
     )
-    grad_summed = torch.mm(grad_inputs, weights.fold[:, : len(layout.routes) * width]).numpy()
+    hidden = weights.fold[: len(layout.routes) * width]
+    grad_summed = torch.mm(grad_inputs, hidden.t()).numpy()
     cleared: set[int] = set()
     for position, route in enumerate(layout.routes):
         offsets, neighbours, rows = buffers.edges[position]
@@ -287,9 +288,9 @@ def _step_backward(
             route.network not in cleared,
         )
         cleared.add(route.network)
-    grads.projection.addmm_(grad_projected.t(), h)
-    grads.fold.addmm_(grad_inputs.t(), buffers.summed.tensors[t])
-    out.addmm_(grad_projected, weights.projection)
+    grads.projection.addmm_(h.t(), grad_projected)
+    grads.fold.addmm_(buffers.summed.tensors[t].t(), grad_inputs)
+    out.addmm_(grad_projected, weights.projection.t())
     if weights.match is not None and grads.match is not None and buffers.matched is not None:
         grads.match.addmm_(grad_inputs.t(), buffers.matched.tensors[t])
         grad_matched = torch.mm(grad_inputs, weights.match)
@@ -334,10 +335,10 @@ class _FirstStep:
         start = h[0].detach().contiguous()
         number, width = len(counts), len(start)
         self._start, self._message_dim = start, layout.message_dim
-        projected = torch.addmv(weights.bias, weights.projection, start)
+        projected = torch.addmv(weights.bias, weights.projection.t(), start)
         new, self._candidate = start.new_empty(number, width), start.new_empty(number, width)
         self._gates = start.new_empty(number, 2 * width)
-        self._summed = start.new_empty(number, weights.fold.shape[1])
+        self._summed = start.new_empty(number, len(weights.fold))
         self._shared = (
             projected.numpy(),
             np.array(weights.routes),
@@ -365,9 +366,9 @@ class _FirstStep:
             grad_start.numpy(),
             self._message_dim,
         )
-        grads.projection.addr_(grad_projected, self._start)
+        grads.projection.addr_(self._start, grad_projected)
         # Sender columns have no bias: what lands there is never read.
         grads.bias += grad_projected
         out = torch.zeros_like(grad)
-        torch.addmv(grad_start, weights.projection.t(), grad_projected, out=out[0])
+        torch.addmv(grad_start, weights.projection, grad_projected, out=out[0])
         return out

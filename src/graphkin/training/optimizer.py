@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from graphkin.models.kernels import adam
 from graphkin.training.config import TrainConfig
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
@@ -51,12 +52,9 @@ class FlatOptimizer:
         elif config.weight_decay:
             self.flat.mul_(1 - learning_rate * config.weight_decay)
         self._steps += 1
-        self._mean.lerp_(grad, 1 - BETA1)
-        self._square.mul_(BETA2).addcmul_(grad, grad, value=1 - BETA2)
-        correction = 1 - BETA1**self._steps
-        scale = math.sqrt(1 - BETA2**self._steps)
-        denominator = self._square.sqrt().div_(scale).add_(EPSILON)
-        self.flat.addcdiv_(self._mean, denominator, value=-learning_rate / correction)
+        rate = learning_rate / (1 - BETA1**self._steps)
+        scale = 1 / math.sqrt(1 - BETA2**self._steps)
+        adam(self.flat, grad, self._mean, self._square, rate, BETA1, BETA2, scale, EPSILON)
         return True
 
     def state(self) -> dict[str, Tensor]:

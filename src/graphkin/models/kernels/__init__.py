@@ -109,3 +109,29 @@ def gated_sum(
 
         return GatedSum.run(h, weight, bias, node_offsets)
     return plain.gated_sum(h, weight, bias, node_offsets, node_graph)
+
+
+def adam(
+    weights: Tensor,
+    grad: Tensor,
+    mean: Tensor,
+    square: Tensor,
+    rate: float,
+    beta1: float,
+    beta2: float,
+    scale: float,
+    epsilon: float,
+) -> None:
+    """One Adam update of flat arrays, in place.
+
+    mean and square follow the gradient and its square; then
+    weights -= rate * mean / (sqrt(square) * scale + epsilon), where rate and scale carry the
+    corrections for the first steps.
+    """
+    options = rate, beta1, beta2, scale, epsilon
+    if use_fused(weights):
+        from graphkin.models.kernels import fused
+
+        fused.adam(weights.numpy(), grad.numpy(), mean.numpy(), square.numpy(), *options)
+        return
+    plain.adam(weights, grad, mean, square, *options)

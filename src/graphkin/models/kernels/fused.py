@@ -412,12 +412,12 @@ def first_step_forward(
                 summed[c, r * width + k] = 0 if value <= 0 else counts[c, r] * value
             summed[c, routes * width + r] = counts[c, r]
         summed[c, routes * width + routes] = 1
-        row = summed[c]
-        for o in range(fold.shape[0]):
-            total, weights = fold.dtype.type(0), fold[o]
-            for k in range(fold.shape[1]):
-                total += row[k] * weights[k]
-            inputs[c, o] = total
+        row, total = summed[c], inputs[c]
+        total[:] = 0
+        for k in range(fold.shape[0]):
+            value, weights = row[k], fold[k]
+            for o in range(len(total)):
+                total[o] += value * weights[o]
         states[c] = projected[projected.shape[0] - states.shape[1] :]
         old[c] = start
     bias = np.zeros(states.shape[1], dtype=new.dtype)
@@ -472,20 +472,21 @@ def first_step_backward(
         grad_bias,
         grad_old,
     )
-    grad_summed = np.zeros(fold.shape[1], dtype=grad.dtype)
+    grad_summed = np.zeros(fold.shape[0], dtype=grad.dtype)
     grad_projected[:] = 0
     grad_projected[grad_projected.shape[0] - len(grad_bias) :] = grad_bias
     grad_start[:] = 0
     for c in range(number):
         grad_start += grad_old[c]
-        grad_summed[:] = 0
-        row = summed[c]
-        for o in range(fold.shape[0]):
-            slope, weights, grad_weights = grad_inputs[c, o], fold[o], grad_fold[o]
-            for k in range(len(weights)):
-                grad_summed[k] += slope * weights[k]
-            for k in range(len(weights)):
-                grad_weights[k] += slope * row[k]
+        row, slopes = summed[c], grad_inputs[c]
+        for k in range(fold.shape[0]):
+            value, weights, grad_weights = row[k], fold[k], grad_fold[k]
+            total = fold.dtype.type(0)
+            for o in range(len(slopes)):
+                total += slopes[o] * weights[o]
+            grad_summed[k] = total
+            for o in range(len(slopes)):
+                grad_weights[o] += value * slopes[o]
         for r in range(routes):
             receiver = 2 * width * networks[r]
             for k in range(width):
@@ -534,3 +535,26 @@ def gated_sum_backward(
             both = grad_x[i]
             for k in range(2 * width):
                 grad_bias[k] += both[k]
+
+
+@_kernel
+def adam(
+    weights: Array,
+    grad: Array,
+    mean: Array,
+    square: Array,
+    rate: float,
+    beta1: float,
+    beta2: float,
+    scale: float,
+    epsilon: float,
+) -> None:
+    """One Adam update of a flat array in a single pass; see ``FlatOptimizer``."""
+    kind = weights.dtype.type
+    rate_, scale_, epsilon_ = kind(rate), kind(scale), kind(epsilon)
+    b1, b2, one = kind(beta1), kind(beta2), kind(1)
+    for k in range(len(weights)):
+        g = grad[k]
+        mean[k] = b1 * mean[k] + (one - b1) * g
+        square[k] = b2 * square[k] + (one - b2) * g * g
+        weights[k] -= rate_ * mean[k] / (np.sqrt(square[k]) * scale_ + epsilon_)

@@ -43,6 +43,23 @@ def gru_update(inputs: Tensor, states: Tensor, h: Tensor) -> Tensor:
     return n + z * (h - n)
 
 
+def adam(
+    weights: Tensor,
+    grad: Tensor,
+    mean: Tensor,
+    square: Tensor,
+    rate: float,
+    beta1: float,
+    beta2: float,
+    scale: float,
+    epsilon: float,
+) -> None:
+    """One Adam update of a flat array."""
+    mean.lerp_(grad, 1 - beta1)
+    square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+    weights.addcdiv_(mean, square.sqrt().mul_(scale).add_(epsilon), value=-rate)
+
+
 def gated_sum(
     h: Tensor, weight: Tensor, bias: Tensor, node_offsets: Tensor, node_graph: Tensor
 ) -> Tensor:
