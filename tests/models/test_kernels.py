@@ -23,7 +23,7 @@ from graphkin.graphs import grouping as grouping_module
 from graphkin.graphs.batch import Adjacency
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, kernels
 from graphkin.models import attention as attention_module
-from graphkin.models.attention import attend
+from graphkin.models.attention import EUCLIDEAN, ScoreKind, attend
 from graphkin.models.kernels import plain
 from models.samples import random_graph
 
@@ -178,7 +178,7 @@ def test_attend(
     query = double(count, 2) if queries else None
     key, value, bias = double(count, 2), double(count, 3), double(count) if biased else None
 
-    out = attend(query, key, value, bias, batch.groups, scale)
+    out = attend(query, key, value, bias, batch.groups, ScoreKind(scale, False))
     offsets = batch.graphs.node_offsets.tolist()
     for first, second in ((2 * k + s, 2 * k + 1 - s) for k in range(len(sizes)) for s in (0, 1)):
         others = range(offsets[second], offsets[second + 1])
@@ -195,9 +195,32 @@ def test_attend(
         left = list(tensors)
         q = left.pop(0) if queries else None
         k, v = left.pop(0), left.pop(0)
-        return attend(q, k, v, left.pop(0) if biased else None, batch.groups, scale)
+        return attend(
+            q, k, v, left.pop(0) if biased else None, batch.groups, ScoreKind(scale, False)
+        )
 
     assert slopes_are_right(run, given)
+
+
+@pytest.mark.parametrize("sizes", [[(3, 2)], [(4, 4), (4, 4)], [(1, 4), (3, 3), (5, 2)]], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("spread", [0.1, 1.0, 30.0])
+def test_distances_give_what_the_softmax_gives(
+    sizes: list[tuple[int, int]], dtype: torch.dtype, spread: float
+) -> None:
+    """One exponential for both directions; nodes too far apart for it go another way."""
+    batch = attention_batch(sizes)
+    torch.manual_seed(0)
+    key = (spread * torch.randn(batch.graphs.num_nodes, 3)).to(dtype).requires_grad_()
+    value = torch.randn(batch.graphs.num_nodes, 2).to(dtype).requires_grad_()
+    slopes = torch.randn_like(value)
+    results = []
+    for kind in (EUCLIDEAN, ScoreKind(2.0, False)):
+        out = attend(None, key, value, -key.square().sum(dim=1), batch.groups, kind)
+        results.append((out, *torch.autograd.grad(out, (key, value), slopes)))
+    precision = 1e-3 if dtype == torch.float32 else 1e-9
+    for joint, softmax in zip(*results, strict=True):
+        torch.testing.assert_close(joint, softmax, rtol=precision, atol=precision)
 
 
 def test_no_messages_at_all() -> None:

@@ -30,6 +30,21 @@ from graphkin.models.options import AttentionSimilarity
 
 MAX_CELLS = 1 << 20
 """Cells of a block of weights that are held at once: 4 MB in single precision."""
+SMALLEST_SUM = 1e-30
+"""Sums of exponentials below this lose precision in single precision."""
+
+
+@dataclass(frozen=True)
+class ScoreKind:
+    """Scores are scale * q_i . k_j + bias_j."""
+
+    scale: float
+    distances: bool
+    """Whether they are minus squared distances, up to what the softmax cancels: then
+    scale * q_i . k_j + bias_i + bias_j is never above 0."""
+
+
+EUCLIDEAN, PLAIN = ScoreKind(2.0, True), ScoreKind(1.0, False)
 
 
 class CrossAttention(nn.Module):
@@ -42,13 +57,13 @@ class CrossAttention(nn.Module):
     def __init__(self, node_dim: int, similarity: AttentionSimilarity, projections: bool) -> None:
         super().__init__()
         self.similarity = similarity
-        self.scale = 2.0 if similarity == "euclidean" else 1.0
+        self.kind = EUCLIDEAN if similarity == "euclidean" else PLAIN
         self.projection = nn.Linear(node_dim, 3 * node_dim, bias=False) if projections else None
 
     def forward(self, h: Tensor, groups: Sequence[PairGroup]) -> tuple[Tensor, Tensor]:
         """(N, D) states -> values (N, D) and their attention-weighted sums (N, D)."""
         query, key, value, bias = self.prepare(h)
-        return value, attend(query, key, value, bias, groups, self.scale)
+        return value, attend(query, key, value, bias, groups, self.kind)
 
     def fusible(self) -> bool:
         """Whether :mod:`graphkin.models.fused_propagation` computes this attention."""
@@ -78,7 +93,7 @@ def attend(
     value: Tensor,
     bias: Tensor | None,
     groups: Sequence[PairGroup],
-    scale: float = 1.0,
+    kind: ScoreKind = PLAIN,
 ) -> Tensor:
     """out_i = sum_j softmax_j(scale * q_i . k_j + bias_j) v_j over the nodes j of i's partner.
 
@@ -89,14 +104,14 @@ def attend(
         value: (N, Dv)
         bias: (N,), or None for 0.
         groups: which nodes face which.
-        scale: factor on the products.
+        kind: the scale, and what is known of the scores.
 
     Returns:
         (N, Dv)
     """
     with torch.autocast(key.device.type, enabled=False):
         wide = [None if x is None else _wide(x) for x in (query, key, value, bias)]
-        return apply(_Attend, *wide, groups, scale, torch.is_grad_enabled())
+        return apply(_Attend, *wide, groups, kind, torch.is_grad_enabled())
 
 
 def attention_weights(
@@ -123,13 +138,13 @@ class _Attend(Function):
         value: Tensor,
         bias: Tensor | None,
         groups: Sequence[PairGroup],
-        scale: float,
+        kind: ScoreKind,
         differentiable: bool,
     ) -> Tensor:
-        ctx.groups, ctx.scale = groups, scale
+        ctx.groups, ctx.kind = groups, kind
         ctx.save_for_backward(query, key, value, bias)
         keep = differentiable and any(ctx.needs_input_grad)
-        out, ctx.kept = attention_forward(query, key, value, bias, groups, scale, keep)
+        out, ctx.kept = attention_forward(query, key, value, bias, groups, kind, keep)
         return out
 
     @staticmethod
@@ -145,12 +160,38 @@ class _Attend(Function):
         inputs = query, key, value, bias
         with torch.autocast(grad.device.type, enabled=False):
             grad = grad.to(value.dtype).contiguous()
-            attention_backward(grad, ctx.kept, inputs, ctx.groups, ctx.scale, grads)
+            attention_backward(grad, ctx.kept, inputs, ctx.groups, ctx.kind, grads)
         return grads.query, grads.key, grads.value, grads.bias, None, None, None
 
 
-Kept = list[tuple[Tensor, Tensor]]
-"""Weights of every dense block, both ways, for the backward pass."""
+@dataclass(frozen=True)
+class Weights:
+    """Attention over a block, both ways; laid out (B, n, m)."""
+
+    forth: Tensor
+    """Rows over columns."""
+    back: Tensor
+    """Columns over rows."""
+
+
+@dataclass(frozen=True)
+class JointWeights:
+    """Attention over a block of distances, both ways from one exponential e = exp(-d^2)."""
+
+    joint: Tensor
+    """(B, n, m) e."""
+    row_factor: Tensor
+    """(B, n, 1) 1 / the sum of e over columns: forth = e * row_factor."""
+    column_factor: Tensor
+    """(B, m, 1) 1 / the sum of e over rows: back^T = e^T * column_factor."""
+    row_out: Tensor
+    """(B, n, Dv) what the rows attend to."""
+    column_out: Tensor
+    """(B, m, Dv) what the columns attend to."""
+
+
+Kept = list[Weights | JointWeights]
+"""What the backward pass needs of every dense block."""
 
 Inputs = tuple[Tensor | None, Tensor, Tensor, Tensor | None]
 """Query, key, value and bias, as :func:`attend` takes them."""
@@ -177,7 +218,7 @@ def attention_forward(
     value: Tensor,
     bias: Tensor | None,
     groups: Sequence[PairGroup],
-    scale: float,
+    kind: ScoreKind,
     keep: bool,
 ) -> tuple[Tensor, Kept]:
     """The computation of :func:`attend` outside autograd; all inputs contiguous."""
@@ -185,14 +226,15 @@ def attention_forward(
     kept: Kept = []
     for group in groups:
         if group.cells > MAX_CELLS:
-            _sliced_forward((query, key, value, bias), group, scale, out)
+            _sliced_forward((query, key, value, bias), group, kind.scale, out)
             continue
-        forth, back = _block_weights(query, key, bias, group, scale)
-        row_values, column_values = _sides(value, group)
-        _put(out, group, ROWS, forth @ column_values)
-        _put(out, group, COLUMNS, back.transpose(1, 2) @ row_values)
+        weights: Weights | JointWeights | None = None
+        if query is None and bias is not None and kind.distances and not group.padded:
+            weights = _joint_block(key, value, bias, group, kind.scale, out)
+        if weights is None:
+            weights = _block(query, key, value, bias, group, kind.scale, out)
         if keep:
-            kept.append((forth, back))
+            kept.append(weights)
     return out, kept
 
 
@@ -201,16 +243,20 @@ def attention_backward(
     kept: Kept,
     inputs: Inputs,
     groups: Sequence[PairGroup],
-    scale: float,
+    kind: ScoreKind,
     grads: Gradients,
 ) -> None:
     """Adds the gradients of :func:`attention_forward` to ``grads``."""
-    weights = iter(kept)
+    blocks = iter(kept)
     for group in groups:
         if group.cells > MAX_CELLS:
-            _sliced_backward(grad, inputs, group, scale, grads)
+            _sliced_backward(grad, inputs, group, kind.scale, grads)
+            continue
+        weights = next(blocks)
+        if isinstance(weights, JointWeights):
+            _joint_block_backward(grad, weights, inputs, group, kind.scale, grads)
         else:
-            _block_backward(grad, next(weights), inputs, group, scale, grads)
+            _block_backward(grad, weights, inputs, group, kind.scale, grads)
 
 
 ROWS, COLUMNS = 0, 1
@@ -288,6 +334,82 @@ def _sides_of_grad(grad: Tensor, group: PairGroup) -> tuple[Tensor, Tensor]:
     return rows, columns.masked_fill(_beyond(group, COLUMNS).unsqueeze(2), 0.0)
 
 
+def _block(
+    query: Tensor | None,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    group: PairGroup,
+    scale: float,
+    out: Tensor,
+) -> Weights:
+    """Writes what a block attends to into ``out``."""
+    forth, back = _block_weights(query, key, bias, group, scale)
+    row_values, column_values = _sides(value, group)
+    _put(out, group, ROWS, forth @ column_values)
+    _put(out, group, COLUMNS, back.transpose(1, 2) @ row_values)
+    return Weights(forth, back)
+
+
+def _joint_block(
+    key: Tensor, value: Tensor, bias: Tensor, group: PairGroup, scale: float, out: Tensor
+) -> JointWeights | None:
+    """As :func:`_block`, for distances: e = exp(-d^2) serves both directions.
+
+    None where a node is so far from all others that its sum would vanish; the softmax, which
+    subtracts the largest score first, is the way then.
+    """
+    row_keys, column_keys = _sides(key, group)
+    row_bias, column_bias = _sides(bias.unsqueeze(1), group)
+    joint = torch.baddbmm(row_bias, row_keys, column_keys.transpose(1, 2), alpha=scale)
+    joint.add_(column_bias.transpose(1, 2)).exp_()
+    row_sums, column_sums = joint.sum(dim=2, keepdim=True), joint.sum(dim=1).unsqueeze(2)
+    if not min(float(row_sums.min()), float(column_sums.min())) > SMALLEST_SUM:
+        return None
+    row_factor, column_factor = row_sums.reciprocal_(), column_sums.reciprocal_()
+    row_values, column_values = _sides(value, group)
+    row_out = (joint @ column_values).mul_(row_factor)
+    column_out = (joint.transpose(1, 2) @ row_values).mul_(column_factor)
+    _put(out, group, ROWS, row_out)
+    _put(out, group, COLUMNS, column_out)
+    return JointWeights(joint, row_factor, column_factor, row_out, column_out)
+
+
+def _joint_block_backward(
+    grad: Tensor,
+    weights: JointWeights,
+    inputs: Inputs,
+    group: PairGroup,
+    scale: float,
+    grads: Gradients,
+) -> None:
+    """The slope of the scores of both directions together.
+
+    forth_ij = e_ij r_i has the slope e_ij r_i (g_i . v_j - g_i . out_i) for the gradient g_i of
+    what row i attends to, and back likewise, so that with g r in place of g
+
+        slope = e * (g_rows v_columns^T + v_rows g_columns^T - own_i - own_j)
+    """
+    _, key, value, _ = inputs
+    joint = weights.joint
+    row_grad, column_grad = _sides(grad, group)
+    row_grad, column_grad = row_grad * weights.row_factor, column_grad * weights.column_factor
+    row_values, column_values = _sides(value, group)
+    row_own = torch.linalg.vecdot(row_grad, weights.row_out).unsqueeze(2)
+    column_own = torch.linalg.vecdot(column_grad, weights.column_out).unsqueeze(1)
+    slope = torch.baddbmm(row_own, row_grad, column_values.transpose(1, 2), beta=-1)
+    slope = slope.baddbmm_(row_values, column_grad.transpose(1, 2)).sub_(column_own).mul_(joint)
+    _add(grads.value, group, COLUMNS, joint.transpose(1, 2) @ row_grad)
+    _add(grads.value, group, ROWS, joint @ column_grad)
+    # A row's own bias cancels in its softmax: its part of the sum is zero, and does no harm.
+    _add_bias(grads.bias, group, COLUMNS, slope.sum(dim=1))
+    _add_bias(grads.bias, group, ROWS, slope.sum(dim=2))
+    slope *= scale
+    row_keys, column_keys = _sides(key, group)
+    _add(grads.key, group, ROWS, slope @ column_keys)
+    _add(grads.key, group, COLUMNS, slope.transpose(1, 2) @ row_keys)
+
+
 def _block_weights(
     query: Tensor | None, key: Tensor, bias: Tensor | None, group: PairGroup, scale: float
 ) -> tuple[Tensor, Tensor]:
@@ -310,14 +432,14 @@ def _block_weights(
 
 def _block_backward(
     grad: Tensor,
-    weights: tuple[Tensor, Tensor],
+    weights: Weights,
     inputs: Inputs,
     group: PairGroup,
     scale: float,
     grads: Gradients,
 ) -> None:
     query, key, value, _ = inputs
-    forth, back = weights
+    forth, back = weights.forth, weights.back
     row_grad, column_grad = _sides_of_grad(grad, group)
     row_values, column_values = _sides(value, group)
     _add(grads.value, group, COLUMNS, forth.transpose(1, 2) @ row_grad)

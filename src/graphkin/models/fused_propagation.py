@@ -29,6 +29,7 @@ from graphkin.graphs.grouping import PairGroup
 from graphkin.models.attention import (
     Gradients,
     Kept,
+    ScoreKind,
     attention_backward,
     attention_forward,
 )
@@ -68,10 +69,8 @@ class Layout:
     message_dim: int
     groups: Sequence[PairGroup]
     """Which nodes face which; empty without matching."""
-    euclidean: bool
-    """Euclidean attention; dot product otherwise."""
-    attention_scale: float
-    """Factor on the products of states in attention."""
+    attention: ScoreKind
+    """Euclidean, or plain products."""
     classes: tuple[Tensor, Tensor] | None
     """Where all nodes and edges start alike: (C, R) messages on each route by class of node,
     and (N,) the class of each node."""
@@ -217,7 +216,7 @@ def _step(
     kept: Kept = []
     if buffers.matched is not None and weights.match is not None:
         attended, kept = attention_forward(
-            None, h, h, _key_bias(h, layout), layout.groups, layout.attention_scale, keep
+            None, h, h, _key_bias(h, layout), layout.groups, layout.attention, keep
         )
         matched = torch.sub(h, attended, out=buffers.matched.tensors[slot])
         inputs.addmm_(matched, weights.match.t())
@@ -301,15 +300,15 @@ def _step_backward(
 
 def _key_bias(h: Tensor, layout: Layout) -> Tensor | None:
     """-|h_j|^2 for Euclidean attention."""
-    return -torch.linalg.vecdot(h, h) if layout.euclidean else None
+    return -torch.linalg.vecdot(h, h) if layout.attention.distances else None
 
 
 def _attention_backward(grad: Tensor, kept: Kept, h: Tensor, layout: Layout, out: Tensor) -> None:
     """Adds to ``out`` the gradient of attention for states that are key and value in one."""
-    grad_bias = h.new_zeros(len(h)) if layout.euclidean else None
+    grad_bias = h.new_zeros(len(h)) if layout.attention.distances else None
     grads = Gradients(query=None, key=out, value=out, bias=grad_bias)
     inputs = None, h, h, _key_bias(h, layout)
-    attention_backward(grad, kept, inputs, layout.groups, layout.attention_scale, grads)
+    attention_backward(grad, kept, inputs, layout.groups, layout.attention, grads)
     if grad_bias is not None:
         out.addcmul_(h, grad_bias.unsqueeze(1), value=-2.0)
 

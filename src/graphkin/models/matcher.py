@@ -89,7 +89,7 @@ class GraphMatcher(GraphModel):
             if attention is None:
                 return
             query, key, _, bias = attention.prepare(h)
-            weights = attention_weights(query, key, bias, group, attention.scale)
+            weights = attention_weights(query, key, bias, group, attention.kind.scale)
             rows, columns = (block[0].float().cpu().numpy() for block in weights)
             # A group's rows are the larger graph, which may be the second one.
             swapped = int(group.rows[0, 0]) != 0

@@ -10,7 +10,7 @@ from torch.nn import functional
 from graphkin.errors import GraphError, ModelError
 from graphkin.graphs.batch import Adjacency, GraphBatch
 from graphkin.graphs.grouping import PairGroup
-from graphkin.models.attention import CrossAttention
+from graphkin.models.attention import EUCLIDEAN, PLAIN, CrossAttention
 from graphkin.models.composition import StepParameters
 from graphkin.models.config import ModelConfig
 from graphkin.models.fused_propagation import Layout, MessageRoute, propagate
@@ -221,8 +221,7 @@ class GraphNetwork(nn.Module):
             routes=steps[0].routes(batch, terms[0]),
             message_dim=config.message_dim,
             groups=groups if config.matching else (),
-            euclidean=config.attention_similarity == "euclidean",
-            attention_scale=steps[0].attention.scale if config.matching else 1.0,
+            attention=EUCLIDEAN if config.attention_similarity == "euclidean" else PLAIN,
             classes=classes,
         )
         parameters = [step.parameters_for(t) for step, t in zip(steps, terms, strict=True)]
