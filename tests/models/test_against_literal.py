@@ -17,7 +17,7 @@ from graphkin.errors import GraphError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs import grouping as grouping_module
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
-from graphkin.models import attention as attention_module
+from graphkin.models import attention_blocks as attention_module
 from graphkin.models import kernels as kernels_module
 from graphkin.models import network as network_module
 from models.literal import LiteralModel, gru, lstm

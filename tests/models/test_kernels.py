@@ -22,8 +22,9 @@ from graphkin.graphs import Graph, GraphBatch, PairBatch
 from graphkin.graphs import grouping as grouping_module
 from graphkin.graphs.batch import Adjacency
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, kernels
-from graphkin.models import attention as attention_module
-from graphkin.models.attention import EUCLIDEAN, ScoreKind, attend
+from graphkin.models import attention_blocks as attention_module
+from graphkin.models.attention import attend
+from graphkin.models.attention_blocks import EUCLIDEAN, ScoreKind
 from graphkin.models.kernels import plain
 from models.samples import random_graph
 

@@ -16,7 +16,7 @@ def workers() -> list[threading.Thread]:
 
 
 def wait_for(condition: Any) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 100
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)

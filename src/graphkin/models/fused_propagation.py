@@ -26,7 +26,7 @@ from torch.autograd.function import once_differentiable
 
 from graphkin.graphs.batch import Adjacency
 from graphkin.graphs.grouping import PairGroup
-from graphkin.models.attention import (
+from graphkin.models.attention_blocks import (
     Gradients,
     Kept,
     ScoreKind,

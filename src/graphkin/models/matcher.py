@@ -12,7 +12,8 @@ from torch import Tensor
 
 from graphkin.errors import ModelError
 from graphkin.graphs import Graph, PairBatch
-from graphkin.models.attention import CrossAttention, attention_weights
+from graphkin.models.attention import CrossAttention
+from graphkin.models.attention_blocks import attention_weights
 from graphkin.models.base import GraphModel, PairOutput, Progress, check_pairs, size_batches
 from graphkin.models.config import ModelConfig
 

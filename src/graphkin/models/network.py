@@ -10,7 +10,8 @@ from torch.nn import functional
 from graphkin.errors import GraphError, ModelError
 from graphkin.graphs.batch import Adjacency, GraphBatch
 from graphkin.graphs.grouping import PairGroup
-from graphkin.models.attention import EUCLIDEAN, PLAIN, CrossAttention
+from graphkin.models.attention import CrossAttention
+from graphkin.models.attention_blocks import EUCLIDEAN, PLAIN
 from graphkin.models.composition import StepParameters
 from graphkin.models.config import ModelConfig
 from graphkin.models.fused_propagation import Layout, MessageRoute, propagate
