@@ -273,7 +273,7 @@ def test_tensorboard(run: Graphkin, tmp_path: Path) -> None:
     [
         (["--nodes", "5-"], ["--nodes takes 20 or 20-50", "'5-'"]),
         (["--nodes", "x"], ["--nodes takes 20 or 20-50", "'x'"]),
-        (["--nodes", "-5"], ["--nodes takes 20 or 20-50", "'-5'"]),
+        (["--nodes", "-5"], ["nodes", "at least 2, got -5"]),
         (["--nodes", "9-6"], ["nodes", "(9, 6)"]),
         (["--nodes", "1"], ["nodes", "1"]),
         (["--nodes", "6.5"], ["--nodes takes 20 or 20-50", "'6.5'"]),

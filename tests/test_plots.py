@@ -131,9 +131,9 @@ def test_faint_lines_are_left_out(drawn: dict[str, list[Any]], tmp_path: Path) -
 def test_steps_that_were_not_computed(
     matcher: GraphMatcher, tmp_path: Path, steps: list[int]
 ) -> None:
+    maps = matcher.explain(RING, STAR)
     message = rf"step {steps[-1]} was not computed; there are 0\.\.3"
     with pytest.raises(ConfigError, match=message):
-        maps = matcher.explain(RING, STAR)
         plot_attention(RING, STAR, maps, tmp_path / "picture.png", steps=steps)
     assert not (tmp_path / "picture.png").exists()
 

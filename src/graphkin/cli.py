@@ -6,6 +6,7 @@ so that ``--help`` answers at once.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -173,12 +174,13 @@ def _task_options(
 
 
 def _range(text: str, kind: type[int] | type[float], name: str) -> tuple[Any, Any]:
-    low, dash, high = text.partition("-")
-    try:
-        return kind(low), kind(high if dash else low)
-    except ValueError as error:
-        example = "20 or 20-50" if kind is int else "0.2 or 0.2-0.5"
-        raise ConfigError(f"{name} takes {example}, got {text!r}") from error
+    # A number may hold a dash of its own (2e-1), so that every cut is tried.
+    cuts = [(text, text), *((text[:i], text[i + 1 :]) for i, c in enumerate(text) if c == "-")]
+    for low, high in cuts:
+        with contextlib.suppress(ValueError):
+            return kind(low), kind(high)
+    example = "20 or 20-50" if kind is int else "0.2 or 0.2-0.5"
+    raise ConfigError(f"{name} takes {example}, got {text!r}")
 
 
 def _train(
@@ -202,17 +204,21 @@ def _train(
     model_config = ModelConfig.named(name, **tables["model"])
     config = TrainConfig.from_dict(tables["train"])
     model = build_model(model_config, config.seed)
-    with TrainingProgress(config.steps) as progress:
-        result = train(
-            model,
-            task,
-            config,
-            out,
-            resume=resume,
-            device=device,
-            tensorboard=tensorboard,
-            on_report=progress,
-        )
+    try:
+        with TrainingProgress(config.steps) as progress:
+            result = train(
+                model,
+                task,
+                config,
+                out,
+                resume=resume,
+                device=device,
+                tensorboard=tensorboard,
+                on_report=progress,
+            )
+    except KeyboardInterrupt:
+        typer.echo(f"graphkin: interrupted; --resume goes on from {out}", err=True)
+        raise typer.Exit(130) from None
     if os.environ.get("RANK", "0") != "0":
         return  # under torchrun the first process speaks for all
     if as_json:

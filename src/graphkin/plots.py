@@ -53,6 +53,8 @@ def plot_attention(
     from matplotlib import pyplot
 
     chosen = list(range(maps.steps + 1)) if steps is None else list(steps)
+    if not chosen:
+        raise ConfigError("steps is empty; name at least one step to draw")
     for step in chosen:
         if not 0 <= step <= maps.steps:
             raise ConfigError(f"step {step} was not computed; there are 0..{maps.steps}")

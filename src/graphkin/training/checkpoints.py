@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from graphkin.errors import FormatError, TrainingError
 from graphkin.files import write_atomically
+from graphkin.settings import check_types
 from graphkin.training.optimizer import FlatOptimizer
 
 FORMAT = "graphkin-checkpoint 1"
@@ -32,6 +33,8 @@ class RunState:
     """Length of the log at this checkpoint: what lies beyond it is written again."""
     validation: dict[str, float] = field(default_factory=dict)
     """The latest validation metrics."""
+    losses: list[float] = field(default_factory=list)
+    """Losses since the last report, which the next one averages."""
 
 
 def save_checkpoint(
@@ -62,19 +65,24 @@ def load_checkpoint(
         FormatError: where the file is damaged or something else.
         TrainingError: where it belongs to a run of another specification.
     """
-    document, tensors = _read(path)
-    _check_same(document["specification"], specification, path)
+    state, saved, tensors = _read(path)
+    _check_same(saved, specification, path)
     weights = _part(tensors, "model.")
     if {name: t.shape for name, t in weights.items()} != {
         name: t.shape for name, t in model.state_dict().items()
     }:
         raise TrainingError(f"{path} holds the weights of another model; start a new run")
+    moments = _part(tensors, "optimizer.")
+    if {n: t.shape for n, t in moments.items()} != {
+        n: t.shape for n, t in optimizer.state().items()
+    }:
+        raise FormatError(f"{path} is damaged: its optimiser state does not fit the model")
     model.load_state_dict(weights)
-    optimizer.load_state(_part(tensors, "optimizer."))
-    return RunState(**document["state"])
+    optimizer.load_state(moments)
+    return state
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def _read(path: Path) -> tuple[RunState, dict[str, Any], dict[str, Tensor]]:
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -83,7 +91,16 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise FormatError(f"cannot read the checkpoint {path}: {error}") from error
     if metadata.get("format") != FORMAT:
         raise FormatError(f"{path} is no checkpoint that this graphkin reads")
-    return json.loads(metadata["run"]), tensors
+    try:
+        document = json.loads(metadata["run"])
+        state, specification = RunState(**document["state"]), document["specification"]
+        check_types(state)
+        tables = all(isinstance(table, dict) for table in specification.values())
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise FormatError(f"{path} is damaged: its record of the run is broken") from error
+    if not tables:
+        raise FormatError(f"{path} is damaged: its record of the run is broken")
+    return state, specification, tensors
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

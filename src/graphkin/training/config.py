@@ -58,6 +58,10 @@ class TrainConfig:
         check_types(self)
         check_at_least(self, 1, "steps", "batch_size", "evaluate_every", "report_every")
         check_at_least(self, 0, "margin", "learning_rate", "weight_decay", "clip", "regularizer")
+        if not 0 <= self.seed < 2**63:
+            raise ConfigError(f"seed must lie in 0..2^63 - 1, got {self.seed}")
+        if not math.isfinite(self.learning_rate):
+            raise ConfigError(f"learning_rate must be finite, got {self.learning_rate}")
         if not 0 <= self.warmup < 1:
             raise ConfigError(f"warmup must lie in [0, 1), got {self.warmup}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,8 @@ class RunLog:
             folder.mkdir(parents=True, exist_ok=True)
             self._file = (folder / LOG_FILE).open("ab")
             # Lines past the checkpoint come from steps that are computed again.
-            self._file.truncate(keep_bytes)
+            self._file.truncate(min(keep_bytes, self._file.tell()))
+            self._file.seek(0, os.SEEK_END)
         except OSError as error:
             raise StorageError(f"cannot write into {folder}: {error.strerror}") from error
         self._board = _board(folder) if tensorboard else None

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from graphkin.errors import TrainingError
+from graphkin.errors import ConfigError, ModelError, TrainingError
 from graphkin.evaluation import evaluate
 from graphkin.graphs import PairBatch
 from graphkin.losses import check_loss, scores_loss
@@ -94,7 +94,7 @@ def train(
     with process_group(config.batch_size) as (rank, world), stop_signals() as stop:
         if world > 1 and device == "cuda":
             device = f"cuda:{torch.cuda.current_device()}"
-        run = _Run(model.to(device), task, config, folder, device, rank, world)
+        run = _Run(_placed(model, device), task, config, folder, device, rank, world)
         if resume and checkpoint.exists():
             run.restore(checkpoint)
         log = RunLog(folder, run.state.log_bytes, tensorboard) if rank == 0 else None
@@ -104,6 +104,14 @@ def train(
             log.close()
         state = run.state
         return Result(state.step, state.seconds, state.validation, state.best)
+
+
+def _placed(model: GraphModel, device: str) -> GraphModel:
+    try:
+        return model.to(device)
+    except (RuntimeError, AssertionError) as error:  # torch asserts that it was built with CUDA
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"cannot compute on device {device!r}: {reason}") from error
 
 
 class _Run:
@@ -214,7 +222,7 @@ def _loop(
     on_report: Callable[[Report], None] | None,
 ) -> None:
     config, state = run.config, run.state
-    losses: list[float] = []
+    losses = state.losses
     began = saved = reported = time.monotonic()
     reported_step = state.step
     before = state.seconds
@@ -226,21 +234,30 @@ def _loop(
         state.log_bytes = log.size()
         run.save()
 
+    def fail(what: str) -> TrainingError:
+        if run.optimizer.is_finite():
+            save()
+        return TrainingError(
+            f"{what}; the last good weights are in {run.folder / CHECKPOINT_FILE}. "
+            "Try a lower learning_rate or clip"
+        )
+
+    if state.step == 0:
+        save()
     run.model.train()
     for batch in batches:
         loss = run.advance(batch)
         if not math.isfinite(loss):
-            save()
-            raise TrainingError(
-                f"the loss of step {state.step} is no number; the weights from before it are in "
-                f"{run.folder / CHECKPOINT_FILE}. Try a lower learning_rate or clip"
-            )
+            raise fail(f"the loss of step {state.step} is no number")
         losses.append(loss)
         last = state.step == config.steps
         evaluated = last or state.step % config.evaluate_every == 0
         trained = time.monotonic()
         if evaluated:
-            run.validate()
+            try:
+                run.validate()
+            except ModelError as error:
+                raise fail(f"validation after step {state.step} failed: {error}") from error
         if evaluated or state.step % config.report_every == 0:
             # The rate is that of training; evaluations are left out of it.
             rate = (state.step - reported_step) / max(1e-9, trained - reported)

@@ -57,6 +57,11 @@ class FlatOptimizer:
         adam(self.flat, grad, self._mean, self._square, rate, BETA1, BETA2, scale, EPSILON)
         return True
 
+    def is_finite(self) -> bool:
+        """Whether parameters and moments are numbers, and worth keeping."""
+        arrays = (self.flat, self._mean, self._square)
+        return all(bool(array.isfinite().all()) for array in arrays)
+
     def state(self) -> dict[str, Tensor]:
         """Moments and number of steps, for a checkpoint."""
         return {"mean": self._mean, "square": self._square, "steps": torch.tensor(self._steps)}
