@@ -322,6 +322,14 @@ def test_graphs_that_do_not_fit_the_model(run: Graphkin, tmp_path: Path) -> None
     assert_refused(run("train", "edits", *arguments), 10, "dense node input", "constant")
 
 
+def test_a_mistake_in_the_settings_does_not_spoil_the_folder(run: Graphkin, tmp_path: Path) -> None:
+    """The graphs of the first batch show it; nothing has been trained by then."""
+    command = ["train", "edits", "--out", tmp_path / "run", "--steps", "1", *SMALL]
+    assert run(*command, "--set", "node_input=dense").code == 10
+    outcome = run(*command)
+    assert outcome.code == 0, outcome.err
+
+
 def test_a_config_that_is_no_toml(run: Graphkin, tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text("[model\n")
     outcome = run("train", "edits", "--out", tmp_path / "run", "--config", tmp_path / "run.toml")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pytest
@@ -22,6 +22,8 @@ class Oven:
     name: str = "oven"
     heat: Literal["top", "bottom"] = "top"
     limit: float | None = None
+    shelves: list[int] = field(default_factory=list)
+    prices: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -35,6 +37,7 @@ class Oven:
         {},
         {"trays": 1, "degrees": 0, "fan": True, "name": "", "heat": "bottom", "limit": 3},
         {"degrees": math.inf, "limit": None},
+        {"shelves": [1, 2], "prices": {"new": 5.0}},
     ],
 )
 def test_right_values_are_taken_as_they_are(values: dict[str, Any]) -> None:
@@ -56,6 +59,9 @@ def test_right_values_are_taken_as_they_are(values: dict[str, Any]) -> None:
         ({"heat": "side"}, "heat must be one of top, bottom; got 'side'"),
         ({"heat": ["top"]}, r"heat must be one of top, bottom; got \['top'\]"),
         ({"limit": "x"}, "limit must be of type float or none, got 'x'"),
+        ({"shelves": 5}, "shelves must be of type list, got 5"),
+        ({"shelves": {}}, "shelves must be of type list, got {}"),
+        ({"prices": [1.0]}, r"prices must be of type dict, got \[1.0\]"),
         ({"trays": 0}, "trays must be at least 1, got 0"),
         ({"degrees": -0.5}, "degrees must be at least 0, got -0.5"),
         ({"degrees": math.nan}, "degrees must be at least 0, got nan"),
@@ -68,6 +74,6 @@ def test_wrong_values_are_refused(values: dict[str, Any], message: str) -> None:
 
 
 def test_an_unknown_key_is_refused_by_name() -> None:
-    known = "trays, degrees, fan, name, heat, limit"
+    known = "trays, degrees, fan, name, heat, limit, shelves, prices"
     with pytest.raises(ConfigError, match=f"^unknown oven option 'tray'; known: {known}$"):
         build(Oven, {"trays": 1, "tray": 1}, "oven")

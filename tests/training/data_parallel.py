@@ -21,7 +21,7 @@ from torch import distributed
 from graphkin.cli import main
 from graphkin.training import train
 
-from .runs import TASK, InterruptedTask, weights
+from .runs import TASK, InterruptedTask, checkpoint_document, weights
 from .test_processes import COURSES, LONG, double_model, options
 
 
@@ -55,12 +55,17 @@ def run(folder: Path, rank: int) -> dict[str, Any]:
     seen["output"] = output.getvalue()
 
     # Only the second process is asked to stop.
-    task = InterruptedTask(TASK, 5 if rank == 1 else -1, signal.SIGTERM)
+    task = InterruptedTask(TASK, 6 if rank == 1 else -1, signal.SIGTERM)
     try:
         train(double_model("gnn", seed=0), task, LONG, folder / "stopped")
-        seen["stopped"] = False
+        seen["stopped"] = None
     except KeyboardInterrupt:
-        seen["stopped"] = True
+        distributed.barrier()
+        seen["stopped"] = checkpoint_document(folder / "stopped")["state"]["step"]
+    distributed.barrier()
+    model = double_model("gnn", seed=rank)
+    train(model, TASK, LONG, folder / "stopped", resume=True)
+    safetensors.torch.save_file(weights(model), folder / f"resumed-{rank}.safetensors")
     return seen
 
 

@@ -285,11 +285,17 @@ def test_weights_that_break_before_a_validation(tmp_path: Path) -> None:
     assert all(tensor.isfinite().all() for tensor in checkpoint_weights(tmp_path).values())
 
 
+@pytest.mark.parametrize("seconds", [0.0, 120.0], ids=["saved often", "saved at the end"])
 @pytest.mark.parametrize("rate", [3e38, 1e39, math.inf])
-def test_a_learning_rate_past_the_numbers(tmp_path: Path, rate: float) -> None:
+def test_a_learning_rate_past_the_numbers(tmp_path: Path, rate: float, seconds: float) -> None:
     """Refused as a setting, or while training: in no case infinite weights are saved."""
+
+    def attempt() -> None:
+        config = TrainConfig(steps=5, batch_size=4, learning_rate=rate)
+        finished("gnn", config, tmp_path, checkpoint_seconds=seconds)
+
     with pytest.raises(GraphkinError, match="learning_rate"):
-        finished("gnn", TrainConfig(steps=5, batch_size=4, learning_rate=rate), tmp_path)
+        attempt()
     if (tmp_path / "checkpoint.safetensors").exists():
         assert all(tensor.isfinite().all() for tensor in checkpoint_weights(tmp_path).values())
 

@@ -21,7 +21,7 @@ from graphkin.models import GraphEmbedder, GraphMatcher
 from graphkin.training import train
 from graphkin.training.processes import process_group
 
-from .runs import CONFIG, TASK, checkpoint_document, finished, log_lines, make_model, weights
+from .runs import CONFIG, TASK, finished, log_lines, make_model, weights
 
 SHORT = dataclasses.replace(CONFIG, steps=6, batch_size=8, report_every=2, evaluate_every=3)
 COURSES = {
@@ -29,7 +29,7 @@ COURSES = {
     "gmn": dataclasses.replace(SHORT, mode="triplets"),
     "gcn": SHORT,
 }
-LONG = dataclasses.replace(SHORT, steps=2000, evaluate_every=2000)
+LONG = dataclasses.replace(SHORT, steps=40, evaluate_every=40, report_every=20)
 
 
 def double_model(name: str, seed: int) -> GraphEmbedder | GraphMatcher:
@@ -68,7 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         start_new_session=True,
     )
     try:
-        output, _ = process.communicate(timeout=300)
+        output, _ = process.communicate(timeout=180)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -81,19 +81,33 @@ def seen(folder: Path) -> list[dict[str, Any]]:
     return [json.loads((folder / f"seen-{rank}.json").read_text()) for rank in (0, 1)]
 
 
-@pytest.mark.parametrize("name", COURSES)
-def test_weights_are_those_of_the_joint_batch(folder: Path, tmp_path: Path, name: str) -> None:
-    start = weights(double_model(name, seed=0))
-    model = double_model(name, seed=0)
-    train(model, TASK, COURSES[name], tmp_path)
+def assert_weights(folder: Path, name: str, model: GraphEmbedder | GraphMatcher) -> None:
+    """Both processes end with the weights of the model, up to the order of sums."""
     expected = weights(model)
-    moved = max(float((expected[key] - start[key]).abs().max()) for key in start)
-    assert moved > 0.02
     for rank in (0, 1):
         found = safetensors.torch.load_file(folder / f"{name}-{rank}.safetensors")
         assert found.keys() == expected.keys()
         for key, tensor in found.items():
             assert torch.allclose(tensor, expected[key], rtol=0, atol=1e-6), key
+
+
+def assert_logs(found: Path, expected: Path) -> None:
+    """Two runs report the same, up to the order of sums."""
+    for line, wanted in zip(log_lines(found), log_lines(expected), strict=True):
+        assert line["step"] == wanted["step"]
+        assert line["loss"] == pytest.approx(wanted["loss"], rel=1e-5)
+        assert line.get("validation") == pytest.approx(wanted.get("validation"))
+
+
+@pytest.mark.parametrize("name", COURSES)
+def test_a_run_is_that_of_the_joint_batch(folder: Path, tmp_path: Path, name: str) -> None:
+    start = weights(double_model(name, seed=0))
+    model = double_model(name, seed=0)
+    train(model, TASK, COURSES[name], tmp_path)
+    moved = max(float((tensor - start[key]).abs().max()) for key, tensor in weights(model).items())
+    assert moved > 0.02
+    assert_weights(folder, name, model)
+    assert_logs(folder / "rank0" / name, tmp_path)
 
 
 @pytest.mark.parametrize("name", COURSES)
@@ -107,15 +121,6 @@ def test_only_the_first_process_writes(folder: Path, seen: list[Any], name: str)
     assert [record["reports"][name] for record in seen] == [[2, 3, 4, 6], []]
 
 
-def test_the_log_is_that_of_one_process(folder: Path, tmp_path: Path) -> None:
-    train(double_model("gnn", seed=0), TASK, SHORT, tmp_path)
-    found, expected = log_lines(folder / "rank0" / "gnn"), log_lines(tmp_path)
-    assert [line["step"] for line in found] == [line["step"] for line in expected]
-    for line, wanted in zip(found, expected, strict=True):
-        assert line["loss"] == pytest.approx(wanted["loss"], rel=1e-5)
-        assert line.get("validation") == pytest.approx(wanted.get("validation"))
-
-
 def test_one_process_prints_the_result(folder: Path, seen: list[Any]) -> None:
     first, second = (record["output"] for record in seen)
     document = json.loads(first)
@@ -125,8 +130,24 @@ def test_one_process_prints_the_result(folder: Path, seen: list[Any]) -> None:
 
 
 def test_all_processes_stop_when_one_is_asked_to(folder: Path, seen: list[Any]) -> None:
-    assert [record["stopped"] for record in seen] == [True, True]
-    assert 0 < checkpoint_document(folder / "stopped")["state"]["step"] < 20
+    first, second = (record["stopped"] for record in seen)
+    assert first == second
+    assert 0 < first < 20
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    home, model = tmp_path_factory.mktemp("whole"), double_model("gnn", seed=0)
+    train(model, TASK, LONG, home)
+    return home, model
+
+
+def test_all_processes_resume(folder: Path, uninterrupted: tuple[Path, Any]) -> None:
+    assert_weights(folder, "resumed", uninterrupted[1])
+
+
+def test_the_log_of_processes_that_resume(folder: Path, uninterrupted: tuple[Path, Any]) -> None:
+    assert_logs(folder / "stopped", uninterrupted[0])
 
 
 def test_a_batch_that_does_not_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
