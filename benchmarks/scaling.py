@@ -67,7 +67,9 @@ def main() -> None:
         description="Time and peak memory of scoring one pair of sparse graphs."
     )
     parser.add_argument("--json", action="store_true", help="print a JSON list instead of tables")
-    parser.add_argument("--out", type=Path, help="write a PNG plot here")
+    parser.add_argument(
+        "--out", type=Path, default=Path("scaling.png"), help="the plot (default %(default)s)"
+    )
     parser.add_argument(
         "--literal",
         action="store_true",

@@ -63,9 +63,7 @@ def root(
 
 @app.command()
 def demo(
-    output: Annotated[Path, typer.Option(help="Folder for the picture and the run.")] = Path(
-        "demo-output"
-    ),
+    output: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo-output"),
     steps: Annotated[int | None, typer.Option(help="Training steps.", min=1)] = None,
     as_json: Json = False,
 ) -> None:
@@ -149,6 +147,11 @@ def main() -> None:
     except KeyboardInterrupt:
         typer.echo("graphkin: interrupted", err=True)
         sys.exit(130)
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
+            raise
+        typer.echo("graphkin: out of memory; use smaller graphs, batches or models", err=True)
+        sys.exit(1)
 
 
 def _known_settings() -> dict[str, list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,7 @@ class DemoResult:
             _row(f"GMN, trained for {self.seconds:.0f} s", self.gmn),
             _row("WL kernel, best of 0..5 iterations", self.wl),
             "",
+            "The GMN learns from nothing, and goes on learning for hours: see `graphkin train`.",
             f"attention over the steps: {self.picture}",
         ]
         return "\n".join(rows)
@@ -63,15 +64,15 @@ def run_demo(output: Path, steps: int | None = None) -> DemoResult:
         steps=steps or STEPS, batch_size=20, learning_rate=1e-3, evaluate_every=500
     )
     model = build_model(ModelConfig.named("gmn"), config.seed)
-    run = output / "run"
-    shutil.rmtree(run, ignore_errors=True)
-    with TrainingProgress(config.steps) as progress:
-        result = train(model, TASK, config, run, on_report=progress)
-    matcher = GraphMatcher.from_pretrained(run / "model")
+    with tempfile.TemporaryDirectory() as run:
+        with TrainingProgress(config.steps) as progress:
+            result = train(model, TASK, config, run, on_report=progress)
+        matcher = GraphMatcher.from_pretrained(Path(run) / "model")
     test = TASK.evaluation_set("test")
     kernels = [evaluate(WLKernel(iterations), test) for iterations in range(6)]
     best = max(kernels, key=lambda metrics: metrics["pair_auc"])
     left, right = PICTURED.evaluation_set("test").pairs[0]
+    output.mkdir(parents=True, exist_ok=True)
     picture = output / "attention.png"
     maps = matcher.explain(left, right)
     title = "Attention between two graphs that differ by one edge"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import tempfile
 from collections.abc import Mapping
@@ -36,6 +37,8 @@ def write_all_atomically(contents: Mapping[Path, bytes]) -> None:
     path = next(iter(contents))
     try:
         for path, content in contents.items():
+            if path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, "Is a directory")
             path.parent.mkdir(parents=True, exist_ok=True)
             handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
             written.append((temporary, path))

@@ -249,8 +249,8 @@ def test_a_loss_that_is_no_number(
     with pytest.raises(TrainingError) as caught:
         finished("gnn", CONFIG, folder)
     assert str(caught.value) == (
-        f"the loss of step 17 is no number; the last good weights are in "
-        f"{folder / 'checkpoint.safetensors'}. Try a lower learning_rate or clip"
+        f"the loss of step 17 is no number; the last finite weights are in "
+        f"{folder / 'checkpoint.safetensors'}. Try a lower learning_rate or clip in a new run"
     )
     assert same(checkpoint_weights(folder), after[16])
     assert checkpoint_document(folder)["state"]["step"] == 17

@@ -64,7 +64,7 @@ class GraphBatch:
     @classmethod
     def pack(cls, graphs: Sequence[Graph]) -> GraphBatch:
         """Packs graphs that share their kind of node input, edge input and direction."""
-        _check_uniform(graphs)
+        check_uniform(graphs)
         first = graphs[0]
         sizes = np.array([graph.num_nodes for graph in graphs], dtype=np.int64)
         node_offsets = _offsets(sizes)
@@ -295,11 +295,18 @@ def _moved(record: GraphBatch | PairBatch, device: torch.device | str) -> dict[s
     return {name: value.to(device) for name, value in fields.items() if hasattr(value, "to")}
 
 
-def _check_uniform(graphs: Sequence[Graph]) -> None:
+def check_uniform(graphs: Sequence[Graph]) -> None:
+    """Refuses a list of graphs that do not share direction and kinds of input."""
+    if isinstance(graphs, Graph):
+        raise GraphError("a list of graphs is needed, not one graph")
     if not graphs:
         raise GraphError("a batch needs at least one graph")
     first = graphs[0]
     for position, graph in enumerate(graphs):
+        if not isinstance(graph, Graph):
+            raise GraphError(
+                f"graph {position} is a {type(graph).__name__}; convert it to a graphkin Graph"
+            )
         for trait in ("directed", "node_kind", "edge_kind"):
             expected, got = getattr(first, trait), getattr(graph, trait)
             if expected != got:

@@ -178,6 +178,18 @@ class Graph:
             edge_types=self.edge_types,
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Copies and unpickled graphs are made anew, so that they are as immutable.
+        return _restored, (
+            self.num_nodes,
+            self.edges,
+            self.directed,
+            self.node_features,
+            self.node_tokens,
+            self.edge_features,
+            self.edge_types,
+        )
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):
             return NotImplemented
@@ -192,6 +204,26 @@ class Graph:
         direction = "directed" if self.directed else "undirected"
         parts = [f"num_nodes={self.num_nodes}", f"num_edges={self.num_edges}", direction, *kinds]
         return f"Graph({', '.join(parts)})"
+
+
+def _restored(
+    num_nodes: int,
+    edges: IntArray,
+    directed: bool,
+    node_features: FloatArray | None,
+    node_tokens: TokenBags | None,
+    edge_features: FloatArray | None,
+    edge_types: IntArray | None,
+) -> Graph:
+    return Graph(
+        num_nodes,
+        edges,
+        directed=directed,
+        node_features=node_features,
+        node_tokens=node_tokens,
+        edge_features=edge_features,
+        edge_types=edge_types,
+    )
 
 
 def _node_count(value: object) -> int:

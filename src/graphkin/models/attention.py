@@ -99,7 +99,8 @@ def attend(
     """
     with torch.autocast(key.device.type, enabled=False):
         wide = [None if x is None else _wide(x) for x in (query, key, value, bias)]
-        return apply(_Attend, *wide, groups, kind, torch.is_grad_enabled())
+        out = apply(_Attend, *wide, groups, kind, torch.is_grad_enabled())
+    return out.to(value.dtype)
 
 
 def _wide(x: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from graphkin.errors import GraphError, ModelError
 from graphkin.graphs import Graph, PairBatch
+from graphkin.graphs.batch import check_uniform
 from graphkin.models.config import ModelConfig
 from graphkin.models.layers import glorot, zeros
 from graphkin.models.network import GraphNetwork
@@ -74,6 +75,8 @@ class GraphModel(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
+        if not isinstance(config, ModelConfig):
+            raise ModelError(f"a model is made from a ModelConfig, got {config!r}")
         self.config = config
         self.network = GraphNetwork(config)
         if config.similarity == "siamese":
@@ -101,14 +104,19 @@ class GraphModel(nn.Module):
         return VECTOR_SIMILARITIES[self.config.similarity](left, right)
 
     def rank(
-        self, query: Graph, candidates: Sequence[Graph], top_k: int | None = None
+        self,
+        query: Graph,
+        candidates: Sequence[Graph],
+        top_k: int | None = None,
+        *,
+        steps: int | None = None,
     ) -> list[Ranked]:
         """The candidates most similar to the query, best first; all of them without ``top_k``."""
-        if top_k is not None and top_k < 1:
+        if top_k is not None and (not isinstance(top_k, int) or top_k < 1):
             raise ModelError(f"top_k must be at least 1, got {top_k}")
         if not candidates:
             return []
-        scores = self.predict([(query, candidate) for candidate in candidates])
+        scores = self.predict([(query, candidate) for candidate in candidates], steps=steps)
         order = np.argsort(-scores, kind="stable")[:top_k]
         return [Ranked(int(index), float(scores[index])) for index in order]
 
@@ -171,11 +179,17 @@ class Unrolled:
         return self.model.predict(pairs, steps=self.steps)
 
 
-def check_pairs(pairs: Sequence[Sequence[Graph]]) -> None:
-    """Refuses what is no list of pairs."""
-    for position, pair in enumerate(pairs):
+def checked_pairs(pairs: Iterable[Sequence[Graph]]) -> list[tuple[Graph, Graph]]:
+    """The pairs as a list; what is no pair of graphs of one kind is refused."""
+    found = list(pairs)
+    for position, pair in enumerate(found):
+        if not isinstance(pair, tuple | list):
+            raise GraphError(f"pair {position} is a {type(pair).__name__}, not two graphs")
         if len(pair) != 2:
             raise GraphError(f"pair {position} holds {len(pair)} graphs, not 2")
+    if found:
+        check_uniform([graph for pair in found for graph in pair])
+    return [(pair[0], pair[1]) for pair in found]
 
 
 def size_batches(sizes: Sequence[int], graphs_per_item: int) -> Iterator[list[int]]:

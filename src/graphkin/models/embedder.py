@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ModelError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
-from graphkin.models.base import GraphModel, PairOutput, Progress, check_pairs, size_batches
+from graphkin.graphs.batch import check_uniform
+from graphkin.models.base import GraphModel, PairOutput, Progress, checked_pairs, size_batches
 from graphkin.models.config import ModelConfig
 from graphkin.similarity import pack_codes
 
@@ -26,7 +27,7 @@ class GraphEmbedder(GraphModel):
     """
 
     def __init__(self, config: ModelConfig) -> None:
-        if config.matching:
+        if isinstance(config, ModelConfig) and config.matching:
             raise ModelError("a config with matching=True makes a GraphMatcher")
         super().__init__(config)
 
@@ -44,6 +45,8 @@ class GraphEmbedder(GraphModel):
         progress: Progress | None = None,
     ) -> NDArray[np.float32]:
         """Graph vectors, (N, G) float32."""
+        if isinstance(graphs, Graph) or len(graphs):
+            check_uniform(graphs)
         vectors = np.zeros((len(graphs), self.config.graph_dim), dtype=np.float32)
         done = 0
         for members in size_batches([graph.num_nodes for graph in graphs], 1):
@@ -54,13 +57,13 @@ class GraphEmbedder(GraphModel):
                 progress(done, len(graphs))
         return vectors
 
-    def codes(self, graphs: Sequence[Graph]) -> NDArray[np.uint8]:
+    def codes(self, graphs: Sequence[Graph], *, steps: int | None = None) -> NDArray[np.uint8]:
         """The signs of the graph vectors as bits, (N, G / 8) uint8; Hamming models only."""
         if self.config.similarity != "hamming":
             raise ModelError(
                 f"codes need a model of Hamming similarity; this one is {self.config.similarity}"
             )
-        return pack_codes(self.encode(graphs))
+        return pack_codes(self.encode(graphs, steps=steps))
 
     @torch.no_grad()
     def similarity(
@@ -68,6 +71,7 @@ class GraphEmbedder(GraphModel):
     ) -> NDArray[np.float32]:
         """Similarity of every vector on the left with every one on the right, (A, B) float32."""
         width = self.config.graph_dim
+        left, right = np.asarray(left), np.asarray(right)
         for side in (left, right):
             if side.ndim != 2 or side.shape[1] != width:
                 raise ModelError(f"vectors must have shape (N, {width}), got {side.shape}")
@@ -86,9 +90,9 @@ class GraphEmbedder(GraphModel):
         progress: Progress | None = None,
     ) -> NDArray[np.float32]:
         """Similarity of each pair, (P,) float32. A graph in several pairs is encoded once."""
+        pairs = checked_pairs(pairs)
         if not pairs:
             return np.zeros(0, dtype=np.float32)
-        check_pairs(pairs)
         distinct: dict[int, int] = {}
         graphs: list[Graph] = []
         index = np.empty((len(pairs), 2), dtype=np.int64)

@@ -14,7 +14,7 @@ from graphkin.errors import ModelError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.models.attention import CrossAttention
 from graphkin.models.attention_blocks import attention_weights
-from graphkin.models.base import GraphModel, PairOutput, Progress, check_pairs, size_batches
+from graphkin.models.base import GraphModel, PairOutput, Progress, checked_pairs, size_batches
 from graphkin.models.config import ModelConfig
 
 
@@ -47,7 +47,7 @@ class GraphMatcher(GraphModel):
     """
 
     def __init__(self, config: ModelConfig) -> None:
-        if not config.matching:
+        if isinstance(config, ModelConfig) and not config.matching:
             raise ModelError("a config with matching=False makes a GraphEmbedder")
         super().__init__(config)
 
@@ -65,7 +65,7 @@ class GraphMatcher(GraphModel):
         progress: Progress | None = None,
     ) -> NDArray[np.float32]:
         """Similarity of each pair, (P,) float32."""
-        check_pairs(pairs)
+        pairs = checked_pairs(pairs)
         scores = np.zeros(len(pairs), dtype=np.float32)
         done = 0
         for members in size_batches([a.num_nodes + b.num_nodes for a, b in pairs], 2):

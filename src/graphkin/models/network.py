@@ -155,13 +155,13 @@ class GraphNetwork(nn.Module):
         trained = self.config.steps
         if steps is None or steps == trained:
             return trained
+        if not isinstance(steps, int) or steps < 0:
+            raise ModelError(f"steps must be at least 0, got {steps}")
         if not self.config.shared or not trained:
             raise ModelError(
                 f"this model has parameters for exactly {trained} steps, got steps={steps}; "
                 "only shared parameters unroll to another number"
             )
-        if steps < 0:
-            raise ModelError(f"steps must be at least 0, got {steps}")
         return steps
 
     def _check_direction(self, batch: GraphBatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,9 @@ def load_model_files(folder: Path, kind: str) -> tuple[ModelConfig, dict[str, Te
         raise ModelError(f"{folder} holds a {document.get('class')}, not a {kind}")
     if not isinstance(document.get("config"), dict):
         raise FormatError(f"{folder / CONFIG_FILE} has no table 'config'")
+    for field in fields(ModelConfig):
+        if field.name not in document["config"]:
+            raise FormatError(f"{folder / CONFIG_FILE} lacks the option {field.name!r}")
     return ModelConfig.from_dict(document["config"]), read_tensors(folder / WEIGHTS_FILE)
 
 

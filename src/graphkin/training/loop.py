@@ -183,6 +183,11 @@ class _Run:
         self.state.step += 1
         return value
 
+    @torch.no_grad()
+    def try_out(self, batch: PairBatch) -> None:
+        """Refuses a batch that the model cannot take, before anything is written."""
+        self.model(batch.to(self.device))
+
     def _loss(self, output: PairOutput, labels: Tensor | None) -> Tensor:
         config, similarity = self.config, self.model.config.similarity
         scores = output.scores.float()
@@ -227,29 +232,32 @@ def _loop(
     reported_step = state.step
     before = state.seconds
 
-    def save() -> None:
-        if log is None:
-            return
-        state.seconds = before + time.monotonic() - began
-        state.log_bytes = log.size()
-        run.save()
-
     def fail(what: str) -> TrainingError:
         if run.optimizer.is_finite():
             save()
         return TrainingError(
-            f"{what}; the last good weights are in {run.folder / CHECKPOINT_FILE}. "
-            "Try a lower learning_rate or clip"
+            f"{what}; the last finite weights are in {run.folder / CHECKPOINT_FILE}. "
+            "Try a lower learning_rate or clip in a new run"
         )
 
-    if state.step == 0:
-        save()
+    def save() -> None:
+        if log is None:
+            return
+        if not run.optimizer.is_finite():
+            raise fail(f"the weights after step {state.step} are no numbers")
+        state.seconds = before + time.monotonic() - began
+        state.log_bytes = log.size()
+        run.save()
+
     run.model.train()
     for batch in batches:
+        if state.step == 0:
+            run.try_out(batch)
+            save()
         loss = run.advance(batch)
         if not math.isfinite(loss):
             raise fail(f"the loss of step {state.step} is no number")
-        losses.append(loss)
+        losses.append(mean_over_processes(loss, run.world))
         last = state.step == config.steps
         evaluated = last or state.step % config.evaluate_every == 0
         trained = time.monotonic()
@@ -264,7 +272,7 @@ def _loop(
             report = Report(
                 step=state.step,
                 steps=config.steps,
-                loss=mean_over_processes(sum(losses) / len(losses), run.world),
+                loss=sum(losses) / len(losses),
                 learning_rate=config.learning_rate_at(state.step - 1),
                 steps_per_second=rate,
                 seconds_left=(config.steps - state.step) / rate,

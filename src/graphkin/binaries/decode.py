@@ -1,0 +1,105 @@
+"""Machine code to columns: one call of capstone for a range, read through numpy.
+
+Capstone's own generators build Python objects for every instruction. Here the array of C
+records is viewed in place, and only what control flow needs becomes Python objects: that is
+twice as fast as ``disasm_lite``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Any
+
+import capstone
+import numpy as np
+from numpy.typing import NDArray
+
+RECORD = capstone._cs_insn
+_FIELDS = {"id": "u4", "address": "u8", "size": "u2", "mnemonic": "S32", "op_str": "S160"}
+RECORD_TYPE = np.dtype(
+    {
+        "names": [*_FIELDS, "head"],
+        "formats": [*_FIELDS.values(), "<u8"],
+        # From capstone's declaration, so that another version's layout is followed.
+        "offsets": [
+            *(getattr(RECORD, name).offset for name in _FIELDS),
+            RECORD.mnemonic.offset,
+        ],
+        "itemsize": ctypes.sizeof(RECORD),
+    }
+)
+
+
+class _Words(dict[int, str]):
+    """One shared string for each mnemonic of up to 7 letters, by its bytes as a number."""
+
+    def __missing__(self, key: int) -> str:
+        word = self[key] = _word(key.to_bytes(8, "little"))
+        return word
+
+
+WORDS = _Words()
+ONES, HIGHS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+
+
+def mnemonics(table: NDArray[Any]) -> list[str]:
+    """The mnemonic of each record, as shared strings.
+
+    Bytes behind the zero that ends a mnemonic are left over from other instructions, so they
+    are masked: the lowest set bit of ``zeros`` lies in the first zero byte.
+    """
+    heads = table["head"]
+    zeros = (heads - ONES) & ~heads & HIGHS
+    keys = heads & ((zeros & (~zeros + np.uint64(1))) - np.uint64(1))
+    words = list(map(WORDS.__getitem__, keys.tolist()))
+    for position in np.flatnonzero(zeros == 0).tolist():
+        words[position] = _word(table["mnemonic"][position])
+    return words
+
+
+def operands(table: NDArray[Any]) -> list[bytes]:
+    """The operands of each record, as text."""
+    return [raw.partition(b"\0")[0] for raw in table["op_str"].tolist()]
+
+
+def _word(raw: bytes) -> str:
+    return sys.intern(raw.partition(b"\0")[0].decode("ascii", "replace"))
+
+
+class Records:
+    """Decoded instructions, in memory that capstone owns until :meth:`close`."""
+
+    def __init__(self, code: bytes, address: int, owner: capstone.Cs) -> None:
+        self._pointer = ctypes.POINTER(RECORD)()
+        self._count = capstone._cs.cs_disasm(
+            owner.csh, code, len(code), address, 0, ctypes.byref(self._pointer)
+        )
+        self.table: NDArray[Any] = np.empty(0, dtype=RECORD_TYPE)
+        """(K,) records up to the first byte that begins no instruction."""
+        if self._count:
+            start = ctypes.addressof(self._pointer.contents)
+            array = (ctypes.c_char * (self._count * RECORD_TYPE.itemsize)).from_address(start)
+            self.table = np.frombuffer(array, dtype=RECORD_TYPE)
+
+    def text(self, position: int) -> str:
+        """The operands of one instruction."""
+        raw: bytes = self.table["op_str"][position]
+        return raw.partition(b"\0")[0].decode("ascii", "replace")
+
+    def close(self) -> None:
+        """Gives the memory back; the table must not be used again."""
+        if self._count:
+            self.table = np.empty(0, dtype=RECORD_TYPE)
+            capstone._cs.cs_free(self._pointer, self._count)
+            self._count = 0
+
+
+class Decoder:
+    """Decodes ranges of code. One of these serves a whole file."""
+
+    def __init__(self, architecture: int, mode: int) -> None:
+        self._owner = capstone.Cs(architecture, mode)
+
+    def decode(self, code: bytes, address: int) -> Records:
+        return Records(code, address, self._owner)

@@ -1,0 +1,201 @@
+"""ELF files to images: executables, shared objects and relocatable objects."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+
+import lief
+
+from graphkin.binaries.elf_symbols import EXECUTABLE, function_symbol, is_function, is_loaded, text
+from graphkin.binaries.extents import Symbol, arrange
+from graphkin.binaries.image import Image, Region
+from graphkin.binaries.noreturn import is_noreturn
+from graphkin.binaries.objects import link
+from graphkin.binaries.unwind import unwind_ranges
+from graphkin.errors import FormatError
+
+ARCHITECTURES = {
+    lief.ELF.ARCH.X86_64: "x86-64",
+    lief.ELF.ARCH.I386: "x86",
+}
+RELATIVE = lief.ELF.Relocation.TYPE.X86_64_RELATIVE
+MAX_COMMENT = 200
+HEADER_BYTES = 52
+
+lief.logging.disable()
+
+
+def load_elf(data: bytes, label: str) -> Image:
+    """Reads an ELF file.
+
+    Raises:
+        FormatError: for a file that LIEF cannot read, or an architecture that we do not.
+    """
+    with warnings.catch_warnings():
+        # LIEF warns of numbers that its enumerations lack; damaged files are full of them.
+        warnings.simplefilter("ignore")
+        config = lief.ELF.ParserConfig()
+        config.parse_notes = config.parse_overlay = config.parse_symbol_versions = False
+        binary = lief.ELF.parse(data, config)
+        if binary is None or len(data) < HEADER_BYTES:
+            raise FormatError(f"{label} is a damaged ELF file: its headers cannot be read")
+        architecture = ARCHITECTURES.get(binary.header.machine_type)
+        if architecture is None:
+            name = str(binary.header.machine_type).rpartition(".")[2]
+            known = ", ".join(ARCHITECTURES.values())
+            raise FormatError(f"{label} is code for {name}; graphkin reads {known}")
+        if binary.header.identity_data != lief.ELF.Header.ELF_DATA.LSB:
+            raise FormatError(f"{label} is big-endian; graphkin reads little-endian code")
+        if binary.header.file_type == lief.ELF.Header.FILE_TYPE.REL:
+            return _relocatable(binary, data, architecture)
+        return _linked(binary, data, architecture)
+
+
+def _linked(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
+    sections = list(binary.sections)
+    regions = _disjoint(_section_regions(sections, data)) or _disjoint(
+        _segment_regions(binary, data)
+    )
+    slots, pointers = _relocations(binary)
+    symbols = _symbols(binary)
+    plt = [(s.virtual_address, s.size) for s in sections if text(s.name).startswith(".plt")]
+    stubs = dict(_stubs(plt, regions, slots)) if architecture.startswith("x86") else {}
+    noreturn = {address for address, name in (slots | stubs).items() if is_noreturn(name)}
+    noreturn |= {symbol.address for symbol in symbols if is_noreturn(symbol.name)}
+    unwind = [
+        item
+        for section in sections
+        if section.name == ".eh_frame"
+        for item in unwind_ranges(
+            _content(section, data), section.virtual_address, 4 if architecture == "x86" else 8
+        )
+        if not any(start <= item.start < start + size for start, size in plt)
+    ]
+    extents, parts = arrange(symbols, unwind, regions)
+    return Image(
+        "elf",
+        architecture,
+        regions,
+        extents,
+        parts,
+        frozenset(noreturn),
+        pointers,
+        _comment(sections, data),
+        _table_base(sections),
+    )
+
+
+def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
+    linked = link(binary, data)
+    unwind = [
+        item
+        for start, content in linked.unwind
+        for item in unwind_ranges(content, start, 4 if architecture == "x86" else 8)
+    ]
+    extents, parts = arrange(linked.symbols, unwind, linked.regions)
+    noreturn = {address for address, name in linked.names.items() if is_noreturn(name)}
+    noreturn |= {symbol.address for symbol in linked.symbols if is_noreturn(symbol.name)}
+    return Image(
+        "elf",
+        architecture,
+        linked.regions,
+        extents,
+        parts,
+        frozenset(noreturn),
+        compiler=_comment(list(binary.sections), data),
+        got=linked.got,
+    )
+
+
+def _content(section: lief.ELF.Section, data: bytes) -> bytes:
+    """The bytes that the file really has of a section."""
+    if section.type == lief.ELF.Section.TYPE.NOBITS:
+        return b""
+    return data[section.file_offset : section.file_offset + section.size]
+
+
+def _section_regions(sections: Iterable[lief.ELF.Section], data: bytes) -> Iterator[Region]:
+    view = memoryview(data)
+    for section in sections:
+        if is_loaded(section):
+            start = section.file_offset
+            content = view[start : start + section.size]
+            yield Region(section.virtual_address, content, bool(section.flags & EXECUTABLE))
+
+
+def _segment_regions(binary: lief.ELF.Binary, data: bytes) -> Iterator[Region]:
+    """For files whose section headers were removed."""
+    view = memoryview(data)
+    for segment in binary.segments:
+        if segment.type == lief.ELF.Segment.TYPE.LOAD:
+            start = segment.file_offset
+            content = view[start : start + segment.physical_size]
+            executable = segment.has(lief.ELF.Segment.FLAGS.X)
+            yield Region(segment.virtual_address, content, executable)
+
+
+def _disjoint(regions: Iterable[Region]) -> list[Region]:
+    """Sorted by address; where two overlap, which only damaged files have, the first stays."""
+    kept: list[Region] = []
+    for region in sorted((r for r in regions if len(r.data)), key=lambda r: r.start):
+        if not kept or region.start >= kept[-1].end:
+            kept.append(region)
+    return kept
+
+
+def _symbols(binary: lief.ELF.Binary) -> list[Symbol]:
+    every = (*binary.symtab_symbols, *binary.dynamic_symbols)
+    return [function_symbol(symbol) for symbol in every if is_function(symbol)]
+
+
+def _relocations(binary: lief.ELF.Binary) -> tuple[dict[int, str], dict[int, int]]:
+    """Slots that hold the address of a named function, and words that the loader fills in."""
+    slots: dict[int, str] = {}
+    pointers: dict[int, int] = {}
+    for entry in binary.relocations:
+        if entry.type == RELATIVE:
+            pointers[entry.address] = entry.addend
+            continue
+        symbol = entry.symbol if entry.has_symbol else None
+        if symbol is None:
+            continue
+        slots[entry.address] = text(symbol.name)
+        if symbol.value:
+            pointers[entry.address] = symbol.value + entry.addend
+    return slots, pointers
+
+
+def _stubs(
+    places: Iterable[tuple[int, int]], regions: Iterable[Region], slots: dict[int, str]
+) -> Iterator[tuple[int, str]]:
+    """Stubs of the procedure linkage table: each jumps through a slot that has a name."""
+    for start, size in places:
+        region = next((r for r in regions if r.start <= start < r.end), None)
+        if region is None:
+            continue
+        code = bytes(region.data[start - region.start : start - region.start + size])
+        at = code.find(b"\xff\x25")
+        while at >= 0:
+            displacement = int.from_bytes(code[at + 2 : at + 6], "little", signed=True)
+            name = slots.get(start + at + 6 + displacement)
+            if name is not None:
+                # The stub may begin with endbr64 or a bnd prefix; entries are 8 or 16 bytes.
+                yield start + (at & ~7), name
+                yield start + (at & ~15), name
+            at = code.find(b"\xff\x25", at + 1)
+
+
+def _comment(sections: Iterable[lief.ELF.Section], data: bytes) -> str | None:
+    for section in sections:
+        if section.name == ".comment":
+            lines = _content(section, data)[: 4 * MAX_COMMENT].split(b"\0")
+            joined = "; ".join(dict.fromkeys(text(line) for line in lines if line))
+            return joined[:MAX_COMMENT] or None
+    return None
+
+
+def _table_base(sections: Iterable[lief.ELF.Section]) -> int | None:
+    """Where 32-bit code has its global offset table."""
+    found = {text(section.name): section.virtual_address for section in sections}
+    return found.get(".got.plt", found.get(".got"))

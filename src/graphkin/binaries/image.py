@@ -1,0 +1,89 @@
+"""A binary as flow recovery sees it, whatever the container: regions of bytes, and names."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+
+class Region(NamedTuple):
+    """A run of addresses that has bytes."""
+
+    start: int
+    data: bytes | memoryview | bytearray
+    executable: bool
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.data)
+
+
+class Extent(NamedTuple):
+    """Where a function lies."""
+
+    start: int
+    end: int
+    name: str
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass
+class Image:
+    """One loaded binary."""
+
+    format: str
+    architecture: str
+    regions: list[Region]
+    """Sorted by address, without overlaps."""
+    extents: list[Extent]
+    """The functions, sorted by address."""
+    fragments: list[tuple[int, int]]
+    """Sorted ranges that belong to whichever function jumps into them (gcc's ``.cold``)."""
+    noreturn: frozenset[int]
+    """Functions, stubs and slots of the linker that a call never comes back from."""
+    pointers: Mapping[int, int] = field(default_factory=dict)
+    """Words that the loader fills in: address to value."""
+    compiler: str | None = None
+    got: int | None = None
+    """Base of the global offset table, which 32-bit code counts from."""
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [region.start for region in self.regions]
+
+    @cached_property
+    def _fragment_starts(self) -> list[int]:
+        return [start for start, _ in self.fragments]
+
+    def region(self, address: int) -> Region | None:
+        """The region that holds an address."""
+        found = bisect_right(self._starts, address) - 1
+        if found < 0 or address >= self.regions[found].end:
+            return None
+        return self.regions[found]
+
+    def read(self, address: int, size: int) -> bytes:
+        """Up to ``size`` bytes; fewer, or none, where the region ends first."""
+        region = self.region(address)
+        if region is None:
+            return b""
+        offset = address - region.start
+        return bytes(region.data[offset : offset + size])
+
+    def word(self, address: int, width: int) -> int | None:
+        """A little-endian word, as the loader would leave it."""
+        moved = self.pointers.get(address)
+        if moved is not None:
+            return moved
+        raw = self.read(address, width)
+        return int.from_bytes(raw, "little") if len(raw) == width else None
+
+    def fragment(self, address: int) -> tuple[int, int] | None:
+        """The split-off part that holds an address."""
+        found = bisect_right(self._fragment_starts, address) - 1
+        if found < 0 or address >= self.fragments[found][1]:
+            return None
+        return self.fragments[found]

@@ -1,0 +1,138 @@
+"""The instructions of one function, decoded on demand, with their control flow in columns."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkin.binaries.decode import Decoder, Records, mnemonics, operands
+from graphkin.binaries.image import Image
+
+PLAIN, BRANCH, JUMP, STOP, CALL, CUT = range(6)
+"""What an instruction does to control flow: nothing, goes on or jumps, jumps, ends the path,
+calls, or is the last before something that was not decoded."""
+
+STRAY_CHUNKS = (256, 1 << 16)
+"""Bytes decoded from a target inside another instruction, or behind data: first a few, for the
+known instructions are met soon, then many. Bounded, because crafted code could otherwise have
+the whole function decoded from each byte of it."""
+
+
+class Run(NamedTuple):
+    """A stretch of instructions, each followed by the next."""
+
+    base: int
+    """Position of its first instruction in the listing."""
+    start: int
+    end: int
+    addresses: list[int]
+    records: Records
+
+
+class Listing:
+    """Instructions by position. A position keeps its meaning while more code is decoded.
+
+    ``controls`` lists the positions of all that is not plain, rising, with ``kinds`` and
+    ``operands`` beside it.
+    """
+
+    def __init__(self, image: Image, decoder: Decoder, kinds: NDArray[np.uint8]) -> None:
+        self._image = image
+        self._decoder = decoder
+        self._kind_of = kinds
+        self.runs: list[Run] = []
+        self._main_runs: list[Run] = []
+        self._strays: dict[int, int] = {}
+        """Positions of the instructions that are not decoded from the start of a range."""
+        self.lasts: set[int] = set()
+        """Positions at which a run ends."""
+        self.ranges: list[tuple[int, int]] = []
+        self.addresses: list[int] = []
+        self.sizes: list[int] = []
+        self.mnemonics: list[str] = []
+        self.controls: list[int] = []
+        self.kinds: list[int] = []
+        self.operands: list[bytes] = []
+
+    def add_range(self, start: int, end: int) -> None:
+        """Makes a range part of the function, and decodes it from its start."""
+        self.ranges.append((start, end))
+        if self._decode(start, end) is not None:
+            self._main_runs.append(self.runs[-1])
+
+    def covers(self, address: int) -> bool:
+        """Whether an address lies inside the function."""
+        return any(start <= address < end for start, end in self.ranges)
+
+    def position(self, address: int) -> int | None:
+        """Where the instruction at an address is listed, without decoding anything."""
+        for base, start, end, addresses, _ in self._main_runs:
+            if start <= address < end:
+                found = bisect_left(addresses, address)
+                if found < len(addresses) and addresses[found] == address:
+                    return base + found
+        return self._strays.get(address)
+
+    def locate(self, address: int) -> int | None:
+        """The same, decoding from there where needed; None for what is no code of the function."""
+        found = self.position(address)
+        if found is not None:
+            return found
+        for start, end in self.ranges:
+            if start <= address < end:
+                near, far = (min(end, address + size) for size in STRAY_CHUNKS)
+                return self._decode(address, near, near < far) or self._decode(address, far)
+        return None
+
+    def text(self, position: int) -> str:
+        """The operands of an instruction."""
+        run = self.runs[bisect_right(self.runs, position, key=lambda run: run.base) - 1]
+        return run.records.text(position - run.base)
+
+    def close(self) -> None:
+        for run in self.runs:
+            run.records.close()
+
+    def _decode(self, start: int, end: int, must_meet: bool = False) -> int | None:
+        """Position of the first instruction; None where there is none, or where the known ones
+        are not met though they must be.
+        """
+        records = self._decoder.decode(self._image.read(start, end - start), start)
+        table = records.table
+        if not len(table):
+            records.close()
+            return None
+        addresses = table["address"].tolist()
+        count = len(addresses)
+        if self.runs:
+            # Decoding from inside an instruction falls in step with the known ones soon.
+            known = (i for i, address in enumerate(addresses) if self.position(address) is not None)
+            count = next(known, count)
+            if count == len(addresses) and must_meet:
+                records.close()
+                return None
+            table, addresses = table[:count], addresses[:count]
+        base = len(self.addresses)
+        kinds = self._kind_of[table["id"]]
+        controls = np.flatnonzero(kinds)
+        self.kinds += kinds[controls].tolist()
+        self.operands += operands(table[controls])
+        self.controls += (controls + base).tolist()
+        sizes = table["size"].tolist()
+        self.addresses += addresses
+        self.sizes += sizes
+        self.mnemonics += mnemonics(table)
+        last = base + count - 1
+        self.lasts.add(last)
+        if not self.controls or self.controls[-1] != last:
+            self.controls.append(last)
+            self.kinds.append(CUT)
+            self.operands.append(b"")
+        run = Run(base, start, addresses[-1] + sizes[-1], addresses, records)
+        self.runs.append(run)
+        if (start, end) not in self.ranges:
+            self._strays.update(zip(addresses, range(base, base + count), strict=True))
+        return base

@@ -1,0 +1,25 @@
+"""Library functions that never return: a call to one ends its block."""
+
+from __future__ import annotations
+
+_TEXT = """
+    abort exit _exit _Exit quick_exit err errx verr verrx pthread_exit thrd_exit longjmp
+    _longjmp siglongjmp __longjmp_chk __stack_chk_fail __stack_chk_fail_local __chk_fail
+    __fortify_fail __assert_fail __assert __assert_perror_fail __assert_rtn __assert2
+    __libc_fatal __libc_init_first_fail __cxa_throw __cxa_rethrow __cxa_bad_cast
+    __cxa_bad_typeid __cxa_throw_bad_array_new_length __cxa_pure_virtual __cxa_call_unexpected
+    __cxa_call_terminate _Unwind_Resume _ZSt9terminatev _ZSt10unexpectedv __clang_call_terminate
+    __ubsan_handle_builtin_unreachable __ubsan_handle_missing_return _ZSt17__throw_bad_allocv
+    _ZSt20__throw_length_errorPKc _ZSt19__throw_logic_errorPKc _ZSt20__throw_out_of_rangePKc
+    _ZSt24__throw_out_of_range_fmtPKcz _ZSt24__throw_invalid_argumentPKc _ZSt16__throw_bad_castv
+    _ZSt25__throw_bad_function_callv _ZSt28__throw_bad_array_new_lengthv rust_begin_unwind
+    rust_panic ExitProcess ExitThread RaiseFailFastException _CxxThrowException _invoke_watson
+    _purecall __report_gsfailure __fastfail
+"""
+NAMES = frozenset(_TEXT.split())
+
+
+def is_noreturn(name: str) -> bool:
+    """Whether a call to ``name`` never comes back; versions and Mach-O's underscore aside."""
+    bare = name.partition("@")[0]
+    return bare in NAMES or (bare.startswith("_") and bare[1:] in NAMES)

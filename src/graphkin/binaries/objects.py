@@ -1,0 +1,115 @@
+"""Relocatable objects, linked just enough to be read: with addresses, and fixups applied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import lief
+
+from graphkin.binaries.elf_symbols import EXECUTABLE, function_symbol, is_function, is_loaded, text
+from graphkin.binaries.extents import Symbol
+from graphkin.binaries.image import Region
+
+BASE = 0x10000
+MAX_ALIGNMENT = 1 << 16
+STUB = 16
+"""Bytes set aside for each symbol of another file."""
+
+ABSOLUTE = {"X86_64_64": 8, "X86_64_32": 4, "X86_64_32S": 4, "X86_32": 4}
+RELATIVE = {
+    "X86_64_PC32": 4,
+    "X86_64_PLT32": 4,
+    "X86_64_PC64": 8,
+    "X86_64_GOTPCREL": 4,
+    "X86_64_GOTPCRELX": 4,
+    "X86_64_REX_GOTPCRELX": 4,
+    "X86_PC32": 4,
+    "X86_PLT32": 4,
+}
+TABLE_BASED = {"X86_GOTOFF": 4}
+"""Counted from the global offset table; a made-up one, at ``Linked.got``."""
+
+
+@dataclass
+class Linked:
+    """An object with addresses."""
+
+    regions: list[Region]
+    symbols: list[Symbol]
+    names: dict[int, str] = field(default_factory=dict)
+    """Symbols of other files, at addresses of their own behind the sections."""
+    unwind: list[tuple[int, bytes]] = field(default_factory=list)
+    """Address and content of each ``.eh_frame``."""
+    got: int = 0
+
+
+def link(binary: lief.ELF.Binary, data: bytes) -> Linked:
+    """Lays the sections out one behind the other, and applies the relocations between them."""
+    places: dict[int, tuple[int, bytearray]] = {}
+    regions: list[Region] = []
+    unwind: list[tuple[int, bytearray]] = []
+    address = BASE
+    by_offset: dict[tuple[str, int], int] = {}
+    for number, section in enumerate(binary.sections):
+        if not is_loaded(section):
+            continue
+        content = bytearray(data[section.file_offset : section.file_offset + section.size])
+        alignment = min(max(section.alignment, 16), MAX_ALIGNMENT)
+        address = -(-address // alignment) * alignment
+        places[number] = (address, content)
+        by_offset[text(section.name), section.file_offset] = number
+        if content:
+            regions.append(Region(address, content, bool(section.flags & EXECUTABLE)))
+        if section.name == ".eh_frame":
+            unwind.append((address, content))
+        address += len(content) + STUB
+    linked = Linked(regions, [], got=address)
+    _apply(binary, places, by_offset, linked, address + STUB)
+    linked.unwind = [(start, bytes(content)) for start, content in unwind]
+    for symbol in binary.symtab_symbols:
+        place = places.get(symbol.shndx)
+        if place is not None and is_function(symbol):
+            linked.symbols.append(function_symbol(symbol, place[0]))
+    return linked
+
+
+def _apply(
+    binary: lief.ELF.Binary,
+    places: dict[int, tuple[int, bytearray]],
+    by_offset: dict[tuple[str, int], int],
+    linked: Linked,
+    outside: int,
+) -> None:
+    stubs: dict[str, int] = {}
+    for entry in binary.relocations:
+        section = entry.section
+        symbol = entry.symbol if entry.has_symbol else None
+        if section is None or symbol is None:
+            continue
+        number = by_offset.get((text(section.name), section.file_offset))
+        if number is None:
+            continue
+        kind = str(entry.type).rpartition(".")[2]
+        width = ABSOLUTE.get(kind) or RELATIVE.get(kind) or TABLE_BASED.get(kind)
+        start, content = places[number]
+        offset = entry.address
+        if width is None or offset + width > len(content):
+            continue
+        home = places.get(symbol.shndx)
+        if home is not None:
+            value = home[0] + symbol.value
+        else:
+            name = text(symbol.name)
+            value = stubs.setdefault(name, outside + STUB * len(stubs))
+            linked.names[value] = name
+        addend = entry.addend
+        if kind.startswith("X86_") and not kind.startswith("X86_64"):
+            # 32-bit objects keep the addend in place.
+            addend = int.from_bytes(content[offset : offset + width], "little", signed=True)
+        if kind in RELATIVE:
+            value -= start + offset
+        elif kind in TABLE_BASED:
+            value -= linked.got
+        content[offset : offset + width] = ((value + addend) % (1 << 8 * width)).to_bytes(
+            width, "little"
+        )

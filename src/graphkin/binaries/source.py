@@ -1,0 +1,109 @@
+"""What a binary gives: functions, as basic blocks of mnemonics and the control flow between."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from graphkin.binaries.vocabulary import Vocabulary
+from graphkin.errors import GraphError
+from graphkin.graphs.graph import Graph, TokenBags
+
+CLONE_SUFFIX = re.compile(r"\.(?:part|isra|constprop|cold|lto_priv|llvm)(?:\.\d+)*(?=\.|$)")
+"""What gcc and clang append to the name of a function that they cut, cloned or privatised."""
+
+
+class Block(NamedTuple):
+    """A basic block. A tuple, because a large binary has millions of them."""
+
+    address: int
+    size: int
+    """Bytes of code."""
+    mnemonics: tuple[str, ...]
+    """One shared string for each instruction, in order."""
+    instructions: tuple[str, ...] | None = None
+    """The text of each instruction, where it was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function of a binary. Block 0 is its entry."""
+
+    name: str
+    address: int
+    size: int
+    """Bytes of the function's own range; a part split off by the compiler does not count."""
+    blocks: tuple[Block, ...]
+    edges: tuple[tuple[int, int], ...]
+    """(source, target) indices of blocks, sorted, each pair once."""
+    architecture: str
+    """``x86-64`` or ``x86``."""
+    format: str
+    """``elf``."""
+    file_hash: str
+    """SHA-256 of the file, in hexadecimal."""
+    binary: str
+    """Path of the file; a member of an archive is ``path(member)``."""
+    compiler: str | None = None
+    """What the binary says of its compiler, for example ``GCC: (Debian 12.2.0-14) 12.2.0``."""
+    aliases: tuple[str, ...] = ()
+    """Other names of the same address."""
+
+    @property
+    def base_name(self) -> str:
+        """The name in the source: ``decode`` of ``decode.part.0.isra.1``."""
+        return CLONE_SUFFIX.sub("", self.name) or self.name
+
+    def to_graph(self, vocabulary: Vocabulary) -> Graph:
+        """A directed graph with a node for each block, which holds its mnemonics as tokens."""
+        if not self.blocks:
+            raise GraphError(f"function {self.name} of {self.binary} has no blocks")
+        lengths = [len(block.mnemonics) for block in self.blocks]
+        offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        ids = vocabulary.encode(name for block in self.blocks for name in block.mnemonics)
+        return Graph(
+            len(self.blocks),
+            np.array(self.edges, dtype=np.int32).reshape(-1, 2),
+            directed=True,
+            node_tokens=TokenBags(ids, offsets),
+        )
+
+
+class Skipped(NamedTuple):
+    """A function, or a file when ``function`` is empty, that a source left out."""
+
+    binary: str
+    function: str
+    reason: str
+
+    def __str__(self) -> str:
+        place = f"{self.binary}:{self.function}" if self.function else self.binary
+        return f"{place} skipped: {self.reason}"
+
+
+@dataclass
+class FunctionSource(ABC):
+    """Yields functions, and lists what it could not read."""
+
+    skipped: list[Skipped] = field(default_factory=list, init=False)
+    """Filled while :meth:`functions` runs."""
+
+    @abstractmethod
+    def functions(self) -> Iterator[Function]:
+        """Every function once, in the order of addresses."""
+
+
+@dataclass
+class ListSource(FunctionSource):
+    """Functions made by hand."""
+
+    items: Iterable[Function] = ()
+
+    def functions(self) -> Iterator[Function]:
+        yield from self.items
