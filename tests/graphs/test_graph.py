@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import doctest
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -219,3 +222,11 @@ def remade(made: Graph, **changes: Any) -> Graph:
         edge_features=values.get("edge_features"),
         edge_types=values.get("edge_types"),
     )
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))])
+def test_copies_are_equal_and_immutable_too(copied: Callable[[Graph], Graph]) -> None:
+    graph = Graph(3, [(0, 1)], directed=True, node_tokens=[[1], [], [2, 2]], edge_types=[4])
+    twin = copied(graph)
+    assert twin == graph
+    assert all(not array.flags.writeable for array in twin.arrays().values())

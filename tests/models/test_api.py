@@ -11,7 +11,7 @@ import torch
 
 from graphkin.errors import GraphError, ModelError
 from graphkin.graphs import Graph, PairBatch
-from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
+from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, build_model
 from graphkin.models import base as base_module
 from graphkin.models.base import Ranked
 from graphkin.similarity import hamming_distances
@@ -456,3 +456,41 @@ def test_torch_compile(model: GraphEmbedder | GraphMatcher) -> None:
     slopes = torch.autograd.grad(found.sum(), list(model.parameters()))
     for got, want in zip(slopes, expected_slopes, strict=True):
         torch.testing.assert_close(got, want, rtol=1e-3, atol=1e-4)
+
+
+NOT_GRAPHS: list[tuple[str, Any]] = [
+    ("one graph", Graph(2)),
+    ("nothing", [None]),
+    ("a pair among graphs", [(Graph(2), Graph(2))]),
+]
+
+
+@pytest.mark.parametrize(("what", "value"), NOT_GRAPHS)
+def test_what_is_no_list_of_graphs_is_refused(what: str, value: Any) -> None:
+    with pytest.raises(GraphError):
+        GraphEmbedder(ModelConfig.named("gnn", **SMALL)).encode(value)
+
+
+@pytest.mark.parametrize("value", [[Graph(2), Graph(2)], [(Graph(2), None)]])
+@pytest.mark.parametrize("name", ["gnn", "gmn"])
+def test_what_is_no_list_of_pairs_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(GraphError):
+        build_model(ModelConfig.named(name, **SMALL)).predict(value)
+
+
+def test_errors_name_the_graph_by_its_place_in_the_list() -> None:
+    embedder = GraphEmbedder(ModelConfig.named("gnn", **SMALL))
+    graphs = [*[Graph(2)] * 2000, Graph(1, directed=True)]
+    with pytest.raises(GraphError, match="graph 2000 of the batch has directed True"):
+        embedder.encode(graphs)
+
+
+def test_rank_and_codes_unroll() -> None:
+    ring, chain = Graph(4, [(0, 1), (1, 2), (2, 3), (3, 0)]), Graph(4, [(0, 1), (1, 2), (2, 3)])
+    embedder = build_model(ModelConfig.named("gnn", similarity="hamming", **SMALL))
+    assert isinstance(embedder, GraphEmbedder)
+    (best,) = embedder.rank(ring, [chain], steps=9)
+    assert best.score == pytest.approx(float(embedder.predict([(ring, chain)], steps=9)[0]))
+    assert np.array_equal(embedder.codes([ring], steps=0), embedder.codes([chain], steps=0))
+    with pytest.raises(ModelError, match="top_k"):
+        embedder.rank(ring, [chain], top_k=1.5)  # type: ignore[arg-type]

@@ -345,3 +345,13 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x", encoding="utf-8")
     with pytest.raises(StorageError, match="cannot write"):
         model_of("gnn").save_pretrained(tmp_path / "file" / "model")
+
+
+@pytest.mark.parametrize("option", ["steps", "similarity"])
+def test_an_option_that_is_missing(tmp_path: Path, option: str) -> None:
+    GraphEmbedder(ModelConfig.named("gnn", **SMALL)).save_pretrained(tmp_path)
+    document = json.loads((tmp_path / "config.json").read_text())
+    del document["config"][option]
+    (tmp_path / "config.json").write_text(json.dumps(document))
+    with pytest.raises(FormatError, match=f"lacks the option '{option}'"):
+        GraphEmbedder.from_pretrained(tmp_path)
