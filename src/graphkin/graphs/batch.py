@@ -67,7 +67,7 @@ class GraphBatch:
         check_uniform(graphs)
         first = graphs[0]
         sizes = np.array([graph.num_nodes for graph in graphs], dtype=np.int64)
-        node_offsets = _offsets(sizes)
+        node_offsets = running_offsets(sizes)
         edge_counts = [graph.num_edges for graph in graphs]
         edges = np.concatenate([graph.edges for graph in graphs]).astype(np.int64)
         edges += np.repeat(node_offsets[:-1], edge_counts)[:, None]
@@ -78,7 +78,7 @@ class GraphBatch:
             bags = [graph.node_tokens for graph in graphs if graph.node_tokens is not None]
             counts = np.concatenate([np.diff(bag.offsets) for bag in bags])
             fields["token_ids"] = _stack([bag.ids for bag in bags]).long()
-            fields["token_offsets"] = torch.from_numpy(_offsets(counts))
+            fields["token_offsets"] = torch.from_numpy(running_offsets(counts))
         if first.edge_kind == "dense":
             fields["edge_features"] = _stack([graph.edge_features for graph in graphs])
         if first.edge_kind == "types":
@@ -327,7 +327,8 @@ def _stack(arrays: Sequence[NDArray[Any] | None]) -> Tensor:
     return torch.from_numpy(np.concatenate([array for array in arrays if array is not None]))
 
 
-def _offsets(counts: NDArray[Any]) -> Index:
+def running_offsets(counts: NDArray[Any]) -> Index:
+    """(N,) counts -> (N + 1,) offsets, from 0 to their sum."""
     offsets = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=offsets[1:])
     return offsets
@@ -341,7 +342,7 @@ def _adjacency(owners: Index, neighbours: Index, rows: Index, num_nodes: int) ->
     order = np.argsort(owners, kind="stable")
     counts = np.bincount(owners, minlength=num_nodes)
     return Adjacency(
-        offsets=torch.from_numpy(_offsets(counts)),
+        offsets=torch.from_numpy(running_offsets(counts)),
         neighbours=torch.from_numpy(neighbours[order]),
         owners=torch.from_numpy(owners[order]),
         edge_rows=torch.from_numpy(rows[order]),

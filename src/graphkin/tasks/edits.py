@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
+from graphkin.graphs.batch import running_offsets
 from graphkin.tasks.pairs import EvaluationSet, Mode, Split
 
 Bools = NDArray[np.bool_]
@@ -297,7 +298,7 @@ def _packed(adjacency: Bools, nodes: Index) -> GraphBatch:
     """Packs (B, G, n, n) padded matrices of ``nodes`` (B,) nodes each."""
     _, graphs, width, _ = adjacency.shape
     sizes = np.repeat(nodes, graphs)
-    node_offsets = _offsets(sizes)
+    node_offsets = running_offsets(sizes)
     # Of each padded row: how many messages it receives, and what turns the position of a
     # cell in it into the number of the sending node. einsum sums bytes much faster than sum.
     total = np.uint8 if width <= 256 else np.int32
@@ -306,13 +307,7 @@ def _packed(adjacency: Bools, nodes: Index) -> GraphBatch:
     senders = np.flatnonzero(adjacency)
     senders += np.repeat(shifts, counts)
     real = (np.arange(width) < sizes[:, None]).ravel()
-    return GraphBatch.from_sorted_messages(node_offsets, _offsets(counts[real]), senders)
-
-
-def _offsets(counts: NDArray[Any]) -> Index:
-    offsets = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(counts, out=offsets[1:])
-    return offsets
+    return GraphBatch.from_sorted_messages(node_offsets, running_offsets(counts[real]), senders)
 
 
 def _graphs(task: EditTask, split: Split, mode: Mode) -> Iterator[list[Graph]]:
