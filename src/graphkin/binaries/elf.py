@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+import zlib
 from collections.abc import Iterable, Iterator
 
 import lief
 
-from graphkin.binaries.elf_symbols import EXECUTABLE, function_symbol, is_function, is_loaded, text
+from graphkin.binaries.debug_lines import LineSections
+from graphkin.binaries.elf_symbols import EXECUTABLE, function_symbols, is_loaded, text
 from graphkin.binaries.extents import Symbol, arrange
 from graphkin.binaries.image import Image, Region
 from graphkin.binaries.noreturn import is_noreturn
@@ -22,6 +24,8 @@ ARCHITECTURES = {
 RELATIVE = lief.ELF.Relocation.TYPE.X86_64_RELATIVE
 MAX_COMMENT = 200
 HEADER_BYTES = 52
+COMPRESSED = 0x800
+MAX_INFLATED = 256 << 20
 
 lief.logging.disable()
 
@@ -83,6 +87,7 @@ def _linked(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
         pointers,
         _comment(sections, data),
         _table_base(sections),
+        _lines(sections, data),
     )
 
 
@@ -145,8 +150,8 @@ def _disjoint(regions: Iterable[Region]) -> list[Region]:
 
 
 def _symbols(binary: lief.ELF.Binary) -> list[Symbol]:
-    every = (*binary.symtab_symbols, *binary.dynamic_symbols)
-    return [function_symbol(symbol) for symbol in every if is_function(symbol)]
+    tables = (binary.symtab_symbols, binary.dynamic_symbols)
+    return [found for table in tables for found in function_symbols(table, lambda _: 0)]
 
 
 def _relocations(binary: lief.ELF.Binary) -> tuple[dict[int, str], dict[int, int]]:
@@ -193,6 +198,28 @@ def _comment(sections: Iterable[lief.ELF.Section], data: bytes) -> str | None:
             joined = "; ".join(dict.fromkeys(text(line) for line in lines if line))
             return joined[:MAX_COMMENT] or None
     return None
+
+
+def _lines(sections: Iterable[lief.ELF.Section], data: bytes) -> LineSections | None:
+    found = {text(section.name): section for section in sections}
+    names = (".debug_line", ".debug_line_str", ".debug_str")
+    if names[0] not in found:
+        return None
+    return LineSections(*(_inflated(found[name], data) if name in found else b"" for name in names))
+
+
+def _inflated(section: lief.ELF.Section, data: bytes) -> bytes:
+    """The bytes of a section that may be compressed; none where that is not zlib's format."""
+    content = _content(section, data)
+    if not section.flags & COMPRESSED:
+        return content
+    wide = data[4] == 2  # ELFCLASS64
+    header, size_at = (24, slice(8, 16)) if wide else (12, slice(4, 8))
+    size = min(int.from_bytes(content[size_at], "little"), MAX_INFLATED)
+    try:
+        return zlib.decompressobj().decompress(content[header:], size)
+    except zlib.error:
+        return b""
 
 
 def _table_base(sections: Iterable[lief.ELF.Section]) -> int | None:

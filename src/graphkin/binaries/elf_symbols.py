@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+
 import lief
 
 from graphkin.binaries.extents import Symbol
@@ -22,10 +24,25 @@ def is_function(symbol: lief.ELF.Symbol) -> bool:
     return symbol.type in KINDS and bool(symbol.shndx)
 
 
-def function_symbol(symbol: lief.ELF.Symbol, base: int = 0) -> Symbol:
-    """A symbol whose value counts from ``base``."""
-    rank = RANKS.get(symbol.binding, len(RANKS))
-    return Symbol(base + symbol.value, symbol.size, text(symbol.name), rank)
+def function_symbols(
+    symbols: Iterable[lief.ELF.Symbol], base: Callable[[lief.ELF.Symbol], int | None]
+) -> Iterator[Symbol]:
+    """The functions of a symbol table, in its order.
+
+    A file symbol stands before the local symbols of its file.
+
+    Args:
+        symbols: the whole table.
+        base: what a symbol's value counts from; None for one to leave out.
+    """
+    unit: str | None = None
+    for symbol in symbols:
+        if symbol.type == lief.ELF.Symbol.TYPE.FILE:
+            unit = text(symbol.name) or None
+        elif is_function(symbol) and (start := base(symbol)) is not None:
+            rank = RANKS.get(symbol.binding, len(RANKS))
+            own = unit if rank == len(RANKS) else None
+            yield Symbol(start + symbol.value, symbol.size, text(symbol.name), rank, own)
 
 
 def text(name: str | bytes) -> str:

@@ -23,6 +23,8 @@ class Symbol(NamedTuple):
     name: str
     rank: int = 0
     """Lower is preferred among names of one address: global, weak, local."""
+    unit: str | None = None
+    """The source file of a local symbol, where the symbol table tells."""
 
 
 class _Start(NamedTuple):
@@ -33,6 +35,7 @@ class _Start(NamedTuple):
     """0 where nothing tells."""
     names: tuple[str, ...]
     is_part: bool
+    unit: str | None = None
 
 
 def arrange(
@@ -60,7 +63,7 @@ def arrange(
             parts.append((start.address, end))
         else:
             name, *aliases = start.names or (f"sub_{start.address:x}",)
-            extents.append(Extent(start.address, end, name, tuple(aliases)))
+            extents.append(Extent(start.address, end, name, tuple(aliases), start.unit))
     return extents, parts
 
 
@@ -86,7 +89,8 @@ def _merge(
         same = sorted(group, key=_preference)
         names = tuple(dict.fromkeys(symbol.name for symbol in same if symbol.name))
         size = max(symbol.size for symbol in same)
-        starts[address] = _Start(address, size, names, bool(names) and _is_cold(names))
+        is_part = bool(names) and _is_cold(names)
+        starts[address] = _Start(address, size, names, is_part, same[0].unit)
     covered_to = 0
     spans = deque((start.address, start.address + start.size) for start in starts.values())
     for item in sorted(unwind):

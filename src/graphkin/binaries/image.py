@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from graphkin.binaries.debug_lines import LineSections
+
 
 class Region(NamedTuple):
     """A run of addresses that has bytes."""
@@ -28,6 +30,8 @@ class Extent(NamedTuple):
     end: int
     name: str
     aliases: tuple[str, ...] = ()
+    unit: str | None = None
+    """The source file of a function that is local to it."""
 
 
 @dataclass
@@ -49,6 +53,8 @@ class Image:
     compiler: str | None = None
     got: int | None = None
     """Base of the global offset table, which 32-bit code counts from."""
+    lines: LineSections | None = None
+    """Line tables of the debug information."""
 
     @cached_property
     def _starts(self) -> list[int]:

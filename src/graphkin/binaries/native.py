@@ -10,6 +10,7 @@ from pathlib import Path
 
 from graphkin.binaries import x86
 from graphkin.binaries.archive import MAGIC, THIN_MAGIC, members
+from graphkin.binaries.debug_lines import defining_files
 from graphkin.binaries.decode import Decoder
 from graphkin.binaries.flow import Flow
 from graphkin.binaries.image import Extent, Image
@@ -42,6 +43,8 @@ class NativeSource(FunctionSource):
     path: PathLike
     with_text: bool = False
     """Keeps the text of every instruction, for pictures."""
+    with_files: bool = False
+    """Reads from the debug information, where there is any, in which file a function stands."""
     limits: Limits = Limits()
 
     def functions(self) -> Iterator[Function]:
@@ -83,6 +86,9 @@ class NativeSource(FunctionSource):
         def noreturn(listing: Listing, position: int, operand: bytes) -> bool:
             return x86.called(listing, position, operand) in image.noreturn
 
+        files: dict[int, str] = {}
+        if self.with_files and image.lines is not None:
+            files = defining_files(image.lines, {extent.start for extent in image.extents})
         pointer = 8 if image.architecture == "x86-64" else 4
         for number, extent in enumerate(image.extents):
             listing = Listing(image, decoder, kinds)
@@ -118,6 +124,8 @@ class NativeSource(FunctionSource):
                 label,
                 image.compiler,
                 extent.aliases,
+                extent.unit,
+                files.get(extent.start),
             )
 
     def _problem(self, extent: Extent) -> str | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import lief
 
-from graphkin.binaries.elf_symbols import EXECUTABLE, function_symbol, is_function, is_loaded, text
+from graphkin.binaries.elf_symbols import EXECUTABLE, function_symbols, is_loaded, text
 from graphkin.binaries.extents import Symbol
 from graphkin.binaries.image import Region
 
@@ -66,10 +66,12 @@ def link(binary: lief.ELF.Binary, data: bytes) -> Linked:
     linked = Linked(regions, [], got=address)
     _apply(binary, places, by_offset, linked, address + STUB)
     linked.unwind = [(start, bytes(content)) for start, content in unwind]
-    for symbol in binary.symtab_symbols:
+
+    def base(symbol: lief.ELF.Symbol) -> int | None:
         place = places.get(symbol.shndx)
-        if place is not None and is_function(symbol):
-            linked.symbols.append(function_symbol(symbol, place[0]))
+        return None if place is None else place[0]
+
+    linked.symbols.extend(function_symbols(binary.symtab_symbols, base))
     return linked
 
 

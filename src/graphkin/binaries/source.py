@@ -53,6 +53,10 @@ class Function:
     """What the binary says of its compiler, for example ``GCC: (Debian 12.2.0-14) 12.2.0``."""
     aliases: tuple[str, ...] = ()
     """Other names of the same address."""
+    unit: str | None = None
+    """The source file that a static function is local to, as the symbol table has it."""
+    defined_in: str | None = None
+    """The file in which the debug information says that it was written."""
 
     @property
     def base_name(self) -> str:
