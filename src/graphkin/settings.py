@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from types import NoneType
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from graphkin.errors import ConfigError
 
@@ -40,9 +40,9 @@ def _check_value(name: str, value: Any, hint: Any) -> None:
         if value not in get_args(hint):
             raise ConfigError(f"{name} must be one of {', '.join(get_args(hint))}; got {value!r}")
         return
-    # A list or a dict is checked as such; what is in it is not.
-    hint = get_origin(hint) if get_origin(hint) in (list, dict) else hint
-    kinds = tuple(kind for kind in get_args(hint) or (hint,))
+    # A list, dict or tuple is checked as such; what is in it is not.
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    kinds = tuple(get_origin(part) or part for part in parts)
     accepted = (*kinds, int) if float in kinds else kinds
     if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in kinds):
         names = " or ".join("none" if kind is NoneType else kind.__name__ for kind in kinds)

@@ -74,3 +74,15 @@ class EvaluationSet:
                 sha.update(bytes.fromhex(graph.digest()))
         sha.update(self.labels.astype("<i1").tobytes())
         return sha.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class RetrievalBlock:
+    """Queries that share a pool of candidates; the answer to query i is ``pool[i]``."""
+
+    queries: tuple[Graph, ...]
+    pool: tuple[Graph, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.queries) != len(self.pool):
+            raise GraphError(f"{len(self.queries)} queries for a pool of {len(self.pool)}")

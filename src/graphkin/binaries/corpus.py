@@ -1,0 +1,223 @@
+"""A corpus of functions on disk: their graphs, and what is known of each function and file.
+
+A corpus is a graph store with one file more, ``functions.json``, which holds the mnemonics that
+the tokens stand for, and a record of every binary. The metadata of a graph say the rest, and
+name the binary by its number.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphkin.binaries.source import Function, base_name
+from graphkin.binaries.vocabulary import Vocabulary
+from graphkin.errors import FormatError
+from graphkin.files import PathLike, read_file, write_atomically
+from graphkin.graphs.graph import Graph, IntArray, TokenBags
+from graphkin.graphs.store import GraphStore
+
+DOCUMENT = "functions.json"
+FORMAT = {"format": "graphkin function corpus", "version": 1}
+LIBRARY_END = re.compile(r"(?:\.so(?:\.\d+)*|\.dylib|\.dll|\.exe|\.sys|\.a|\.o|\.obj)$|\.(?=so\.)")
+
+
+@dataclass(frozen=True)
+class BinaryRecord:
+    """What the functions of one binary share."""
+
+    path: str
+    """As it was named; a member of an archive is ``path(member)``."""
+    build: str
+    """The folder that the file lies in, which names the configuration: ``gcc-12-O2``."""
+    library: str
+    """The name of the file without its ending: ``libavcodec`` of ``libavcodec.so.59``."""
+    architecture: str
+    format: str
+    file_hash: str
+    compiler: str | None = None
+
+    @classmethod
+    def of(cls, function: Function) -> BinaryRecord:
+        # The members of an archive are files of one library.
+        path = Path(function.binary.partition("(")[0])
+        return cls(
+            path=function.binary,
+            build=path.absolute().parent.name,
+            library=library_name(path.name),
+            architecture=function.architecture,
+            format=function.format,
+            file_hash=function.file_hash,
+            compiler=function.compiler,
+        )
+
+
+class FunctionRecord(NamedTuple):
+    """A function on its way into a corpus: small, and quick to send between processes."""
+
+    binary: BinaryRecord
+    name: str
+    metadata: dict[str, Any]
+    num_nodes: int
+    edges: IntArray
+    words: tuple[str, ...]
+    """The mnemonics that occur, each once."""
+    word_ids: IntArray
+    """Positions in ``words``, for every instruction in turn."""
+    word_offsets: IntArray
+
+    @classmethod
+    def of(cls, function: Function) -> FunctionRecord:
+        number: dict[str, int] = {}
+        lengths = [len(block.mnemonics) for block in function.blocks]
+        ids = [
+            number.setdefault(word, len(number))
+            for block in function.blocks
+            for word in block.mnemonics
+        ]
+        metadata = {
+            "address": function.address,
+            "size": function.size,
+            "unit": function.unit,
+            "defined_in": function.defined_in,
+        }
+        return cls(
+            BinaryRecord.of(function),
+            function.name,
+            {key: value for key, value in metadata.items() if value is not None},
+            len(function.blocks),
+            np.array(function.edges, dtype=np.int32).reshape(-1, 2),
+            tuple(number),
+            np.array(ids, dtype=np.int32),
+            np.cumsum([0, *lengths]),
+        )
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One function of a corpus."""
+
+    name: str
+    binary: BinaryRecord
+    address: int
+    size: int
+    unit: str | None = None
+    """The source file that a static function is local to."""
+    defined_in: str | None = None
+    """The file that the debug information names."""
+
+    @property
+    def base_name(self) -> str:
+        """The name in the source, without what compilers append."""
+        return base_name(self.name)
+
+
+class FunctionCorpus:
+    """Reads a corpus; :class:`CorpusWriter` makes one.
+
+    Example:
+        >>> corpus = FunctionCorpus.open("corpus.graphs")  # doctest: +SKIP
+        >>> corpus.entry(0).name, corpus.store[0]  # doctest: +SKIP
+        ('deflate', Graph(num_nodes=103, num_edges=163, directed, tokens nodes))
+    """
+
+    def __init__(self, path: PathLike) -> None:
+        self.path = Path(path)
+        self.store = GraphStore.open(path)
+        document = _read(self.path / DOCUMENT)
+        self.words = Vocabulary.from_json(document.get("words"))
+        """The mnemonics: token ``i`` of a graph is ``words.decode(i)``."""
+        self.binaries = _binaries(self.path / DOCUMENT, document.get("binaries"))
+
+    @classmethod
+    def open(cls, path: PathLike) -> FunctionCorpus:
+        return cls(path)
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    @cached_property
+    def entries(self) -> list[Entry]:
+        """Every function, in the order of the store."""
+        return [self.entry(number) for number in range(len(self))]
+
+    def entry(self, number: int) -> Entry:
+        """What is known of one function."""
+        values = self.store.metadata(number)
+        try:
+            values["binary"] = self.binaries[values["binary"]]
+            return Entry(self.store.name(number), **values)
+        except (KeyError, IndexError, TypeError) as error:
+            raise FormatError(
+                f"{self.path}: graph {number} has no record of a function: {error!r}"
+            ) from error
+
+
+class CorpusWriter:
+    """Adds functions to a new corpus, in batches."""
+
+    def __init__(self, path: PathLike) -> None:
+        self._path = Path(path)
+        self._store = GraphStore.create(path)
+        self._words: dict[str, int] = {}
+        self._binaries: dict[BinaryRecord, int] = {}
+        self._describe()
+
+    def add(self, records: Iterable[FunctionRecord]) -> None:
+        """Adds a batch, all of it or nothing."""
+        graphs, names, metadata = [], [], []
+        for record in records:
+            tokens = [self._words.setdefault(word, len(self._words) + 1) for word in record.words]
+            ids = np.array(tokens, dtype=np.int32)[record.word_ids]
+            bags = TokenBags(ids, record.word_offsets)
+            graphs.append(Graph(record.num_nodes, record.edges, directed=True, node_tokens=bags))
+            names.append(record.name)
+            number = self._binaries.setdefault(record.binary, len(self._binaries))
+            metadata.append({"binary": number, **record.metadata})
+        # Words that no graph uses yet do no harm; tokens without words would.
+        self._describe()
+        self._store.append(graphs, names, metadata)
+
+    def _describe(self) -> None:
+        document = FORMAT | {
+            "words": list(self._words),
+            "binaries": [asdict(binary) for binary in self._binaries],
+        }
+        write_atomically(self._path / DOCUMENT, json.dumps(document, indent=1).encode() + b"\n")
+
+
+def library_name(file_name: str) -> str:
+    """``libavcodec`` of ``libavcodec.so.59.37.100``, ``sqlite3`` of ``sqlite3.exe``."""
+    return LIBRARY_END.sub("", file_name) or file_name
+
+
+def _read(file: Path) -> Mapping[str, Any]:
+    if not file.is_file():
+        raise FormatError(
+            f"{file.parent} is no corpus of functions: it has no {file.name}; "
+            "make one by: graphkin extract BINARY... -o corpus.graphs"
+        )
+    try:
+        document = json.loads(read_file(file))
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{file} is no JSON: {error}") from error
+    found = {key: document.get(key) for key in FORMAT} if isinstance(document, dict) else {}
+    if found != FORMAT:
+        raise FormatError(f"{file} is no corpus that this graphkin reads: {found}, not {FORMAT}")
+    return document  # type: ignore[no-any-return]
+
+
+def _binaries(file: Path, values: object) -> list[BinaryRecord]:
+    known = {field.name for field in fields(BinaryRecord)}
+    if not isinstance(values, list) or not all(
+        isinstance(value, dict) and set(value) == known for value in values
+    ):
+        raise FormatError(f"{file}: binaries must be a list of records of {', '.join(known)}")
+    return [BinaryRecord(**value) for value in values]

@@ -1,0 +1,223 @@
+"""From binaries to a corpus of functions: many files at once, each within its limits."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from graphkin.binaries.corpus import CorpusWriter, FunctionRecord
+from graphkin.binaries.native import Limits
+from graphkin.binaries.source import Skipped
+from graphkin.binaries.sources import Backend, looks_like_binary, open_source
+from graphkin.binaries.workers import Done, Failure, WorkerPool
+from graphkin.errors import FormatError, StorageError
+from graphkin.files import PathLike
+
+MEMORY_BYTES = 4 << 30
+"""Memory that the reading of one file may take, beyond that of an idle process."""
+BATCH = 4096
+"""Functions that are committed at once."""
+MARGIN_SECONDS = 10.0
+"""Time that a process gets to report what it skipped when the time of its file is over."""
+
+
+@dataclass
+class Summary:
+    """What an extraction did."""
+
+    files: int = 0
+    functions: int = 0
+    small: int = 0
+    """Functions left out because they have too few blocks."""
+    skipped: list[Skipped] = field(default_factory=list)
+    """Functions and files that could not be read, with the reasons."""
+
+
+@dataclass(frozen=True)
+class _FileSummary:
+    small: int
+    skipped: list[Skipped]
+
+
+def extract(
+    paths: Sequence[PathLike],
+    out: PathLike,
+    *,
+    min_blocks: int = 5,
+    jobs: int = 1,
+    backend: Backend = "auto",
+    limits: Limits = Limits(),
+    progress: Callable[[int, int], None] | None = None,
+) -> Summary:
+    """Reads every function of some binaries into a new corpus.
+
+    What comes out does not depend on ``jobs``: the files are in the order given, and the
+    functions of each in the order of their addresses. The corpus appears when it is complete.
+
+    Args:
+        paths: files, and folders, which are searched for binaries.
+        out: the corpus, which must not exist yet.
+        min_blocks: functions with fewer basic blocks are left out.
+        jobs: processes that read files.
+        backend: which source of functions reads them.
+        limits: what one file may cost.
+        progress: called as ``progress(done, total)``, in files.
+
+    Raises:
+        FormatError: where there is no binary to read, or no function in any.
+        StorageError: where the corpus exists, or cannot be written.
+    """
+    out = Path(out)
+    if out.exists():
+        raise StorageError(f"{out} exists already; remove it, or name another corpus")
+    files = list(dict.fromkeys(binaries_in(paths)))
+    if not files:
+        named = ", ".join(map(str, paths))
+        raise FormatError(f"no binary found in {named}")
+    read = partial(_records, min_blocks=min_blocks, backend=backend, limits=limits)
+    pool: WorkerPool[Path, FunctionRecord | _FileSummary] = WorkerPool(
+        jobs, read, seconds=limits.seconds + MARGIN_SECONDS, memory_bytes=MEMORY_BYTES
+    )
+    partial_out = out.with_name(f".{out.name}.partial")
+    shutil.rmtree(partial_out, ignore_errors=True)
+    summary = Summary(files=len(files))
+    try:
+        writer = CorpusWriter(partial_out)
+        spool = _Spool(partial_out)
+        results = _in_order(files, pool.run(files), spool)
+        for batch in _batches(_functions(results, summary, progress)):
+            writer.add(batch)
+            summary.functions += len(batch)
+        if not summary.functions:
+            raise FormatError(_nothing(summary, min_blocks))
+        spool.close()
+        os.replace(partial_out, out)
+    except OSError as error:
+        raise StorageError(f"cannot write {out}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(partial_out, ignore_errors=True)
+    return summary
+
+
+def binaries_in(paths: Iterable[PathLike]) -> Iterator[Path]:
+    """The files named, and the binaries of the folders named, sorted; links are not followed."""
+    for path in map(Path, paths):
+        if not path.is_dir():
+            yield path
+            continue
+        for folder, below, names in os.walk(path):
+            below.sort()
+            for name in sorted(names):
+                file = Path(folder, name)
+                if not file.is_symlink() and looks_like_binary(file):
+                    yield file
+
+
+def _records(
+    path: Path, *, min_blocks: int, backend: Backend, limits: Limits
+) -> Iterator[FunctionRecord | _FileSummary]:
+    """Runs in a worker process."""
+    source = open_source(path, backend=backend, with_files=True, limits=limits)
+    small = 0
+    for function in source.functions():
+        if len(function.blocks) < min_blocks:
+            small += 1
+        else:
+            yield FunctionRecord.of(function)
+    yield _FileSummary(small, source.skipped)
+
+
+Result = FunctionRecord | _FileSummary | Failure | Done
+
+
+class _Spool:
+    """Results that came before their turn, on disk, so that memory stays bounded."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "spool"
+        self._folder.mkdir()
+
+    def put(self, number: int, result: Result) -> None:
+        with open(self._folder / str(number), "ab") as file:
+            pickle.dump(result, file, pickle.HIGHEST_PROTOCOL)
+
+    def take(self, number: int) -> Iterator[Result]:
+        path = self._folder / str(number)
+        if not path.exists():
+            return
+        with open(path, "rb") as file, suppress(EOFError):
+            while True:
+                yield pickle.load(file)
+        path.unlink()
+
+    def close(self) -> None:
+        self._folder.rmdir()
+
+
+def _in_order(
+    files: Sequence[Path], results: Iterable[tuple[Path, Result]], spool: _Spool
+) -> Iterator[tuple[Path, Result]]:
+    """Results file by file, as if they had been read one after the other."""
+    number_of = {path: number for number, path in enumerate(files)}
+    turn = 0
+    finished: set[int] = set()
+    for path, result in results:
+        number = number_of[path]
+        ended = isinstance(result, Failure | Done)
+        if number != turn:
+            spool.put(number, result)
+            if ended:
+                finished.add(number)
+            continue
+        yield path, result
+        while ended:
+            turn += 1
+            ended = turn in finished
+            for kept in spool.take(turn):
+                yield files[turn], kept
+
+
+def _functions(
+    results: Iterable[tuple[Path, Result]],
+    summary: Summary,
+    progress: Callable[[int, int], None] | None,
+) -> Iterator[FunctionRecord]:
+    done = 0
+    for path, result in results:
+        if isinstance(result, FunctionRecord):
+            yield result
+            continue
+        if isinstance(result, _FileSummary):
+            summary.small += result.small
+            summary.skipped += result.skipped
+            continue
+        if isinstance(result, Failure):
+            summary.skipped.append(Skipped(str(path), "", result.reason))
+        done += 1
+        if progress is not None:
+            progress(done, summary.files)
+
+
+def _batches(records: Iterable[FunctionRecord]) -> Iterator[list[FunctionRecord]]:
+    batch: list[FunctionRecord] = []
+    for record in records:
+        batch.append(record)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _nothing(summary: Summary, min_blocks: int) -> str:
+    reasons = [str(skip) for skip in summary.skipped]
+    if summary.small:
+        reasons.append(f"{summary.small} functions have fewer than {min_blocks} blocks")
+    shown = "; ".join(reasons[:3]) + (f"; and {len(reasons) - 3} more" if len(reasons) > 3 else "")
+    return f"no function to keep: {shown or 'the binaries hold none'}"

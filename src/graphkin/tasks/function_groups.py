@@ -1,0 +1,116 @@
+"""Which functions of a corpus are the same code, and which must not be told apart.
+
+A function is known by its library, its name, and, where it is static, by its source file:
+dozens of files may have a ``decode_frame`` of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkin.binaries.corpus import Entry, FunctionCorpus
+
+Index = NDArray[np.int64]
+
+HEADER = re.compile(r"\.(?:h|hh|hpp|hxx|inc|inl|def|tcc)$")
+PART = re.compile(r"\.part\.\d+")
+
+
+class FunctionKey(NamedTuple):
+    """What names a function across builds."""
+
+    library: str
+    unit: str
+    """The source file of a static function; empty for a global one."""
+    name: str
+
+
+@dataclass(frozen=True)
+class FunctionClass:
+    """The graphs of one function, one for each build that has it."""
+
+    key: FunctionKey
+    graphs: dict[str, int]
+    """Build to graph number."""
+    in_header: bool
+    """Whether debug information says that a header defines it."""
+    group: int = 0
+    """Functions of one group share a graph, directly or through others."""
+
+
+def function_classes(corpus: FunctionCorpus, min_builds: int) -> list[FunctionClass]:
+    """The functions that at least ``min_builds`` builds have, sorted by their keys."""
+    found: dict[FunctionKey, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    headers: set[FunctionKey] = set()
+    for number, entry in enumerate(corpus.entries):
+        key = FunctionKey(entry.binary.library, entry.unit or "", entry.base_name)
+        found[key][entry.binary.build].append(number)
+        if entry.defined_in is not None and HEADER.search(entry.defined_in):
+            headers.add(key)
+    classes = []
+    for key in sorted(found):
+        graphs = {
+            build: chosen
+            for build, numbers in sorted(found[key].items())
+            if (chosen := _representative(corpus.entries, numbers)) is not None
+        }
+        if len(graphs) >= min_builds:
+            classes.append(FunctionClass(key, graphs, key in headers))
+    return classes
+
+
+def _representative(entries: Sequence[Entry], numbers: Sequence[int]) -> int | None:
+    """The graph that stands for a function in one build.
+
+    The function itself, before its clones; of clones a whole one (``.isra``, ``.constprop``)
+    before a part. Where two are equally good, nothing says which is meant: None.
+    """
+    ranked = sorted((_rank(entries[number]), number) for number in numbers)
+    if len(ranked) > 1 and ranked[0][0] == ranked[1][0]:
+        return None
+    return ranked[0][1]
+
+
+def _rank(entry: Entry) -> int:
+    if entry.name == entry.base_name:
+        return 0
+    return 2 if PART.search(entry.name) else 1
+
+
+def contents_of(corpus: FunctionCorpus, graphs: Iterable[int]) -> Index:
+    """(G,) one number for each different content of the graphs asked for, by graph number."""
+    numbers: dict[str, int] = {}
+    contents = np.full(len(corpus), -1, dtype=np.int64)
+    for graph in graphs:
+        contents[graph] = numbers.setdefault(corpus.store[graph].digest(), len(numbers))
+    return contents
+
+
+def grouped(classes: Sequence[FunctionClass], contents: Index) -> list[FunctionClass]:
+    """The same classes, with those that share an exact graph in one group."""
+    parents = list(range(len(classes)))
+
+    def root(number: int) -> int:
+        while parents[number] != number:
+            parents[number] = parents[parents[number]]
+            number = parents[number]
+        return number
+
+    owner: dict[int, int] = {}
+    for number, item in enumerate(classes):
+        for graph in item.graphs.values():
+            first = owner.setdefault(int(contents[graph]), number)
+            # The smaller number becomes the root, whatever the order of unions.
+            low, high = sorted((root(first), root(number)))
+            parents[high] = low
+    return [
+        FunctionClass(item.key, item.graphs, item.in_header, root(number))
+        for number, item in enumerate(classes)
+    ]

@@ -1,0 +1,330 @@
+"""Binary function similarity: are two control-flow graphs compiled from the same function?
+
+Two protocols say what counts. The paper's takes random pairs and triplets of functions as they
+are named. The clean one takes the noise out of these labels: functions that headers define are
+left out, functions that share an exact graph form one group, splits and negatives go by group,
+and pairs of equal graphs, which anything can recognise, are kept apart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.random import Generator, SeedSequence
+from numpy.typing import NDArray
+
+from graphkin.binaries.corpus import FunctionCorpus
+from graphkin.binaries.vocabulary import Vocabulary
+from graphkin.errors import ConfigError
+from graphkin.graphs import Graph, PairBatch, TokenBags
+from graphkin.settings import check_at_least, check_types
+from graphkin.tasks.classes import ClassSampler, Index, Negatives, balanced_batches
+from graphkin.tasks.confusable import nearest_classes
+from graphkin.tasks.function_groups import (
+    FunctionClass,
+    contents_of,
+    function_classes,
+    grouped,
+)
+from graphkin.tasks.pairs import EvaluationSet, Mode, RetrievalBlock, Split
+
+Protocol = Literal["paper", "clean"]
+Features = Literal["mnemonics", "structure"]
+
+SHARES = {"training": 0.8, "validation": 0.1, "test": 0.1}
+STREAMS = {"split": 0, "training": 1, "validation": 2, "test": 3}
+CHUNK = 32
+"""Steps whose examples are drawn at once, and dealt out to batches of equal cost."""
+
+
+@dataclass(frozen=True)
+class FunctionTask:
+    """Functions of a corpus, each compiled in several ways.
+
+    Args:
+        corpus: the folder that ``graphkin extract`` wrote.
+        protocol: ``paper`` or ``clean``, for training and evaluation alike.
+        features: whether a node carries its block's mnemonics, or nothing.
+        min_builds: builds that a function must have; 0 stands for all builds of the corpus.
+        vocabulary_size: mnemonics that get a token of their own, the most frequent ones of the
+            training functions; 0 for all of them.
+        max_nodes: larger graphs are left out of training, not of evaluation; 0 keeps all.
+        hard_negatives: share of the dissimilar graphs in training that come from functions
+            with similar size and mnemonics.
+        words: a vocabulary to use instead, as a model brings it.
+        seed: seed of the training data. Splits and evaluation sets do not depend on it.
+        evaluation_size: pairs, and triplets, of an evaluation set.
+        pool: candidates of each query of a retrieval set; 0 takes all functions of the split.
+    """
+
+    corpus: str
+    protocol: Protocol = "paper"
+    features: Features = "mnemonics"
+    min_builds: int = 0
+    vocabulary_size: int = 0
+    max_nodes: int = 0
+    hard_negatives: float = 0.0
+    words: tuple[str, ...] | None = None
+    seed: int = 0
+    evaluation_size: int = 1000
+    pool: int = 100
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "corpus", str(self.corpus))
+        if self.words is not None:
+            object.__setattr__(self, "words", tuple(self.words))
+        check_types(self)
+        check_at_least(self, 0, "min_builds", "vocabulary_size", "max_nodes", "seed", "pool")
+        check_at_least(self, 1, "evaluation_size")
+        if not 0 <= self.hard_negatives <= 1:
+            raise ConfigError(f"hard_negatives must lie in 0..1, got {self.hard_negatives}")
+
+    def batch(
+        self, step: int, size: int, mode: Mode, *, rank: int = 0, world: int = 1
+    ) -> PairBatch:
+        """The training batch of one step; see :class:`graphkin.tasks.pairs.Task`.
+
+        Batches are of about equal numbers of nodes; ``size`` is their mean number of examples.
+        """
+        chunk = _chunk(self, step // CHUNK, size, mode, world)
+        examples = chunk[step % CHUNK][rank::world]
+        graphs = self._graphs
+        if mode == "triplets":
+            triplets = [tuple(graphs[number] for number in row) for row in examples[:, :3].tolist()]
+            return PairBatch.pack_triplets(triplets)  # type: ignore[arg-type]
+        pairs = [(graphs[a], graphs[b if label > 0 else c]) for a, b, c, label in examples.tolist()]
+        return PairBatch.pack(pairs, examples[:, 3].tolist())
+
+    def evaluation_set(self, split: Split) -> EvaluationSet:
+        """The fixed pairs and triplets of a split, with random negatives."""
+        return self.evaluation_sets(split)["random negatives"]
+
+    def evaluation_sets(self, split: Split) -> dict[str, EvaluationSet]:
+        """All fixed sets of a split, by name.
+
+        Negatives are random in one set, and matched in size in the other, where size alone is
+        worth nothing.
+        """
+        sampler = _sampler(self, _checked(split))
+        return {
+            "random negatives": self._drawn(split, sampler, "random", 0),
+            "size-matched negatives": self._drawn(split, sampler, "size", 1),
+        }
+
+    def retrieval(self, split: Split) -> list[RetrievalBlock]:
+        """Queries of one build against a pool of another.
+
+        The functions of the split are dealt out to pools; each pool has its own two builds.
+        """
+        rng = _generator(0, _checked(split), 2)
+        classes = self.classes(split)
+        builds = sorted({build for item in classes for build in item.graphs})
+        order = rng.permutation(len(classes)).tolist()
+        wanted = min(self.pool or len(order), len(order))
+        blocks = []
+        for start in range(0, len(order) - wanted + 1, wanted):
+            asked, held = (builds[i] for i in rng.permutation(len(builds))[:2])
+            groups: set[int] = set()
+            queries, pool = [], []
+            for number in order[start : start + wanted]:
+                item = classes[number]
+                if item.group in groups or not {asked, held} <= item.graphs.keys():
+                    continue
+                groups.add(item.group)
+                queries.append(self._graphs[item.graphs[asked]])
+                pool.append(self._graphs[item.graphs[held]])
+            if len(pool) > 1:
+                blocks.append(RetrievalBlock(tuple(queries), tuple(pool)))
+        if not blocks:
+            raise ConfigError(f"the {split} functions are too few for a pool of {self.pool}")
+        return blocks
+
+    def describe(self) -> dict[str, Any]:
+        """The parameters, ready for JSON; the corpus by its content."""
+        values = asdict(self) | {"task": "functions", "corpus": self.data.corpus.store.digest()}
+        words = "\n".join(self.vocabulary.words).encode()
+        return values | {"words": hashlib.sha256(words).hexdigest()}
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The mnemonics that have tokens of their own."""
+        if self.words is not None:
+            return Vocabulary(self.words)
+        counts = np.zeros(len(self.data.corpus.words), dtype=np.int64)
+        for item in self.classes("training"):
+            for number in item.graphs.values():
+                tokens = self.data.corpus.store[number].node_tokens
+                if tokens is not None:
+                    counts += np.bincount(tokens.ids, minlength=len(counts))
+        names = self.data.corpus.words.words
+        seen = {word: int(count) for word, count in zip(names, counts[1:], strict=True) if count}
+        return Vocabulary.from_counts(seen, size=self.vocabulary_size or None)
+
+    def classes(self, split: str) -> list[FunctionClass]:
+        """The functions of ``training``, ``validation`` or ``test``."""
+        return self._splits[split]
+
+    def graphs(self, split: str) -> tuple[list[Graph], Index]:
+        """Every graph of a split, and (G,) the number of its function."""
+        found = [
+            (self._graphs[graph], number)
+            for number, item in enumerate(self.classes(split))
+            for graph in item.graphs.values()
+        ]
+        return [graph for graph, _ in found], np.array([number for _, number in found])
+
+    def identical_share(self, split: Split) -> float:
+        """Share of the pairs of builds of one function whose graphs are exactly equal."""
+        equal = total = 0
+        for item in self.classes(split):
+            repeats = Counter(self.data.contents[list(item.graphs.values())].tolist())
+            equal += sum(count * (count - 1) // 2 for count in repeats.values())
+            total += len(item.graphs) * (len(item.graphs) - 1) // 2
+        return equal / max(total, 1)
+
+    @cached_property
+    def data(self) -> _Data:
+        """The corpus and its functions, whatever the protocol."""
+        return _load(self.corpus, self.min_builds)
+
+    @cached_property
+    def _splits(self) -> dict[str, list[FunctionClass]]:
+        classes = self.data.classes
+        if self.protocol == "clean":
+            classes = [item for item in classes if not item.in_header]
+        else:
+            classes = [
+                FunctionClass(item.key, item.graphs, item.in_header, number)
+                for number, item in enumerate(classes)
+            ]
+        groups = np.unique([item.group for item in classes])
+        order = _generator(0, "split", 0).permutation(len(groups))
+        cuts = np.floor(np.cumsum([SHARES["training"], SHARES["validation"]]) * len(groups) + 0.5)
+        part = np.searchsorted(cuts, order, side="right")
+        split_of = dict(zip(groups.tolist(), part.tolist(), strict=True))
+        splits = {
+            name: [item for item in classes if split_of[item.group] == number]
+            for number, name in enumerate(SHARES)
+        }
+        for name, items in splits.items():
+            if len({item.group for item in items}) < 2:
+                raise ConfigError(
+                    f"{self.corpus} has {len(classes)} functions in at least "
+                    f"{self.data.min_builds} builds, too few to split: {name} gets {len(items)}; "
+                    "add binaries of more builds, or lower min_builds"
+                )
+        return splits
+
+    @cached_property
+    def _graphs(self) -> _Graphs:
+        return _Graphs(self.data.corpus, self.vocabulary if self.features == "mnemonics" else None)
+
+    def _drawn(
+        self, split: Split, sampler: ClassSampler, negatives: Negatives, stream: int
+    ) -> EvaluationSet:
+        rng = _generator(0, split, stream)
+        labels = np.where(np.arange(self.evaluation_size) % 2, -1, 1).astype(np.float32)
+        drawn = sampler.triplets(rng, self.evaluation_size, negatives).tolist()
+        graphs = self._graphs
+        pairs = [
+            (graphs[a], graphs[b if label > 0 else c])
+            for (a, b, c), label in zip(drawn, labels, strict=True)
+        ]
+        drawn = sampler.triplets(rng, self.evaluation_size, negatives).tolist()
+        triplets = [(graphs[a], graphs[b], graphs[c]) for a, b, c in drawn]
+        return EvaluationSet(tuple(pairs), labels, tuple(triplets))
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """What does not depend on protocol and features."""
+
+    corpus: FunctionCorpus
+    classes: list[FunctionClass]
+    contents: NDArray[np.int64]
+    min_builds: int
+
+
+@lru_cache(maxsize=2)
+def _load(path: str, min_builds: int) -> _Data:
+    corpus = FunctionCorpus.open(Path(path))
+    builds = {binary.build for binary in corpus.binaries}
+    wanted = max(2, min_builds or len(builds))
+    classes = function_classes(corpus, wanted)
+    contents = contents_of(corpus, (graph for item in classes for graph in item.graphs.values()))
+    return _Data(corpus, grouped(classes, contents), contents, wanted)
+
+
+@lru_cache(maxsize=8)
+def _sampler(task: FunctionTask, split: str) -> ClassSampler:
+    corpus, classes = task.data.corpus, task.classes(split)
+    sizes = corpus.store.node_counts
+    largest = task.max_nodes if split == "training" and task.max_nodes else sizes.max()
+    members = [np.array(list(item.graphs.values())) for item in classes]
+    members = [numbers[sizes[numbers] <= largest] for numbers in members]
+    groups = np.array([item.group for item in classes])[[len(numbers) > 0 for numbers in members]]
+    members = [numbers for numbers in members if len(numbers)]
+    near = None
+    if split == "training" and task.hard_negatives:
+        near = nearest_classes(corpus.store, members, len(corpus.words))
+    contents = task.data.contents if task.protocol == "clean" else None
+    return ClassSampler(members, sizes, groups=groups, contents=contents, near=near)
+
+
+@lru_cache(maxsize=2)
+def _chunk(task: FunctionTask, number: int, size: int, mode: Mode, world: int) -> list[Index]:
+    """For each step of a chunk (B, 4): three graph numbers, and the label of the pair."""
+    rng = _generator(task.seed, "training", number)
+    count = CHUNK * size
+    triplets = _sampler(task, "training").triplets(rng, count, hard=task.hard_negatives)
+    labels = np.where(np.arange(count) % 2, -1, 1)
+    sizes = task.data.corpus.store.node_counts[triplets]
+    if mode == "triplets":
+        costs = 2 * sizes[:, 0] + sizes[:, 1] + sizes[:, 2]
+    else:
+        costs = sizes[:, 0] + np.where(labels > 0, sizes[:, 1], sizes[:, 2])
+    examples = np.column_stack([triplets, labels])
+    dealt = balanced_batches(rng, costs.astype(np.float64), CHUNK, world)
+    return [examples[batch] for batch in dealt]
+
+
+class _Graphs:
+    """Graphs by number, as the models see them; each is made once."""
+
+    def __init__(self, corpus: FunctionCorpus, vocabulary: Vocabulary | None) -> None:
+        self._corpus = corpus
+        self._tokens = (
+            None
+            if vocabulary is None
+            else vocabulary.encode(corpus.words.decode(token) for token in range(len(corpus.words)))
+        )
+        self._made: dict[int, Graph] = {}
+
+    def __getitem__(self, number: int) -> Graph:
+        made = self._made.get(number)
+        if made is None:
+            made = self._made[number] = self._make(number)
+        return made
+
+    def _make(self, number: int) -> Graph:
+        graph = self._corpus.store[number]
+        bags = None
+        if self._tokens is not None and graph.node_tokens is not None:
+            bags = TokenBags(self._tokens[graph.node_tokens.ids], graph.node_tokens.offsets)
+        return Graph(graph.num_nodes, graph.edges, directed=True, node_tokens=bags)
+
+
+def _checked(split: str) -> Split:
+    if split not in ("validation", "test"):
+        raise ConfigError(f"split must be 'validation' or 'test', got {split!r}")
+    return split  # type: ignore[return-value]
+
+
+def _generator(seed: int, stream: str, number: int) -> Generator:
+    return np.random.default_rng(SeedSequence([seed, STREAMS[stream], number]))
