@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 from graphkin.errors import ConfigError, ModelError
 from graphkin.graphs import Graph
-from graphkin.tasks.pairs import EvaluationSet
+from graphkin.tasks.pairs import EvaluationSet, RetrievalBlock
 
 Floats = NDArray[np.float64]
 
@@ -55,6 +56,37 @@ def evaluate(
         positive, negative = scores[len(pairs) :].reshape(-1, 2).T
         metrics["triplet_accuracy"] = triplet_accuracy(positive, negative)
     return metrics
+
+
+def retrieval_metrics(
+    model: PairScorer,
+    blocks: Sequence[RetrievalBlock],
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, float]:
+    """Recall at 1 and at 10, and the mean reciprocal rank, of a model.
+
+    A candidate that scores as high as the right one counts as ahead of it.
+
+    Args:
+        model: what is evaluated.
+        blocks: queries and pools.
+        progress: called as ``progress(done, total)``, in pairs scored.
+    """
+    total = sum(len(block.queries) * len(block.pool) for block in blocks)
+    ranks: list[float] = []
+    done = 0
+    for block in blocks:
+        pairs = [(query, candidate) for query in block.queries for candidate in block.pool]
+        report = None if progress is None else partial(_shifted, progress, done, total)
+        scores = _scores(model, pairs, report).reshape(len(block.queries), len(block.pool))
+        ranks += (scores >= np.diag(scores)[:, None]).sum(axis=1).tolist()
+        done += len(pairs)
+    return {
+        "recall_at_1": recall_at_k(ranks, 1),
+        "recall_at_10": recall_at_k(ranks, 10),
+        "mrr_at_10": mean_reciprocal_rank(ranks, 10),
+    }
 
 
 def pair_auc(scores: ArrayLike, labels: ArrayLike) -> float:
@@ -133,6 +165,12 @@ def _scores(
         if progress is not None:
             progress(start + len(block), len(pairs))
     return np.concatenate(parts)
+
+
+def _shifted(
+    progress: Callable[[int, int], None], before: int, total: int, done: int, _: int
+) -> None:
+    progress(before + done, total)
 
 
 def _finite(scores: ArrayLike, name: str) -> Floats:

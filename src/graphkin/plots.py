@@ -1,4 +1,4 @@
-"""Pictures for people: the attention between two graphs, drawn like the paper's."""
+"""Pictures for people: attention between two graphs, and the sizes of a corpus."""
 
 from __future__ import annotations
 
@@ -78,6 +78,39 @@ def plot_attention(
     axes[0][1].set_title("the second graph looks at the first", fontsize=11)
     if title:
         figure.suptitle(title)
+    _save(figure, path)
+
+
+def plot_sizes(nodes: NDArray[np.int64], edges: NDArray[np.int64], path: str | Path) -> None:
+    """Draws the graphs of a corpus from the smallest to the largest, as the paper's appendix.
+
+    Args:
+        nodes: (G,) number of nodes of each graph.
+        edges: (G,) number of edges.
+        path: a file with the ending .png, .svg or .pdf.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axis = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
+    for counts, name, color in ((edges, "edges", "#c0504d"), (nodes, "nodes", "#1f4e79")):
+        axis.plot(np.arange(1, len(counts) + 1), np.sort(counts), color=color, label=name)
+    axis.axhline(float(np.median(nodes)), color="0.6", linewidth=0.8, linestyle=":")
+    axis.annotate(f"median {np.median(nodes):g} nodes", (len(nodes) * 0.02, np.median(nodes) * 1.1))
+    axis.set_yscale("log")
+    axis.set_xlabel("graphs, sorted by size")
+    axis.set_ylabel("size")
+    axis.set_title(f"{len(nodes):,} control-flow graphs, mean {nodes.mean():.0f} nodes")
+    axis.legend(frameon=False, loc="upper left")
+    axis.spines[["top", "right"]].set_visible(False)
+    _save(figure, path)
+
+
+def _save(figure: Any, path: str | Path) -> None:
+    from matplotlib import pyplot
+
     try:
         figure.savefig(path, dpi=90)
     except (OSError, ValueError) as error:

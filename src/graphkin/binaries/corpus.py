@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphkin.binaries.source import Function, base_name
 from graphkin.binaries.vocabulary import Vocabulary
@@ -71,7 +72,8 @@ class FunctionRecord(NamedTuple):
     """The mnemonics that occur, each once."""
     word_ids: IntArray
     """Positions in ``words``, for every instruction in turn."""
-    word_offsets: IntArray
+    word_offsets: NDArray[np.int64]
+    """Where the instructions of each block begin, and where the last end."""
 
     @classmethod
     def of(cls, function: Function) -> FunctionRecord:

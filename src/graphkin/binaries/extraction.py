@@ -52,7 +52,7 @@ def extract(
     min_blocks: int = 5,
     jobs: int = 1,
     backend: Backend = "auto",
-    limits: Limits = Limits(),
+    limits: Limits | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Summary:
     """Reads every function of some binaries into a new corpus.
@@ -74,6 +74,7 @@ def extract(
         StorageError: where the corpus exists, or cannot be written.
     """
     out = Path(out)
+    limits = limits or Limits()
     if out.exists():
         raise StorageError(f"{out} exists already; remove it, or name another corpus")
     files = list(dict.fromkeys(binaries_in(paths)))

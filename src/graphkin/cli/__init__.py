@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from graphkin.cli import edits
+from graphkin.cli import edits, extraction, functions, show
 from graphkin.cli.options import Json
 from graphkin.errors import GraphkinError
 
@@ -30,6 +30,10 @@ app.add_typer(train_app, name="train")
 app.add_typer(eval_app, name="eval")
 train_app.command("edits")(edits.train_edits)
 eval_app.command("edits")(edits.eval_edits)
+train_app.command("functions")(functions.train_functions)
+eval_app.command("functions")(functions.eval_functions)
+extraction.register(app)
+show.register(app)
 
 
 @app.callback(invoke_without_command=True)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from graphkin.binaries.vocabulary import Vocabulary
 
 
 def known_settings(task: type[Any]) -> dict[str, list[str]]:
@@ -31,7 +34,9 @@ def train_model(
     threads: int,
     tensorboard: bool,
     as_json: bool,
+    vocabulary: Vocabulary | None = None,
 ) -> None:
+    """Trains a model of a name, and prints how far it came."""
     import torch
 
     from graphkin.models import ModelConfig, build_model
@@ -42,6 +47,7 @@ def train_model(
     model_config = ModelConfig.named(name, **tables["model"])
     config = TrainConfig.from_dict(tables["train"])
     model = build_model(model_config, config.seed)
+    model.vocabulary = vocabulary
     try:
         with TrainingProgress(config.steps) as progress:
             result = train(

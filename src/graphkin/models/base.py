@@ -14,13 +14,19 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.errors import GraphError, ModelError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.batch import check_uniform
 from graphkin.models.config import ModelConfig
 from graphkin.models.layers import glorot, zeros
 from graphkin.models.network import GraphNetwork
-from graphkin.models.pretrained import load_model_files, save_model_files
+from graphkin.models.pretrained import (
+    SavedModel,
+    check_vocabulary,
+    load_model_files,
+    save_model_files,
+)
 from graphkin.similarity import VECTOR_SIMILARITIES
 
 Progress = Callable[[int, int], None]
@@ -78,6 +84,7 @@ class GraphModel(nn.Module):
         if not isinstance(config, ModelConfig):
             raise ModelError(f"a model is made from a ModelConfig, got {config!r}")
         self.config = config
+        self._vocabulary: Vocabulary | None = None
         self.network = GraphNetwork(config)
         if config.similarity == "siamese":
             self.head = SiameseHead(config.graph_dim)
@@ -121,6 +128,17 @@ class GraphModel(nn.Module):
         return [Ranked(int(index), float(scores[index])) for index in order]
 
     @property
+    def vocabulary(self) -> Vocabulary | None:
+        """What the tokens of nodes stand for; saved with the model."""
+        return self._vocabulary
+
+    @vocabulary.setter
+    def vocabulary(self, vocabulary: Vocabulary | None) -> None:
+        if vocabulary is not None:
+            check_vocabulary(vocabulary, self.config)
+        self._vocabulary = vocabulary
+
+    @property
     def device(self) -> torch.device:
         return self.network.nodes.weight.device
 
@@ -132,14 +150,16 @@ class GraphModel(nn.Module):
     def save_pretrained(self, path: str | Path, card: str | None = None) -> None:
         """Writes config.json, model.safetensors and a model card (README.md) into a folder."""
         tensors = {name: tensor.detach().cpu() for name, tensor in self.state_dict().items()}
-        save_model_files(Path(path), type(self).__name__, self.config, tensors, card)
+        saved = SavedModel(type(self).__name__, self.config, tensors, self.vocabulary)
+        save_model_files(Path(path), saved, card)
 
     @classmethod
     def from_pretrained(cls, path: str | Path) -> Self:
         """Loads a folder that :meth:`save_pretrained` wrote; nothing but an exact fit is taken."""
-        config, tensors = load_model_files(Path(path), cls.__name__)
-        model = cls(config)
-        model.load_tensors(tensors, str(path))
+        saved = load_model_files(Path(path), cls.__name__)
+        model = cls(saved.config)
+        model.load_tensors(saved.tensors, str(path))
+        model.vocabulary = saved.vocabulary
         model.eval()
         return model
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.errors import FormatError, ModelError
 from graphkin.files import read_file, write_all_atomically
 from graphkin.models.config import ModelConfig
@@ -21,11 +22,25 @@ CLASSES = ("GraphEmbedder", "GraphMatcher")
 CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "README.md"
 
 
-def save_model_files(
-    folder: Path, kind: str, config: ModelConfig, tensors: dict[str, Tensor], card: str | None
-) -> None:
+@dataclass(frozen=True)
+class SavedModel:
+    """What a model folder holds."""
+
+    kind: str
+    """The class of the model."""
+    config: ModelConfig
+    tensors: dict[str, Tensor]
+    vocabulary: Vocabulary | None = None
+    """What the tokens of nodes stand for."""
+
+
+def save_model_files(folder: Path, model: SavedModel, card: str | None) -> None:
     """Writes the three files; they replace older ones only when all are complete."""
-    document = {"format": FORMAT, "version": VERSION, "class": kind, "config": config.to_dict()}
+    kind, config, tensors = model.kind, model.config, model.tensors
+    document: dict[str, Any] = {"format": FORMAT, "version": VERSION, "class": kind}
+    document["config"] = config.to_dict()
+    if model.vocabulary is not None:
+        document["vocabulary"] = model.vocabulary.to_json()
     contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
     text = card or _default_card(kind, config, tensors)
     write_all_atomically(
@@ -42,8 +57,8 @@ def saved_class(folder: Path) -> str:
     return str(_read_document(folder)["class"])
 
 
-def load_model_files(folder: Path, kind: str) -> tuple[ModelConfig, dict[str, Tensor]]:
-    """Reads config and weights of a model of class ``kind``."""
+def load_model_files(folder: Path, kind: str) -> SavedModel:
+    """Reads config, weights and vocabulary of a model of class ``kind``."""
     document = _read_document(folder)
     if document.get("class") != kind:
         raise ModelError(f"{folder} holds a {document.get('class')}, not a {kind}")
@@ -52,7 +67,21 @@ def load_model_files(folder: Path, kind: str) -> tuple[ModelConfig, dict[str, Te
     for field in fields(ModelConfig):
         if field.name not in document["config"]:
             raise FormatError(f"{folder / CONFIG_FILE} lacks the option {field.name!r}")
-    return ModelConfig.from_dict(document["config"]), read_tensors(folder / WEIGHTS_FILE)
+    config = ModelConfig.from_dict(document["config"])
+    vocabulary = None
+    if "vocabulary" in document:
+        vocabulary = Vocabulary.from_json(document["vocabulary"])
+        check_vocabulary(vocabulary, config)
+    return SavedModel(kind, config, read_tensors(folder / WEIGHTS_FILE), vocabulary)
+
+
+def check_vocabulary(vocabulary: Vocabulary, config: ModelConfig) -> None:
+    """Refuses a vocabulary of another size than the model's table of tokens."""
+    if config.node_input != "tokens" or config.node_input_size != len(vocabulary):
+        raise ModelError(
+            f"a vocabulary of {len(vocabulary)} tokens does not fit a model with node_input "
+            f"{config.node_input!r} of size {config.node_input_size}"
+        )
 
 
 def _read_document(folder: Path) -> dict[str, Any]:
@@ -61,7 +90,7 @@ def _read_document(folder: Path) -> dict[str, Any]:
     document = _read_json(folder / CONFIG_FILE)
     if document.get("format") != FORMAT:
         raise FormatError(f"{folder / CONFIG_FILE} is no {FORMAT} file")
-    unknown = sorted(set(document) - {"format", "version", "class", "config"})
+    unknown = sorted(set(document) - {"format", "version", "class", "config", "vocabulary"})
     if unknown:
         raise FormatError(f"{folder / CONFIG_FILE} has an unknown key {unknown[0]!r}")
     if document.get("version") != VERSION:

@@ -39,6 +39,7 @@ Features = Literal["mnemonics", "structure"]
 
 SHARES = {"training": 0.8, "validation": 0.1, "test": 0.1}
 STREAMS = {"split": 0, "training": 1, "validation": 2, "test": 3}
+PROTOCOL_NAMES: dict[Protocol, str] = {"paper": "the paper's protocol", "clean": "clean protocol"}
 CHUNK = 32
 """Steps whose examples are drawn at once, and dealt out to batches of equal cost."""
 
@@ -328,3 +329,16 @@ def _checked(split: str) -> Split:
 
 def _generator(seed: int, stream: str, number: int) -> Generator:
     return np.random.default_rng(SeedSequence([seed, STREAMS[stream], number]))
+
+
+def recipe(model: str, task: FunctionTask) -> dict[str, dict[str, Any]]:
+    """Settings that train a model of a name well on functions: tables of model and training."""
+    settings: dict[str, Any] = {"reverse_messages": "separate"}
+    training: dict[str, Any] = {"batch_size": 20, "learning_rate": 1e-3}
+    if model in ("gcn", "siamese-gcn"):
+        settings["reverse_messages"] = "shared"
+    if not model.startswith("siamese"):
+        settings["similarity"] = training["loss"] = "hamming"
+    if task.features == "mnemonics":
+        settings |= {"node_input": "tokens", "node_input_size": len(task.vocabulary)}
+    return {"model": settings, "train": training}
