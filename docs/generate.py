@@ -17,7 +17,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from importlib import import_module
 from pathlib import Path
 from types import NoneType
@@ -68,7 +68,7 @@ def options_table(name: str) -> str:
         (
             f"`{field.name}`",
             type_name(hints[field.name]),
-            f"`{json.dumps(field.default)}`",
+            "needed" if field.default is MISSING else f"`{json.dumps(field.default)}`",
             meanings.get(field.name, ""),
         )
         for field in fields(kind)
@@ -105,9 +105,12 @@ def plain(docstring: str) -> str:
 def type_name(hint: Any) -> str:
     if get_origin(hint) is Literal:
         return ", ".join(f"`{choice}`" for choice in get_args(hint))
+    if get_origin(hint) is tuple and get_args(hint)[-1] is Ellipsis:
+        return f"a list of {type_name(get_args(hint)[0])}"
     if get_origin(hint) is tuple:
         return f"[{', '.join(type_name(one) for one in get_args(hint))}]"
-    return " or ".join(TYPE_NAMES[one] for one in get_args(hint) or (hint,))
+    parts = get_args(hint) or (hint,)
+    return " or ".join(TYPE_NAMES.get(one) or type_name(one) for one in parts)
 
 
 def exit_codes(_: str) -> str:

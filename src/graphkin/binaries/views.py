@@ -1,0 +1,154 @@
+"""A function as text, as a JSON document, and in Graphviz's language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from graphkin.binaries.branches import edge_kinds
+from graphkin.binaries.source import Block, Function
+
+EDGE_COLORS = {
+    "taken": "#009e73",
+    "not taken": "#d55e00",
+    "next": "#57606a",
+    "jump": "#0072b2",
+    "case": "#0072b2",
+}
+"""Okabe and Ito's colours, which stay apart for colour-blind eyes."""
+ROLE_COLORS = {"entry": "#b7e4c7", "exit": "#f8c4bd"}
+
+
+def to_text(function: Function) -> str:
+    """A header, then every block with its instructions and where they lead."""
+    return "\n".join((*_header(function), *_block_lines(function)))
+
+
+def summary(function: Function) -> str:
+    """The facts of a function on one line, without its name."""
+    facts = (
+        f"0x{function.address:x}",
+        _count(function.size, "byte"),
+        _count(len(function.blocks), "block"),
+        _count(len(function.edges), "edge"),
+        f"{function.architecture} {function.format}",
+    )
+    return " · ".join(facts)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def block_roles(function: Function) -> list[str]:
+    """``entry`` for the first block, ``exit`` for those that lead nowhere, nothing for others."""
+    sources = {source for source, _ in function.edges}
+    count = len(function.blocks)
+    return ["entry" if n == 0 else "" if n in sources else "exit" for n in range(count)]
+
+
+def _header(function: Function) -> Iterator[str]:
+    yield function.name
+    yield f"  {summary(function)}"
+    yield f"  {function.binary}"
+    if function.aliases:
+        yield f"  also {', '.join(function.aliases)}"
+    if function.unit:
+        yield f"  of {function.unit}"
+    if function.compiler:
+        yield f"  {function.compiler}"
+
+
+def _block_lines(function: Function) -> Iterator[str]:
+    leads: dict[int, list[str]] = {}
+    for (source, target), kind in zip(function.edges, edge_kinds(function), strict=True):
+        leads.setdefault(source, []).append(f"    -> 0x{function.blocks[target].address:x}  {kind}")
+    for number, (block, role) in enumerate(
+        zip(function.blocks, block_roles(function), strict=True)
+    ):
+        yield ""
+        yield f"0x{block.address:x}:  {role}".rstrip()
+        for mnemonic, operands in map(_parts, _instructions(block)):
+            yield f"    {mnemonic:<8}{operands}".rstrip()
+        yield from leads.get(number, ())
+
+
+def _instructions(block: Block) -> tuple[str, ...]:
+    return block.mnemonics if block.instructions is None else block.instructions
+
+
+def _parts(instruction: str) -> tuple[str, str]:
+    mnemonic, _, operands = instruction.partition(" ")
+    # A space, where a mnemonic is as wide as its column.
+    return (mnemonic if len(mnemonic) < 8 else f"{mnemonic} "), operands
+
+
+def row(function: Function) -> dict[str, Any]:
+    """A function in a list of functions."""
+    return {
+        "name": function.name,
+        "address": function.address,
+        "size": function.size,
+        "blocks": len(function.blocks),
+        "edges": len(function.edges),
+        "binary": function.binary,
+        "unit": function.unit,
+    }
+
+
+def to_document(function: Function) -> dict[str, Any]:
+    """Everything that is known of a function; edges count blocks from 0."""
+    return {
+        "name": function.name,
+        "base_name": function.base_name,
+        "aliases": list(function.aliases),
+        "unit": function.unit,
+        "address": function.address,
+        "size": function.size,
+        "architecture": function.architecture,
+        "format": function.format,
+        "compiler": function.compiler,
+        "binary": function.binary,
+        "file_hash": function.file_hash,
+        "blocks": [
+            {
+                "address": block.address,
+                "size": block.size,
+                "mnemonics": list(block.mnemonics),
+                "instructions": list(_instructions(block)),
+            }
+            for block in function.blocks
+        ],
+        "edges": [
+            {"source": source, "target": target, "kind": kind}
+            for (source, target), kind in zip(function.edges, edge_kinds(function), strict=True)
+        ],
+    }
+
+
+def to_dot(function: Function) -> str:
+    """A digraph for Graphviz: a box with the instructions for each block."""
+    lines = [
+        f"digraph {_quoted(function.name)} {{",
+        f"  label={_quoted(f'{function.name}  {summary(function)}')}; labelloc=t;",
+        '  node [shape=box, fontname="monospace", fontsize=10, style=filled, fillcolor=white];',
+        "  edge [arrowsize=0.7];",
+    ]
+    roles = block_roles(function)
+    for number, block in enumerate(function.blocks):
+        text = [f"0x{block.address:x}:", *_instructions(block)]
+        # \l ends a line that is aligned to the left.
+        label = "".join(_escaped(line) + r"\l" for line in text)
+        fill = ROLE_COLORS.get(roles[number], "white")
+        lines.append(f'  {number} [label="{label}", fillcolor="{fill}"];')
+    for (source, target), kind in zip(function.edges, edge_kinds(function), strict=True):
+        lines.append(f'  {source} -> {target} [color="{EDGE_COLORS[kind]}", tooltip="{kind}"];')
+    return "\n".join([*lines, "}"])
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+
+
+def _quoted(text: str) -> str:
+    return f'"{_escaped(text)}"'

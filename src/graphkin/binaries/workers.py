@@ -1,0 +1,315 @@
+"""Work on files that may hang, crash or eat all memory, done in processes that can be lost.
+
+A time limit inside the process does not hold while a C library runs, and nothing inside the
+process survives its crash. So each worker is a process of its own, which the parent kills when
+an item takes too long, and replaces when it has died.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from math import ceil
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkServerContext, SpawnContext
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from graphkin.errors import GraphkinError
+
+if sys.platform != "win32":
+    import resource
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+BATCH_BYTES = 1 << 18
+BATCH_SECONDS = 0.2
+"""A worker sends its results when it has this many bytes of them, or after this long."""
+START_SECONDS = 120.0
+"""Time for a worker to import what its task needs. It does not count for the first item."""
+GRACE_SECONDS = 10
+"""CPU time beyond the limit after which the system ends a worker whose parent is gone."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The end of an item that could not be finished."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Done:
+    """The end of an item that was finished."""
+
+
+@dataclass(frozen=True)
+class _Message:
+    """What a worker sends: results, each pickled, and the end of the item with the last."""
+
+    results: list[bytes]
+    end: Done | Failure | None = None
+    spent: float = 0.0
+    """Seconds on the item so far, without the time that the parent took to read."""
+    retires: bool = False
+    """The worker exits, because its memory is no longer fit for another item."""
+
+
+class WorkerPool(Generic[T, R]):
+    """Runs a task on many items in several processes, within limits for each item.
+
+    Args:
+        jobs: processes to run.
+        task: gives the results of one item, one by one; it must be picklable, so a function of
+            a module, or a :func:`functools.partial` of one. What it prints goes to stderr.
+        seconds: wall-clock time for an item. Time in which the parent does not read the results
+            does not count.
+        memory_bytes: address space for an item, beyond what the idle worker has. Only Linux
+            enforces it.
+    """
+
+    def __init__(
+        self,
+        jobs: int,
+        task: Callable[[T], Iterator[R]],
+        *,
+        seconds: float,
+        memory_bytes: int,
+    ) -> None:
+        self.jobs = jobs
+        self.task = task
+        self.seconds = seconds
+        self.memory_bytes = memory_bytes
+
+    def run(self, items: Iterable[T]) -> Iterator[tuple[T, R | Failure | Done]]:
+        """Each item with its results in order, and then with one Done or Failure.
+
+        Items are taken when a worker is free, and results of several items come interleaved.
+        A worker whose results are not taken waits, so memory stays bounded. Closing the
+        iterator, or leaving it by an error or Ctrl-C, ends the workers.
+        """
+        queue = iter(items)
+        workers: list[_Worker[T, R]] = []
+        try:
+            for item in queue:
+                workers.append(self._start(item))
+                if len(workers) >= self.jobs:
+                    break
+            while workers:
+                pause = min(worker.deadline for worker in workers) - time.monotonic()
+                wait([worker.pipe for worker in workers], max(0.0, pause))
+                for place, worker in reversed([*enumerate(workers)]):
+                    for outcome in worker.outcomes():
+                        yield worker.item, outcome
+                    if worker.is_busy:
+                        continue
+                    for item in queue:
+                        if worker.is_alive:
+                            worker.take(item)
+                        else:
+                            workers[place] = self._start(item)
+                        break
+                    else:
+                        workers.pop(place).stop()
+        finally:
+            for worker in workers:
+                worker.stop()
+
+    def _start(self, item: T) -> _Worker[T, R]:
+        return _Worker(self.task, self.seconds, self.memory_bytes, item)
+
+
+class _Worker(Generic[T, R]):
+    """One process, seen from the parent. It always has an item, done or not."""
+
+    def __init__(
+        self, task: Callable[[T], Iterator[R]], seconds: float, memory_bytes: int, item: T
+    ) -> None:
+        self._seconds = seconds
+        context = _context(task)
+        self.pipe, theirs = context.Pipe()
+        self._process = context.Process(
+            target=_serve, args=(task, theirs, seconds, memory_bytes), daemon=True
+        )
+        self._process.start()
+        theirs.close()
+        self._has_started = False
+        self.is_alive = True
+        self.take(item)
+        self.deadline = time.monotonic() + START_SECONDS
+
+    def take(self, item: T) -> None:
+        self.item = item
+        self.is_busy = True
+        self.deadline = time.monotonic() + self._seconds
+        with suppress(BrokenPipeError, ConnectionResetError):  # the next read will say why
+            self.pipe.send(item)
+
+    def outcomes(self) -> Iterator[R | Failure | Done]:
+        """What the worker has sent, or what became of it."""
+        if not self.pipe.poll():
+            # Nothing to read, so it is not this side that the worker waits for.
+            if time.monotonic() >= self.deadline:
+                yield self._overdue()
+            return
+        try:
+            message: _Message = self.pipe.recv()
+        except (EOFError, OSError):
+            yield self._death()
+            return
+        self._has_started = True
+        for result in message.results:
+            yield pickle.loads(result)
+        self.deadline = time.monotonic() + self._seconds - message.spent
+        if message.end is not None:
+            self.is_busy = False
+            if message.retires:
+                self.stop()
+            yield message.end
+        elif message.spent >= self._seconds:
+            yield self._overdue()
+
+    def stop(self) -> None:
+        """Ends the process; it has nothing to lose."""
+        if self.is_alive:
+            self.is_alive = False
+            self._process.kill()
+            self._process.join()
+            self.pipe.close()
+
+    def _overdue(self) -> Failure:
+        self.stop()
+        self.is_busy = False
+        if not self._has_started:
+            raise GraphkinError(f"a worker process did not start within {START_SECONDS:g} s")
+        return Failure(f"not finished after {self._seconds:g} s")
+
+    def _death(self) -> Failure:
+        self._process.join(GRACE_SECONDS)
+        code = self._process.exitcode
+        self.stop()
+        self.is_busy = False
+        if not self._has_started:
+            raise GraphkinError(
+                f"a worker process ended with code {code} before it took any work, and says why "
+                "above; a script that starts workers needs \"if __name__ == '__main__':\""
+            )
+        return Failure(_cause(code, self._seconds))
+
+
+def _cause(code: int | None, seconds: float) -> str:
+    """What the exit code of a worker tells."""
+    if code is None or code >= 0:
+        return f"the process that read it ended with code {code}"
+    if code == -signal.SIGKILL:
+        return "the process that read it was killed, most likely for want of memory"
+    if code == -signal.SIGXCPU:
+        return f"not finished after {seconds:g} s"
+    return f"the process that read it crashed with {signal.Signals(-code).name}"
+
+
+def _context(task: Callable[[T], Iterator[R]]) -> ForkServerContext | SpawnContext:
+    """Workers are forked from a small server that has imported the task, and nothing else.
+
+    A fork of the parent would take its threads' locks and its open files with it.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    home = getattr(getattr(task, "func", task), "__module__", None)
+    context.set_forkserver_preload(["__main__", __name__, *([home] if home else [])])
+    return context
+
+
+def _serve(
+    task: Callable[[T], Iterator[R]], pipe: Connection, seconds: float, memory_bytes: int
+) -> None:
+    """Runs in the worker: items in, messages out, until the parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    os.dup2(2, 1)  # stdout is for data
+    baseline = _address_space()
+    if baseline is not None:
+        _lower(resource.RLIMIT_AS, baseline + memory_bytes)
+        _lower(resource.RLIMIT_CORE, 0)
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        pipe.send(_Message([]))
+        while True:
+            item = pipe.recv()
+            if baseline is not None:
+                _lower(resource.RLIMIT_CPU, ceil(time.process_time() + seconds) + GRACE_SECONDS)
+            outbox = _Outbox(pipe)
+            end: Done | Failure = Done()
+            is_spent = False
+            try:
+                for result in task(item):
+                    outbox.add(pickle.dumps(result, pickle.HIGHEST_PROTOCOL))
+            except MemoryError:
+                end = Failure(f"it takes more than {memory_bytes >> 20} MB of memory")
+                is_spent = True
+            except (BrokenPipeError, ConnectionResetError):
+                raise
+            except Exception as error:
+                end = Failure(_describe(error))
+            size = _address_space()
+            if baseline is not None and size is not None:
+                # Memory that an item leaves behind would count for the next.
+                is_spent |= size > baseline + memory_bytes // 4
+            outbox.close(end, is_spent)
+            if is_spent:
+                return
+
+
+class _Outbox:
+    """Collects the results of one item into messages."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+        self._results: list[bytes] = []
+        self._size = 0
+        self._since = time.monotonic()
+        self._spent = 0.0
+        self._sent = self._since
+
+    def add(self, result: bytes) -> None:
+        self._results.append(result)
+        self._size += len(result)
+        if self._size >= BATCH_BYTES or time.monotonic() - self._sent >= BATCH_SECONDS:
+            self._send(None, False)
+
+    def close(self, end: Done | Failure, retires: bool) -> None:
+        self._send(end, retires)
+
+    def _send(self, end: Done | Failure | None, retires: bool) -> None:
+        self._spent += time.monotonic() - self._since
+        self._pipe.send(_Message(self._results, end, self._spent, retires))
+        self._results, self._size = [], 0
+        self._since = self._sent = time.monotonic()
+
+
+def _describe(error: Exception) -> str:
+    """One line; the name of the class only where it is no error that graphkin words itself."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, GraphkinError) else f"{type(error).__name__}: {text}"
+
+
+def _address_space() -> int | None:
+    """Bytes of address space of this process; None where the system does not say."""
+    try:
+        pages = Path("/proc/self/statm").read_text("ascii").split()[0]
+    except OSError:
+        return None
+    return int(pages) * resource.getpagesize()
+
+
+def _lower(kind: int, limit: int) -> None:
+    """Sets a soft limit of this process, within the hard one."""
+    _, hard = resource.getrlimit(kind)
+    resource.setrlimit(kind, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))

@@ -1,0 +1,113 @@
+"""Horizontal coordinates: lines run as straight as the distances between nodes allow.
+
+As Graphviz does it (Gansner and others, A Technique for Drawing Directed Graphs, 1993): the
+least sum of |x(a) - x(b)| over the edges, under the distances that neighbours of a row keep.
+It is a linear program. In large drawings a few lanes on top of each other are one variable,
+which keeps the program small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkin.cfg_layout.rows import Rows
+
+LANE_WEIGHT = 3.0
+"""An edge between a box and a lane against one between boxes; between lanes it is the square."""
+
+FREE_LIMIT = 3_000
+"""Nodes up to which every lane has a variable of its own."""
+LONGEST_RUN = 8
+"""Lanes that share a variable beyond it."""
+
+Distance = Callable[[int, int], float]
+"""How far apart the centres of two nodes, side by side, must be at least."""
+Pairs = dict[tuple[int, int], float]
+
+
+def place(found: Rows, distance: Distance) -> list[float]:
+    """The centre of each node. Within a row, every pair of neighbours keeps its distance."""
+    group = _straight_runs(found, 1 if len(found.row_of) <= FREE_LIMIT else LONGEST_RUN)
+    apart: Pairs = {}
+    for row in found.rows:
+        for left, right in pairwise(row):
+            pair = (group[left], group[right])
+            apart[pair] = max(apart.get(pair, 0.0), distance(left, right))
+    weights: Pairs = {}
+    for node, others in enumerate(found.below):
+        for other in others:
+            if group[node] != group[other]:
+                pair = (group[node], group[other])
+                lanes = found.is_lane(node) + found.is_lane(other)
+                weights[pair] = weights.get(pair, 0.0) + LANE_WEIGHT**lanes
+    x = _solve(max(group) + 1, weights, apart)
+    return [float(x[number]) for number in group]
+
+
+def _straight_runs(found: Rows, longest: int) -> list[int]:
+    """A number for each node: runs of lanes on top of each other share one.
+
+    Runs never cross, and that keeps the distances free of contradictions. Where two would, the
+    one further right is cut.
+    """
+    places = found.positions()
+    group = [-1] * len(found.row_of)
+    lengths: list[int] = []
+    for row in found.rows:
+        furthest = -1
+        for node in row:
+            above = found.above[node] if found.is_lane(node) else ()
+            over = next((one for one in above if found.is_lane(one)), None)
+            if over is None or places[over] < furthest or lengths[group[over]] >= longest:
+                group[node] = len(lengths)
+                lengths.append(1)
+            else:
+                group[node] = group[over]
+                lengths[group[over]] += 1
+                furthest = places[over]
+    return group
+
+
+def _solve(count: int, weights: Pairs, apart: Pairs) -> NDArray[np.float64]:
+    """Coordinates by linear programming; each weighted pair adds a variable, its distance."""
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array
+
+    number = len(weights)
+    total = count + number
+    costs = np.concatenate([np.zeros(count), np.fromiter(weights.values(), float, number)])
+    first, second = _columns(weights)
+    left, right = _columns(apart)
+    rows = np.arange(2 * number + len(apart))
+    lengths = count + np.arange(number)
+    # x[first] - x[second] <= length, x[second] - x[first] <= length, x[left] - x[right] <= -apart
+    plus = np.concatenate([first, second, left])
+    minus = np.concatenate([second, first, right])
+    ones = np.ones(len(rows))
+    matrix = csr_array(
+        (
+            np.concatenate([ones, -ones, -np.ones(2 * number)]),
+            (
+                np.concatenate([rows, rows, rows[: 2 * number]]),
+                np.concatenate([plus, minus, lengths, lengths]),
+            ),
+        ),
+        shape=(len(rows), total),
+    )
+    limits = np.concatenate([np.zeros(2 * number), -np.fromiter(apart.values(), float, len(apart))])
+    if not len(rows):
+        return np.zeros(count)
+    found = linprog(costs, matrix, limits, bounds=(None, None), method="highs-ds")
+    assert found.status == 0, found.message
+    # The solver keeps distances up to its tolerance, which is far below a pixel.
+    coordinates: NDArray[np.float64] = found.x[:count]
+    return coordinates.round(3)
+
+
+def _columns(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    array = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
+    return array[:, 0], array[:, 1]

@@ -1,0 +1,192 @@
+"""Lines of a drawing: level and upright parts that keep clear of every box."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from graphkin.cfg_layout.ranks import Edge
+from graphkin.cfg_layout.rows import Rows
+from graphkin.cfg_layout.spacing import Spacing
+from graphkin.cfg_layout.tracks import Net, assign_tracks
+
+FAN = 3
+"""Edges from one box, from which on they leave it as one line that branches: a switch."""
+CORNER = 8.0
+"""Lines leave a box at least this far from its corners."""
+
+Point = tuple[float, float]
+
+
+class Bend(NamedTuple):
+    """What one edge does in one space between rows: comes in at one place, leaves at another."""
+
+    space: int
+    """The space above the row of this number; the last one is below all rows."""
+    net: tuple[str, int]
+    enters: float
+    leaves: float
+
+
+class Router:
+    """Leads edges along the lanes of arranged rows.
+
+    Args:
+        found: boxes and lanes.
+        x: centres of the nodes.
+        widths: of the boxes.
+        edges: pairs of boxes.
+        back: those of them that go up.
+        spacing: distances.
+    """
+
+    def __init__(
+        self,
+        found: Rows,
+        x: Sequence[float],
+        widths: Sequence[float],
+        edges: Sequence[Edge],
+        back: frozenset[Edge],
+        spacing: Spacing,
+    ) -> None:
+        self._found = found
+        self._x = x
+        self._widths = widths
+        self._edges = edges
+        self._back = back
+        self._spacing = spacing
+        self._loops = {target for _, target in back}
+        self._fans: set[int] = set()
+        self._ports = self._leave_boxes()
+        self._nets: list[dict[tuple[str, int], Net]] = [{} for _ in range(len(found.rows) + 1)]
+        self._bends = [self._lead(source, target) for source, target in edges]
+        self.tracks = [
+            assign_tracks(list(nets.values()), spacing.beside_lane) for nets in self._nets
+        ]
+        """How many tracks each space between rows needs."""
+
+    def paths(
+        self, spaces: Sequence[float], tops: Sequence[float], bottoms: Sequence[float]
+    ) -> list[list[Point]]:
+        """The corners of each edge's line, from box to box.
+
+        Args:
+            spaces: vertical place of each space's first track.
+            tops: upper side of each box.
+            bottoms: lower side of each box.
+        """
+        lines = []
+        for (source, target), bends in zip(self._edges, self._bends, strict=True):
+            points = [(bends[0].enters, bottoms[source])]
+            for bend in bends:
+                track = self._nets[bend.space][bend.net].track
+                y = spaces[bend.space] + track * self._spacing.between_tracks
+                points += [(bend.enters, y), (bend.leaves, y)]
+            points.append((bends[-1].leaves, tops[target]))
+            lines.append(_without_straight_points(points))
+        return lines
+
+    def _leave_boxes(self) -> dict[Edge, float]:
+        """Where each edge leaves its source."""
+        found = self._found
+        leaving: dict[int, list[tuple[float, int]]] = {}
+        for source, target in self._edges:
+            row = found.row_of[source]
+            if (source, target) in self._back:
+                ahead = self._x[found.up[target, row]]
+            else:
+                ahead = self._arrives(target, row + 1)
+            leaving.setdefault(source, []).append((ahead, target))
+        ports: dict[Edge, float] = {}
+        for source, ends in leaving.items():
+            ends.sort()
+            down = [target for _, target in ends if (source, target) not in self._back]
+            if len(down) >= FAN:
+                self._fans.add(source)
+                ports.update({(source, target): self._x[source] for target in down})
+                shift = self._step(source)
+                up = [target for _, target in ends if (source, target) in self._back]
+                ports.update({(source, target): self._x[source] - shift for target in up})
+            else:
+                places = self._spread(source, [ahead for ahead, _ in ends])
+                for (_, target), place in zip(ends, places, strict=True):
+                    ports[source, target] = place
+        return ports
+
+    def _step(self, box: int) -> float:
+        """From the middle of a box to where a line beside another one leaves or enters it."""
+        return min(self._spacing.between_ports, self._widths[box] / 3)
+
+    def _spread(self, box: int, ahead: list[float]) -> list[float]:
+        """Places along the lower side: straight above where a line goes, or a step towards it."""
+        centre, half = self._x[box], max(self._widths[box] / 2 - CORNER, 0.0)
+        step = min(self._step(box), half)
+        wanted = [
+            x if abs(x - centre) <= half else centre + (step if x > centre else -step)
+            for x in ahead
+        ]
+        if len(wanted) < 2:
+            return wanted
+        # Lines may come a little closer than that where it keeps one of them straight.
+        least = min(self._spacing.between_ports / 2, 2 * half / (len(wanted) - 1))
+        for index in range(1, len(wanted)):
+            wanted[index] = max(wanted[index], wanted[index - 1] + least)
+        limit = centre + half
+        for index in reversed(range(len(wanted))):
+            wanted[index] = min(wanted[index], limit)
+            limit = wanted[index] - least
+        return wanted
+
+    def _arrives(self, target: int, row: int) -> float:
+        """Where an edge on its way down enters a row."""
+        lane = self._found.down.get((target, row)) if row < self._found.row_of[target] else None
+        return self._x[target if lane is None else lane]
+
+    def _lead(self, source: int, target: int) -> list[Bend]:
+        if (source, target) in self._back:
+            return self._lead_up(source, target)
+        first, last = self._found.row_of[source] + 1, self._found.row_of[target]
+        enters = self._ports[source, target]
+        bends = []
+        for row in range(first, last + 1):
+            name = ("from", source) if row == first and source in self._fans else ("to", target)
+            leaves = self._arrives(target, row)
+            net = self._nets[row].setdefault(name, Net())
+            net.above.add(enters)
+            net.below.add(leaves)
+            bends.append(Bend(row, name, enters, leaves))
+            enters = leaves
+        return bends
+
+    def _lead_up(self, source: int, target: int) -> list[Bend]:
+        """Out below, up through the lanes, and in again from above."""
+        name = ("back to", target)
+        bottom, top = self._found.row_of[source], self._found.row_of[target]
+        enters = self._ports[source, target]
+        bends = []
+        for row in range(bottom, top - 1, -1):
+            leaves = self._x[self._found.up[target, row]]
+            net = self._nets[row + 1].setdefault(name, Net())
+            (net.above if row == bottom else net.below).add(enters)
+            net.above.add(leaves)
+            bends.append(Bend(row + 1, name, enters, leaves))
+            enters = leaves
+        port = self._x[target] - self._step(target)
+        net = self._nets[top].setdefault(name, Net())
+        net.below |= {enters, port}
+        bends.append(Bend(top, name, enters, port))
+        return bends
+
+
+def _without_straight_points(points: list[Point]) -> list[Point]:
+    """Leaves out points that are equal to the one before, or on the way to the next."""
+    kept: list[Point] = []
+    for point in points:
+        if kept and kept[-1] == point:
+            continue
+        if len(kept) > 1 and (
+            kept[-2][0] == kept[-1][0] == point[0] or kept[-2][1] == kept[-1][1] == point[1]
+        ):
+            kept.pop()
+        kept.append(point)
+    return kept

@@ -1,0 +1,203 @@
+"""Boxes and lanes in rows, in an order from left to right with few crossings.
+
+An edge that skips rows passes each of them in a lane, a node without a box. All edges to one
+target share its lanes, so that a clean-up block that a hundred blocks jump to has one line
+leading to it. An edge that goes back runs up through lanes left of its loop.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from graphkin.cfg_layout.ranks import Edge, adjacency
+
+SWEEPS = 12
+EXCHANGE_LIMIT = 3_000
+"""Nodes up to which neighbours are exchanged one by one, which takes the square of a row."""
+
+Place = tuple[int, int]
+"""(target, row)."""
+
+
+@dataclass
+class Rows:
+    """Nodes are numbered: boxes first, then lanes."""
+
+    row_of: list[int]
+    rows: list[list[int]]
+    """Nodes of each row, from left to right."""
+    above: list[list[int]]
+    below: list[list[int]]
+    """Neighbours of each node in the rows next to its own."""
+    boxes: int
+    down: dict[Place, int] = field(default_factory=dict)
+    """The lane on the way down to a target, by row."""
+    up: dict[Place, int] = field(default_factory=dict)
+    """The lane on the way back up to a target, by row."""
+
+    def is_lane(self, node: int) -> bool:
+        return node >= self.boxes
+
+    def positions(self) -> list[int]:
+        """The index of each node in its row."""
+        places = [0] * len(self.row_of)
+        for row in self.rows:
+            for index, node in enumerate(row):
+                places[node] = index
+        return places
+
+    def add(self, row: int) -> int:
+        self.row_of.append(row)
+        self.above.append([])
+        self.below.append([])
+        return len(self.row_of) - 1
+
+    def join(self, upper: int, lower: int) -> None:
+        self.below[upper].append(lower)
+        self.above[lower].append(upper)
+
+
+def arrange(row_of: Sequence[int], edges: Sequence[Edge], back: frozenset[Edge]) -> Rows:
+    """Puts boxes and lanes in order."""
+    count = len(row_of)
+    height = max(row_of) + 1
+    empty: list[list[int]] = [[] for _ in range(count)]
+    found = Rows(list(row_of), [[] for _ in range(height)], empty, [[] for _ in empty], count)
+    for source, target in edges:
+        if (source, target) not in back:
+            _lead_down(found, source, target)
+    _first_order(found)
+    _sweep(found)
+    for target, sources, body in _loops(count, edges, back):
+        _lead_up(found, target, sources, body)
+    return found
+
+
+def _lead_down(found: Rows, source: int, target: int) -> None:
+    node = source
+    for row in range(found.row_of[source] + 1, found.row_of[target]):
+        lane = found.down.get((target, row))
+        if lane is not None:
+            found.join(node, lane)
+            return
+        lane = found.down[target, row] = found.add(row)
+        found.join(node, lane)
+        node = lane
+    found.join(node, target)
+
+
+def _first_order(found: Rows) -> None:
+    """In the order of a depth-first walk: what belongs together starts out side by side."""
+    seen = bytearray(len(found.row_of))
+    for root in range(found.boxes):
+        stack = [root]
+        while stack:
+            node = stack.pop()
+            if seen[node]:
+                continue
+            seen[node] = 1
+            found.rows[found.row_of[node]].append(node)
+            stack += reversed(found.below[node])
+
+
+def _sweep(found: Rows) -> None:
+    """Sorts rows by the mean place of their neighbours, down and up, and keeps the best order."""
+    best, fewest = [row[:] for row in found.rows], _crossings(found)
+    for number in range(SWEEPS):
+        if not fewest:
+            break
+        places = found.positions()
+        downward = number % 2 == 0
+        neighbours = found.above if downward else found.below
+        for row in found.rows if downward else reversed(found.rows):
+            _sort_row(row, neighbours, places)
+        if len(found.row_of) <= EXCHANGE_LIMIT:
+            _exchange(found, places)
+        crossings = _crossings(found)
+        if crossings < fewest:
+            best, fewest = [row[:] for row in found.rows], crossings
+    found.rows = best
+
+
+def _sort_row(row: list[int], neighbours: list[list[int]], places: list[int]) -> None:
+    keys = {}
+    for index, node in enumerate(row):
+        near = neighbours[node]
+        # A node without neighbours on that side stays about where it is.
+        keys[node] = sum(places[other] for other in near) / len(near) if near else float(index)
+    row.sort(key=keys.__getitem__)
+    for index, node in enumerate(row):
+        places[node] = index
+
+
+def _exchange(found: Rows, places: list[int]) -> None:
+    """Swaps neighbours of a row where that removes crossings."""
+    for row in found.rows:
+        for index in range(len(row) - 1):
+            left, right = row[index], row[index + 1]
+            as_is = swapped = 0
+            for near in (found.above, found.below):
+                ours, theirs = (sorted(places[n] for n in near[node]) for node in (left, right))
+                as_is += _inversions(ours, theirs)
+                swapped += _inversions(theirs, ours)
+            if swapped < as_is:
+                row[index], row[index + 1] = right, left
+                places[left], places[right] = index + 1, index
+
+
+def _inversions(left: list[int], right: list[int]) -> int:
+    """Crossings between the edges of two nodes side by side; both lists are sorted."""
+    return sum(len(left) - bisect_right(left, place) for place in right)
+
+
+def _crossings(found: Rows) -> int:
+    places = found.positions()
+    total = 0
+    for row in found.rows:
+        seen: list[int] = []
+        for node in row:
+            ends = sorted(places[other] for other in found.below[node])
+            total += sum(len(seen) - bisect_right(seen, end) for end in ends)
+            for end in ends:
+                insort(seen, end)
+    return total
+
+
+def _loops(
+    count: int, edges: Sequence[Edge], back: frozenset[Edge]
+) -> list[tuple[int, list[int], set[int]]]:
+    """(target, sources, body) for each target of edges that go back, inner loops first."""
+    before = adjacency(count, ((target, source) for source, target in edges))
+    sources_of: dict[int, list[int]] = {}
+    for source, target in sorted(back):
+        sources_of.setdefault(target, []).append(source)
+    loops = []
+    for target, sources in sources_of.items():
+        body = {target, *sources}
+        todo = [source for source in sources if source != target]
+        while todo:
+            for node in before[todo.pop()]:
+                if node not in body:
+                    body.add(node)
+                    todo.append(node)
+        loops.append((target, sources, body))
+    return sorted(loops, key=lambda loop: (len(loop[2]), loop[0]))
+
+
+def _lead_up(found: Rows, target: int, sources: list[int], body: set[int]) -> None:
+    """Adds lanes left of everything that belongs to the loop."""
+    inside = set(body)
+    for lanes in (found.down, found.up):
+        inside |= {lane for (end, _), lane in lanes.items() if end in body and end != target}
+    index, over = 0, None
+    for row in range(found.row_of[target], max(found.row_of[one] for one in sources) + 1):
+        nodes = found.rows[row]
+        places = (place for place, node in enumerate(nodes) if node in inside)
+        index = next(places, min(index, len(nodes)))
+        lane = found.up[target, row] = found.add(row)
+        nodes.insert(index, lane)
+        if over is not None:
+            found.join(over, lane)
+        over = lane

@@ -1,0 +1,90 @@
+"""``show``: one function of a binary as text, DOT, JSON or a picture; or all in a list."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphkin.cli.options import Json
+from graphkin.errors import ConfigError
+
+if TYPE_CHECKING:
+    from graphkin.binaries.lookup import Target
+    from graphkin.binaries.source import Skipped
+    from graphkin.binaries.sources import Backend
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the verb to the application."""
+    app.command("show")(show)
+
+
+def show(
+    target: Annotated[
+        str, typer.Argument(help="BINARY:FUNCTION or BINARY:0x1234; BINARY alone lists functions.")
+    ],
+    dot: Annotated[bool, typer.Option("--dot", help="Print the graph for Graphviz.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw a picture: a file that ends in .png, .svg or .pdf.")
+    ] = None,
+    backend: Annotated[
+        str, typer.Option(help="What reads the binary: auto, native, smda or binexport.")
+    ] = "auto",
+    as_json: Json = False,
+) -> None:
+    """Show the control flow of a function: its blocks, instructions and edges."""
+    from graphkin.binaries.lookup import find_function, parse_target
+    from graphkin.binaries.sources import BACKENDS
+    from graphkin.binaries.views import to_document, to_dot, to_text
+
+    if dot and as_json:
+        raise ConfigError("--dot and --json both print on stdout; choose one")
+    reader = next((name for name in BACKENDS if name == backend), None)
+    if reader is None:
+        raise ConfigError(f"unknown backend {backend!r}; choose one of {', '.join(BACKENDS)}")
+    wanted = parse_target(target)
+    if wanted.function is None:
+        if dot or plot is not None:
+            option = "--dot" if dot else "--plot"
+            raise ConfigError(f"{option} takes one function; name it: {target}:FUNCTION")
+        _list_functions(wanted, reader, as_json)
+        return
+    function = find_function(wanted, reader)
+    if plot is not None:
+        from graphkin.cfg_plot import plot_function
+
+        plot_function(function, plot)
+    if dot:
+        typer.echo(to_dot(function))
+    elif as_json:
+        document = to_document(function)
+        typer.echo(json.dumps(document if plot is None else {**document, "picture": str(plot)}))
+    elif plot is not None:
+        typer.echo(str(plot))
+    else:
+        typer.echo(to_text(function))
+
+
+def _list_functions(target: Target, backend: Backend, as_json: bool) -> None:
+    from graphkin.binaries.lookup import list_functions
+    from graphkin.binaries.views import row
+
+    skipped: list[Skipped] = []
+    rows: list[dict[str, Any]] = []
+    for number, function in enumerate(list_functions(target, backend, skipped)):
+        if as_json:
+            rows.append(row(function))
+            continue
+        if not number:
+            typer.echo(f"{'address':>12} {'bytes':>8} {'blocks':>7} {'edges':>7}  name")
+        size, blocks, edges = function.size, len(function.blocks), len(function.edges)
+        origin = f"  ({function.unit})" if function.unit else ""
+        name = f"{function.name}{origin}"
+        typer.echo(f"{function.address:#12x} {size:>8} {blocks:>7} {edges:>7}  {name}")
+    if as_json:
+        typer.echo(json.dumps({"binary": target.binary, "functions": rows}))
+    for item in skipped:
+        typer.echo(f"graphkin: {item}", err=True)
