@@ -47,3 +47,9 @@ class MissingDependencyError(GraphkinError, ImportError):
     """An optional package that is not installed."""
 
     exit_code = 16
+
+
+class BuildError(GraphkinError, RuntimeError):
+    """Configurations of a package that could not be built; their logs say why."""
+
+    exit_code = 17

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from graphkin.cli import edits, extraction, functions, show
+from graphkin.cli import building, edits, extraction, functions, show
 from graphkin.cli.options import Json
 from graphkin.errors import GraphkinError
 
@@ -32,6 +32,7 @@ train_app.command("edits")(edits.train_edits)
 eval_app.command("edits")(edits.eval_edits)
 train_app.command("functions")(functions.train_functions)
 eval_app.command("functions")(functions.eval_functions)
+building.register(app)
 extraction.register(app)
 show.register(app)
 

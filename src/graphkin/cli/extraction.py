@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -37,8 +38,6 @@ def extract(
     as_json: Json = False,
 ) -> None:
     """Read the functions of binaries into a corpus: one control-flow graph each."""
-    import os
-
     from graphkin.binaries.extraction import extract as run
     from graphkin.binaries.native import Limits
     from graphkin.binaries.sources import BACKENDS
@@ -53,7 +52,7 @@ def extract(
             binaries,
             output,
             min_blocks=min_blocks,
-            jobs=jobs or len(os.sched_getaffinity(0)),
+            jobs=jobs or _cores(),
             backend=backend,
             limits=Limits(seconds=seconds),
             progress=progress,
@@ -78,6 +77,13 @@ def extract(
         f"{summary.small:,} smaller than {min_blocks} blocks left out, "
         f"{len(summary.skipped):,} skipped"
     )
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def stats(

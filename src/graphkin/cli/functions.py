@@ -118,9 +118,10 @@ def eval_functions(
 
     from graphkin.evaluation import evaluate, retrieval_metrics
     from graphkin.progress import counter
-    from graphkin.tasks.functions import FunctionTask
+    from graphkin.tasks.functions import FunctionTask, check_split
 
     torch.set_num_threads(threads)
+    check_split(split)
     given = {"features": features, "evaluation_size": size, "pool": pool, "min_builds": min_builds}
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     options["corpus"] = str(corpus)
@@ -144,10 +145,16 @@ def eval_functions(
             measured["retrieval"] = {"pools": sizes, "metrics": metrics}
         identical = task.identical_share(split)  # type: ignore[arg-type]
         results.append(
-            {"protocol": name, "identical_positives": identical, **notes, "sets": measured}
+            {
+                "protocol": name,
+                "task": task.describe(),
+                "identical_positives": identical,
+                **notes,
+                "sets": measured,
+            }
         )
     if as_json:
-        document = {"model": model, "split": split, "task": task.describe(), "results": results}
+        document = {"model": model, "split": split, "results": results}
         typer.echo(json.dumps(document))
         return
     typer.echo(f"{model} on the {split} functions of {corpus}")
@@ -211,7 +218,8 @@ def _print(result: dict[str, Any]) -> None:
     typer.echo(f"{PROTOCOL_NAMES[result['protocol']]}{extra}")
     for label, measured in result["sets"].items():
         values = "".join(f"{key:>20} {100 * v:6.2f}" for key, v in measured["metrics"].items())
-        typer.echo(f"  {label:<24}{values}")
+        pools = f"  in pools of {max(measured['pools'])}" if "pools" in measured else ""
+        typer.echo(f"  {label:<24}{values}{pools}")
     share = result["identical_positives"]
     left = ", left out above" if result["protocol"] == "clean" else ""
     typer.echo(f"  pairs of builds with equal graphs: {share:.1%}{left}")

@@ -1,0 +1,176 @@
+"""Debian's source packages, got by apt without touching the machine's own settings.
+
+Most machines list binary packages only. A copy of their lists, in which every entry asks for
+sources, goes into a cache folder together with the indices that apt gets for it; keys, proxies
+and mirrors are those of the machine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from graphkin.errors import FormatError, MissingDependencyError, StorageError
+
+FRESH = 24 * 3600
+"""Seconds for which an index is not asked for again."""
+FETCHED = "fetched"
+"""The empty file whose time tells when the indices were got."""
+
+
+def default_cache() -> Path:
+    """Where downloads are kept: ``graphkin`` in the user's cache folder."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "graphkin"
+
+
+def fetch(
+    package: str, cache: Path | None = None, note: Callable[[str], None] = lambda text: None
+) -> Path:
+    """Gets the newest source package of a name; the path of its ``.dsc`` file.
+
+    Args:
+        package: Name of the source package.
+        cache: Folder for indices and downloads; what is there is not fetched again.
+        note: Is told what takes time, and what went wrong without stopping anything.
+
+    Raises:
+        MissingDependencyError: without apt.
+        FormatError: when there is no such package, or it cannot be downloaded.
+    """
+    apt = shutil.which("apt-get")
+    if apt is None or shutil.which("apt-config") is None:
+        raise MissingDependencyError(
+            f"apt-get gets Debian's source of {package} and is not here; "
+            f"download the source yourself and name it with --source"
+        )
+    folder = cache or default_cache()
+    downloads = folder / "sources"
+    base = [apt, *_options(folder / "apt")]
+    try:
+        downloads.mkdir(parents=True, exist_ok=True)
+        _write_lists(folder / "apt")
+        _update(base, folder / "apt", note)
+    except OSError as error:
+        raise StorageError(f"cannot write to {folder}: {error.strerror or error}") from error
+    source = [*base, "source", "--only-source", "-q"]
+    # In another folder than the downloads, because apt is silent about files that are there.
+    listed = _run([*source, "--print-uris", package], folder / "apt")
+    control = re.search(r"^'[^']*' (\S+\.dsc) ", listed.stdout, re.M)
+    if control is None:
+        reason = _last_line(listed) or f"apt lists no source of {package}"
+        raise FormatError(f"cannot get the source of {package}: {reason}")
+    path = downloads / control[1]
+    if not path.exists():
+        note(f"getting the source of {package}: {path.name}")
+    done = _run([*source, "--download-only", package], downloads)
+    if done.returncode or not path.exists():
+        raise FormatError(f"cannot download the source of {package}: {_last_line(done)}")
+    return path
+
+
+def as_sources(text: str, deb822: bool) -> str:
+    """A list of apt's with every entry turned into one for source packages.
+
+    Args:
+        text: Content of a file in ``/etc/apt``.
+        deb822: Whether it is of the kind with fields, ``.sources``, or with lines, ``.list``.
+    """
+    if deb822:
+        return re.sub(r"^Types:.*$", "Types: deb-src", text, flags=re.M | re.I)
+    lines = [line.strip() for line in text.splitlines()]
+    entries = [f"deb-src{line[3:]}" for line in lines if re.match(r"deb[ \t]", line)]
+    given = [line for line in lines if re.match(r"deb-src[ \t]", line)]
+    return "".join(f"{line}\n" for line in dict.fromkeys(given + entries))
+
+
+def _options(folder: Path) -> list[str]:
+    settings = {
+        "Dir::Etc::sourcelist": "/dev/null",
+        "Dir::Etc::sourceparts": folder / "parts",
+        "Dir::State::lists": folder / "lists",
+        "Dir::Cache": folder / "cache",
+        # The user that apt gives its downloads to cannot write into a private folder.
+        "APT::Sandbox::User": "root",
+        "Acquire::Retries": 3,
+    }
+    return [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
+
+
+def _write_lists(folder: Path) -> None:
+    """Copies the machine's lists; indices of other lists count as outdated."""
+    parts = folder / "parts"
+    for needed in (parts, folder / "lists" / "partial", folder / "cache" / "archives" / "partial"):
+        needed.mkdir(parents=True, exist_ok=True)
+    wanted = {
+        f"{number}-{path.name}": as_sources(_read(path), path.suffix == ".sources")
+        for number, path in enumerate(_machine_lists())
+    }
+    if not wanted:
+        raise FormatError("apt has no lists here that name a mirror; give the code with --source")
+    present = {path.name: _read(path) for path in parts.iterdir()}
+    if present == wanted:
+        return
+    (folder / FETCHED).unlink(missing_ok=True)
+    for name in present.keys() - wanted.keys():
+        (parts / name).unlink()
+    for name, text in wanted.items():
+        (parts / name).write_text(text, encoding="utf-8")
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _machine_lists() -> list[Path]:
+    """The files in which the machine's mirrors are named."""
+    asked = ["LIST", "Dir::Etc::sourcelist/f", "PARTS", "Dir::Etc::sourceparts/d"]
+    answer = _run(["apt-config", "shell", *asked], Path("/")).stdout
+    places = dict(re.findall(r"^(\w+)='([^']*)'", answer, re.M))
+    parts = Path(places.get("PARTS", "/etc/apt/sources.list.d"))
+    found = [Path(places.get("LIST", "/etc/apt/sources.list"))]
+    if parts.is_dir():
+        found += sorted(path for path in parts.iterdir() if path.suffix in (".list", ".sources"))
+    return [path for path in found if path.is_file()]
+
+
+def _update(base: list[str], folder: Path, note: Callable[[str], None]) -> None:
+    """Gets the indices, unless they are fresh. Old ones will do when the network does not."""
+    fetched = folder / FETCHED
+    had_before = fetched.exists()
+    if had_before and time.time() - fetched.stat().st_mtime < FRESH:
+        return
+    note("getting the list of Debian's source packages")
+    done = _run([*base, "update", "-q", "--error-on=any"], folder)
+    if done.returncode == 0:
+        fetched.touch()
+    elif had_before:
+        note(f"using an old list of source packages: {_last_line(done)}")
+    else:
+        raise FormatError(
+            f"cannot get the list of Debian's source packages: {_last_line(done)}; "
+            f"without a network give the code with --source"
+        )
+
+
+def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        env={**os.environ, "LC_ALL": "C"},
+    )
+
+
+def _last_line(done: subprocess.CompletedProcess[str]) -> str:
+    """The last error that apt gave."""
+    lines = [line for line in done.stderr.splitlines() if line.startswith("E: ")]
+    return lines[-1].removeprefix("E: ") if lines else ""

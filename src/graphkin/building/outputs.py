@@ -1,0 +1,87 @@
+"""The results of a build: found, checked, copied and hashed."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import lief
+
+from graphkin.files import read_file
+
+
+class OutputError(Exception):
+    """A build that does not give what its recipe promises."""
+
+
+@dataclass(frozen=True)
+class BuiltFile:
+    """One result."""
+
+    name: str
+    size: int
+    """Bytes."""
+    sha256: str
+
+
+def collect(outputs: Mapping[str, str], tree: Path, target: Path) -> list[BuiltFile]:
+    """Copies the results of a build from its tree to a folder.
+
+    Args:
+        outputs: Names, and patterns that find exactly one file each; links are followed.
+        tree: Where the build ran.
+        target: A folder that is made.
+
+    Raises:
+        OutputError: when a result is missing, ambiguous, or has lost its symbols.
+    """
+    found = {name: _find(pattern, tree) for name, pattern in outputs.items()}
+    for name, path in found.items():
+        _check(name, path)
+    target.mkdir(parents=True)
+    for name, path in found.items():
+        shutil.copyfile(path, target / name)
+        (target / name).chmod(0o755)
+    return [_describe(target / name) for name in found]
+
+
+def intact(folder: Path, files: Sequence[BuiltFile]) -> bool:
+    """Whether a folder has these files, unchanged."""
+    paths = [folder / file.name for file in files]
+    if not all(path.is_file() for path in paths):
+        return False
+    return [_describe(path) for path in paths] == list(files)
+
+
+def _find(pattern: str, tree: Path) -> Path:
+    root = tree.resolve()
+    matches = {path.resolve() for path in tree.glob(pattern)}
+    inside = sorted(path for path in matches if path.is_relative_to(root) and path.is_file())
+    if not inside:
+        raise OutputError(f"the build made no file {pattern}")
+    if len(inside) > 1:
+        names = ", ".join(str(path.relative_to(root)) for path in inside)
+        raise OutputError(f"the build made several files {pattern}: {names}")
+    return inside[0]
+
+
+def _check(name: str, path: Path) -> None:
+    with open(path, "rb") as file:
+        start = file.read(4)
+    if not start:
+        raise OutputError(f"the build made an empty file {name}")
+    if start != b"\x7fELF":
+        return
+    config = lief.ELF.ParserConfig()
+    config.parse_relocations = config.parse_symbol_versions = config.parse_notes = False
+    binary = lief.ELF.parse(str(path), config)
+    if binary is None or not binary.has_section(".symtab"):
+        raise OutputError(f"{name} has no symbol table: the package strips what it builds")
+
+
+def _describe(path: Path) -> BuiltFile:
+    content = read_file(path)
+    return BuiltFile(path.name, len(content), hashlib.sha256(content).hexdigest())

@@ -1,0 +1,91 @@
+"""Where the steps of a build run, and how: alone, in a clean environment, ended when we end."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from graphkin.errors import ConfigError, StorageError
+
+KEPT_VARIABLES = ("PATH", "HOME", "TMPDIR", "USER", "LOGNAME", "LD_LIBRARY_PATH")
+"""What a build sees of the caller's environment: no flags, and no settings of an outer make."""
+
+
+class StepError(Exception):
+    """A command that could not be run, or failed."""
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Makes the folder; only one process builds in it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = open(folder / ".lock", "wb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise StorageError(f"cannot write to {folder}: {error.strerror or error}") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StorageError(f"another process is building in {folder}; wait for it") from None
+        yield
+
+
+@contextlib.contextmanager
+def workspace() -> Iterator[Path]:
+    """A folder that is gone afterwards."""
+    place = tempfile.gettempdir()
+    if shlex.quote(place) != place:
+        # Makefiles and configure scripts break at spaces and the like.
+        raise ConfigError(
+            f"packages cannot be built in {place!r}; set TMPDIR to a folder whose path has no "
+            f"spaces or other special characters"
+        )
+    with tempfile.TemporaryDirectory(prefix="graphkin-build-", ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+def environment(tools: Path) -> dict[str, str]:
+    """What a step sees: the programs of ``tools`` before all others, no flags of the caller's."""
+    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    path = f"{tools}{os.pathsep}{kept.get('PATH', os.defpath)}"
+    return kept | {"PATH": path, "LC_ALL": "C", "SOURCE_DATE_EPOCH": "0"}
+
+
+def run_step(command: list[str], folder: Path, variables: dict[str, str], log: IO[bytes]) -> None:
+    """Runs a command, whose output goes to the log.
+
+    Raises:
+        StepError: when it cannot be run, or fails.
+    """
+    try:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise StepError(f"{command[0]} cannot be run: {error.strerror}") from error
+    try:
+        code = process.wait()
+    except BaseException:
+        # With its children, which would go on compiling in a folder that is about to go.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+    if code:
+        status = f"exit code {code}" if code > 0 else f"signal {-code}"
+        raise StepError(f"{command[0]} ended with {status}")

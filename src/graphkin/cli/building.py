@@ -1,0 +1,118 @@
+"""``build``: a package under many compilers and levels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphkin.cli.options import Json
+from graphkin.errors import ConfigError
+
+if TYPE_CHECKING:
+    from graphkin.building import Outcome, Recipe
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the verb to the application."""
+    app.command("build")(build)
+
+
+def build(
+    package: Annotated[str | None, typer.Argument(help="A package that has a recipe.")] = None,
+    compilers: Annotated[
+        str,
+        typer.Option(help="For example gcc-12,aarch64-linux-gnu-gcc-12,clang-14@aarch64-linux-gnu"),
+    ] = "gcc-12,clang-14",
+    levels: Annotated[str, typer.Option(help="Optimisation levels.")] = "O0,O1,O2,O3",
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path(
+        "builds"
+    ),
+    source: Annotated[
+        Path | None,
+        typer.Option(help="Folder, tarball or .dsc file to build, rather than Debian's newest."),
+    ] = None,
+    recipe: Annotated[Path | None, typer.Option(help="A recipe of your own: a TOML file.")] = None,
+    cache: Annotated[
+        Path | None, typer.Option(help="Folder for downloads.", show_default="~/.cache/graphkin")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Parallel jobs of make.", min=1)] = 1,
+    list_recipes: Annotated[bool, typer.Option("--list", help="List the recipes.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Compile a package under many compilers and levels, from Debian's source."""
+    from graphkin.building import build_package, find_compiler, known_recipes, open_source
+    from graphkin.building.compilers import check_level
+    from graphkin.building.debian import fetch
+
+    if list_recipes:
+        _print_recipes(list(known_recipes().values()), as_json)
+        return
+    chosen = _recipe(package, recipe)
+    wanted_levels = _words(levels, "--levels")
+    for level in wanted_levels:
+        check_level(level)
+    found = [find_compiler(name) for name in _words(compilers, "--compilers")]
+    path = source or fetch(chosen.source_package, cache, _note)
+    report = build_package(
+        chosen, open_source(path), found, wanted_levels, output, jobs=jobs, progress=_progress
+    )
+    if as_json:
+        typer.echo(json.dumps(report.to_dict()))
+    else:
+        width = max(len(outcome.configuration) for outcome in report.configurations)
+        for outcome in report.configurations:
+            typer.echo(f"{outcome.configuration:<{width}}  {outcome.status:<6}  {_files(outcome)}")
+        typer.echo(report.folder)
+    report.check()
+
+
+def _recipe(package: str | None, file: Path | None) -> Recipe:
+    from graphkin.building import known_recipe, read_recipe
+
+    if file is None:
+        if package is None:
+            raise ConfigError("name a package, or a file with --recipe; --list lists the recipes")
+        return known_recipe(package)
+    recipe = read_recipe(file)
+    if package not in (None, recipe.name):
+        raise ConfigError(f"{file} is a recipe for {recipe.name!r}, not for {package!r}")
+    return recipe
+
+
+def _words(text: str, option: str) -> list[str]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words:
+        raise ConfigError(f"{option} takes names with commas between them, got {text!r}")
+    return words
+
+
+def _print_recipes(recipes: list[Recipe], as_json: bool) -> None:
+    if as_json:
+        fields = ("name", "about", "source_package")
+        typer.echo(json.dumps([{key: getattr(each, key) for key in fields} for each in recipes]))
+        return
+    for recipe in recipes:
+        typer.echo(f"{recipe.name:<12}{recipe.about}")
+
+
+def _note(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _progress(number: int, total: int, name: str, outcome: Outcome | None) -> None:
+    place = f"[{number}/{total}] {name}"
+    if outcome is None:
+        _note(f"{place} ...")
+    elif outcome.status == "kept":
+        _note(f"{place} is there already")
+    elif outcome.error is not None:
+        _note(f"{place} failed after {outcome.seconds:.1f} s: {outcome.error}")
+    else:
+        _note(f"{place} built in {outcome.seconds:.1f} s: {_files(outcome)}")
+
+
+def _files(outcome: Outcome) -> str:
+    return ", ".join(f"{file.name} {file.size / 1e6:.2f} MB" for file in outcome.files)
