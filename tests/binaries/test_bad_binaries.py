@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import struct
 import subprocess
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from conftest import Compile
 from test_flow import SWITCH
+from test_smda_source import NO_STARTS
 
 from graphkin.binaries import Function, Skipped
 from graphkin.binaries.native import Limits, NativeSource
+from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import FormatError, GraphkinError
 
 SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 SYMBOL = struct.Struct("<IBBHQQ")
+NOBODY = 65534
+NL = r"\n"
+"""A new line in a string of C."""
 
 
 @pytest.fixture
@@ -68,11 +76,17 @@ def test_directory_absent_file_and_pipe(tmp_path: Path) -> None:
         read(tmp_path / "pipe")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_no_permission(library: Path) -> None:
     library.chmod(0)
-    with pytest.raises(FormatError, match="Permission denied"):
-        read(library)
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(NOBODY)  # root may read everything
+    try:
+        with pytest.raises(FormatError, match=r"cannot read .*lib\.so: Permission denied"):
+            read(library)
+    finally:
+        if user == 0:
+            os.seteuid(user)
 
 
 def test_foreign_architecture_is_named(library: Path) -> None:
@@ -150,6 +164,67 @@ def test_damaged_and_strange_archives(compile_c: Compile, tmp_path: Path) -> Non
     assert any("damaged at byte" in item.reason for item in read(archive)[1])
 
 
+def test_archives_that_point_astray(compile_c: Compile, tmp_path: Path) -> None:
+    """Names and lengths out of the archive; members of no length; an archive inside itself."""
+    content = compile_c("int g(int x) { return x ? 1 : 2; }", "-c", name="one.o").read_bytes()
+    path = tmp_path / "x.a"
+
+    def read_members(*parts: tuple[bytes, bytes]) -> tuple[list[str], list[Skipped]]:
+        path.write_bytes(b"!<arch>\n" + b"".join(_member(*part) for part in parts))
+        found, skipped = read(path)
+        return [one.name for one in found], skipped
+
+    assert read_members((b"/999999999999", content), (b"b.o/", content))[0] == ["g", "g"]
+    names, skipped = read_members((b"#1/999999999", content), (b"b.o/", content))
+    assert names == ["g"]
+    assert len(skipped) == 1
+    start = time.process_time()
+    names, skipped = read_members(*[(b"e.o/", b"")] * 20_000, (b"b.o/", content))
+    assert names == ["g"]
+    assert len(skipped) == 20_000
+    assert time.process_time() - start < 20
+    inner = path.read_bytes()
+    names, skipped = read_members((b"x.a/", inner[: 1 << 16]), (b"b.o/", content))
+    assert names == ["g"]
+    assert "x.a(x.a)" in skipped[0].binary
+
+
+def _member(name: bytes, content: bytes) -> bytes:
+    head = b"%-16s%-12d%-6d%-6d%-8o%-10d`\n" % (name, 0, 0, 0, 0o644, len(content))
+    return head + content + b"\n" * (len(content) % 2)
+
+
+@pytest.mark.parametrize("kind", ["zeros behind", "data inside"])
+def test_a_file_of_300_megabytes(compile_c: Compile, kind: str) -> None:
+    """Time and memory stay within three times the file; with too little of it, that is said."""
+    is_inside = kind == "data inside"
+    data = f"char data[{300 << 20}] = {{1}};" if is_inside else ""
+    path = compile_c("int g(int x) { return x ? 1 : 2; }" + data, "-shared", "-fPIC")
+    os.truncate(path, max(300 << 20, path.stat().st_size))
+    pool: WorkerPool[Path, str] = WorkerPool(1, names_in, seconds=60, memory_bytes=1200 << 20)
+    outcomes = [outcome for _, outcome in pool.run([path])]
+    assert "g" in outcomes
+    assert outcomes[-1] == Done()
+    pool = WorkerPool(1, names_in, seconds=60, memory_bytes=256 << 20)
+    ((_, end),) = pool.run([path])
+    assert end == Failure("it takes more than 256 MB of memory")
+
+
+def names_in(path: Path) -> Iterator[str]:
+    for function in NativeSource(path).functions():
+        yield function.name
+
+
+def test_a_fat_file_whose_slices_are_the_file_itself(tmp_path: Path) -> None:
+    path = tmp_path / "fat"
+    entry = struct.pack(">IIIII", 0x01000007, 3, 0, 8 + 40, 0)
+    path.write_bytes(struct.pack(">II", 0xCAFEBABE, 2) + entry * 2)
+    found, skipped, error = attempt(path)
+    assert found == []
+    assert "fat" in error or all("fat" in item.binary for item in skipped)
+    assert error or skipped
+
+
 def test_budgets_name_what_they_cut(library: Path) -> None:
     _, skipped = read(library, Limits(function_bytes=64))
     assert [item.function for item in skipped] == ["pick"]
@@ -161,17 +236,22 @@ def test_budgets_name_what_they_cut(library: Path) -> None:
         read(library, Limits(file_bytes=100))
 
 
-def test_a_library_without_function_starts_says_so(library: Path) -> None:
-    subprocess.run(
-        ["strip", "--strip-all", "-R", ".eh_frame", "-R", ".dynsym", str(library)], check=False
-    )
-    data = bytearray(library.read_bytes())
-    for at, header in _sections(data):
-        if header[1] in (2, 11):
-            SECTION_HEADER.pack_into(data, at, header[0], 0, *header[2:])
-    library.write_bytes(data)
-    found, skipped = read(library)
-    assert found or "no function symbols" in skipped[0].reason
+def test_a_program_without_function_starts_says_so() -> None:
+    found, skipped = read(NO_STARTS)
+    assert found == []
+    (item,) = skipped
+    assert (item.binary, item.function) == (str(NO_STARTS), "")
+    assert "no function symbols and no unwind tables" in item.reason
+
+
+def test_the_same_of_a_program_made_here(compile_c: Compile) -> None:
+    source = "void _start(void) { for (volatile int i = 0; ; i++) if (i == 7) i += 3; }"
+    path = compile_c(source, "-O1", "-static", "-nostdlib", "-fno-asynchronous-unwind-tables")
+    assert [one.name for one in read(path)[0]] == ["_start"]
+    subprocess.run(["strip", str(path)], check=True)
+    found, skipped = read(path)
+    assert found == []
+    assert "no function symbols and no unwind tables" in skipped[0].reason
 
 
 def test_a_huge_function_is_read(compile_c: Compile) -> None:
@@ -181,7 +261,30 @@ def test_a_huge_function_is_read(compile_c: Compile) -> None:
     start = time.process_time()
     found, _ = read(compile_c(source, "-c"))
     assert len(found[0].blocks) == 100_001
+    assert len(found[0].edges) == 100_000
     assert time.process_time() - start < 20
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "test %edi, %edi; je f",
+        "test %edi, %edi; je 1f; jmp *%rax; 1:",
+        "jmp 1f; jmp *(%rax,%rbx,8); 1:",
+        "je 1f; call f; 1:",
+    ],
+    ids=["back", "indirect", "table", "calls"],
+)
+def test_other_functions_of_a_hundred_thousand_blocks(compile_c: Compile, body: str) -> None:
+    """Read, or skipped by name when the time is over; never longer than that."""
+    lines = [".globl f", ".type f,@function", "f:", ".rept 100000", body, ".endr", "ret"]
+    source = f"""__asm__("{NL.join([*lines, ".size f,.-f"])}");"""
+    path = compile_c(source, "-c")
+    start = time.monotonic()
+    found, skipped = read(path, Limits(seconds=10))
+    assert time.monotonic() - start < 25
+    assert [one.name for one in found] + [item.function for item in skipped] == ["f"]
+    assert found or "the time of 10 s is over" in skipped[0].reason
 
 
 def test_targets_inside_instructions_stay_cheap(compile_c: Compile) -> None:
@@ -217,6 +320,35 @@ def test_mutants_neither_crash_nor_hang(library: Path, compile_c: Compile) -> No
             count = len(function.blocks)
             assert all(0 <= a < count and 0 <= b < count for a, b in function.edges), seed
         assert time.monotonic() - start < 5, seed
+
+
+FUZZER = Path(__file__).parents[2] / "benchmarks" / "fuzz_extract.py"
+
+
+def fuzz(*options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(FUZZER), "--json", *options]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_a_short_run_of_the_fuzzer_finds_nothing(tmp_path: Path) -> None:
+    """All samples, of every format and processor; the long run is the benchmark's."""
+    done = fuzz("--mutants", "300", "--keep", str(tmp_path / "found"))
+    result = json.loads(done.stdout)
+    assert result["findings"] == []
+    assert (done.returncode, result["mutants"]) == (0, 300)
+    assert result["read"] > 30
+    assert result["refused"] > 30
+    assert list((tmp_path / "found").iterdir()) == []
+
+
+def test_the_fuzzer_makes_a_mutant_again(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        assert fuzz("--only", "7", "--keep", str(folder), str(NO_STARTS)).returncode == 0
+    (one,), (other,) = first.iterdir(), second.iterdir()
+    assert one.name == other.name
+    assert one.name.startswith("7-")
+    assert one.read_bytes() == other.read_bytes()
 
 
 def _sections(data: bytearray) -> list[tuple[int, tuple[int, ...]]]:

@@ -7,7 +7,9 @@ name the binary by its number.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -27,7 +29,11 @@ from graphkin.graphs.store import GraphStore
 
 DOCUMENT = "functions.json"
 FORMAT = {"format": "graphkin function corpus", "version": 1}
-LIBRARY_END = re.compile(r"(?:\.so(?:\.\d+)*|\.dylib|\.dll|\.exe|\.sys|\.a|\.o|\.obj)$|\.(?=so\.)")
+LIBRARY_END = re.compile(
+    r"(?:\.so(?:\.\d+)*|(?:\.\d+)*\.dylib|\.dll|\.exe|\.sys|\.lib|\.a|\.o|\.obj)?"
+    r"(?:\.BinExport)?$",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,9 @@ class BinaryRecord:
     """What the functions of one binary share."""
 
     path: str
-    """As it was named; a member of an archive is ``path(member)``."""
+    """Of the file, as it was named."""
+    part: str
+    """The member of an archive, ``(adler32.o)``; empty for the whole file."""
     build: str
     """The folder that the file lies in, which names the configuration: ``gcc-12-O2``."""
     library: str
@@ -46,12 +54,13 @@ class BinaryRecord:
     compiler: str | None = None
 
     @classmethod
-    def of(cls, function: Function) -> BinaryRecord:
-        # The members of an archive are files of one library.
-        path = Path(function.binary.partition("(")[0])
+    def of(cls, function: Function, file: PathLike) -> BinaryRecord:
+        """The record of the binary that a function was read from, with the file it lies in."""
+        path = Path(os.path.abspath(file))
         return cls(
-            path=function.binary,
-            build=path.absolute().parent.name,
+            path=str(file),
+            part=function.binary.removeprefix(str(file)),
+            build=path.parent.name,
             library=library_name(path.name),
             architecture=function.architecture,
             format=function.format,
@@ -76,7 +85,8 @@ class FunctionRecord(NamedTuple):
     """Where the instructions of each block begin, and where the last end."""
 
     @classmethod
-    def of(cls, function: Function) -> FunctionRecord:
+    def of(cls, function: Function, file: PathLike) -> FunctionRecord:
+        """The record of a function that was read from a file."""
         number: dict[str, int] = {}
         lengths = [len(block.mnemonics) for block in function.blocks]
         ids = [
@@ -91,7 +101,7 @@ class FunctionRecord(NamedTuple):
             "defined_in": function.defined_in,
         }
         return cls(
-            BinaryRecord.of(function),
+            BinaryRecord.of(function, file),
             function.name,
             {key: value for key, value in metadata.items() if value is not None},
             len(function.blocks),
@@ -132,8 +142,8 @@ class FunctionCorpus:
 
     def __init__(self, path: PathLike) -> None:
         self.path = Path(path)
-        self.store = GraphStore.open(path)
         document = _read(self.path / DOCUMENT)
+        self.store = GraphStore.open(path)
         self.words = Vocabulary.from_json(document.get("words"))
         """The mnemonics: token ``i`` of a graph is ``words.decode(i)``."""
         self.binaries = _binaries(self.path / DOCUMENT, document.get("binaries"))
@@ -144,6 +154,12 @@ class FunctionCorpus:
 
     def __len__(self) -> int:
         return len(self.store)
+
+    def digest(self) -> str:
+        """SHA-256 of all content; where the binaries lay does not count, their builds do."""
+        binaries = [asdict(binary) | {"path": ""} for binary in self.binaries]
+        values = [self.store.digest(), self.words.to_json(), binaries]
+        return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
     @cached_property
     def entries(self) -> list[Entry]:
@@ -188,10 +204,11 @@ class CorpusWriter:
         self._store.append(graphs, names, metadata)
 
     def _describe(self) -> None:
-        document = FORMAT | {
+        content = {
             "words": list(self._words),
             "binaries": [asdict(binary) for binary in self._binaries],
         }
+        document = FORMAT | {"digest": _digest(content)} | content
         write_atomically(self._path / DOCUMENT, json.dumps(document, indent=1).encode() + b"\n")
 
 
@@ -213,7 +230,15 @@ def _read(file: Path) -> Mapping[str, Any]:
     found = {key: document.get(key) for key in FORMAT} if isinstance(document, dict) else {}
     if found != FORMAT:
         raise FormatError(f"{file} is no corpus that this graphkin reads: {found}, not {FORMAT}")
-    return document  # type: ignore[no-any-return]
+    content = {key: document.get(key) for key in ("words", "binaries")}
+    if document.get("digest") != _digest(content):
+        raise FormatError(f"{file} is damaged: its digest is another; extract the binaries again")
+    return content
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    """Of the document itself, against changes to it."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _binaries(file: Path, values: object) -> list[BinaryRecord]:
@@ -221,5 +246,5 @@ def _binaries(file: Path, values: object) -> list[BinaryRecord]:
     if not isinstance(values, list) or not all(
         isinstance(value, dict) and set(value) == known for value in values
     ):
-        raise FormatError(f"{file}: binaries must be a list of records of {', '.join(known)}")
+        raise FormatError(f"{file}: binaries must be records of {', '.join(sorted(known))}")
     return [BinaryRecord(**value) for value in values]

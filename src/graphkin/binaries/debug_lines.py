@@ -7,13 +7,18 @@ that a function of a header is told from one of the source file that includes it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 COPY, ADVANCE_PC, SET_FILE, CONST_ADD_PC, FIXED_ADVANCE_PC = 1, 2, 4, 8, 9
 END_SEQUENCE, SET_ADDRESS = 1, 2
 PATH, DIRECTORY = 1, 2
 MAX_ENTRIES = 1 << 16
+MAX_NAME = 1 << 12
+"""Bytes of a name of a file or folder."""
+MAX_LEB128 = 10
+"""Bytes of a number: enough for 64 bits."""
 
 
 class LineSections(NamedTuple):
@@ -27,22 +32,35 @@ class LineSections(NamedTuple):
 def defining_files(sections: LineSections, starts: Container[int]) -> dict[int, str]:
     """The path of the file in which the code at each start was written, where it is known.
 
-    A damaged table ends the search; what was found before it stays.
+    Of a damaged table counts what stands before the damage; the tables behind it are read.
     """
     found: dict[int, str] = {}
-    offset = 0
-    try:
-        while offset < len(sections.line):
-            program = _Program(sections, offset)
-            program.run(starts, found)
-            offset = program.end
-    except (IndexError, ValueError):
-        pass
+    for offset, end, wide in _tables(sections.line):
+        with suppress(IndexError, ValueError):
+            _Program(sections, offset, end, wide).run(starts, found)
     return found
 
 
+def _tables(line: bytes) -> Iterator[tuple[int, int, bool]]:
+    """Where each table begins, behind its length, and ends; and whether it has 64-bit offsets.
+
+    Ends at a table that the section does not hold whole.
+    """
+    reader = _Reader(line, 0)
+    with suppress(IndexError):
+        while True:
+            length = reader.unsigned(4)
+            wide = length == 0xFFFFFFFF
+            if wide:
+                length = reader.unsigned(8)
+            start, reader.offset = reader.offset, reader.offset + length
+            if reader.offset > len(line):
+                return
+            yield start, reader.offset, wide
+
+
 class _Reader:
-    """A cursor over bytes. Reading past the end raises IndexError."""
+    """A cursor over bytes. Past the end it raises IndexError, at nonsense ValueError."""
 
     def __init__(self, data: bytes, offset: int) -> None:
         self.data, self.offset = data, offset
@@ -54,17 +72,17 @@ class _Reader:
         return int.from_bytes(self.data[start : self.offset], "little")
 
     def leb128(self) -> int:
-        value, shift = 0, 0
-        while True:
+        value = 0
+        for place in range(MAX_LEB128):
             byte = self.data[self.offset]
             self.offset += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
+            value |= (byte & 0x7F) << 7 * place
             if byte < 0x80:
                 return value
+        raise ValueError(f"a number of more than {MAX_LEB128} bytes")
 
     def text(self) -> str:
-        end = self.data.index(b"\0", self.offset)
+        end = self.data.index(b"\0", self.offset, self.offset + MAX_NAME)
         raw, self.offset = self.data[self.offset : end], end + 1
         return raw.decode("utf-8", "replace")
 
@@ -72,16 +90,10 @@ class _Reader:
 class _Program:
     """The line number program of one compilation unit."""
 
-    def __init__(self, sections: LineSections, offset: int) -> None:
-        self._sections = sections
+    def __init__(self, sections: LineSections, offset: int, end: int, wide: bool) -> None:
+        self._sections, self._end = sections, end
+        self._offset_size = 8 if wide else 4
         reader = _Reader(sections.line, offset)
-        length = reader.unsigned(4)
-        self._offset_size = 4
-        if length == 0xFFFFFFFF:
-            length, self._offset_size = reader.unsigned(8), 8
-        self.end = reader.offset + length
-        if self.end > len(sections.line):
-            raise ValueError(f"a table of {length} bytes at {offset}")
         version = reader.unsigned(2)
         if not 2 <= version <= 5:
             raise ValueError(f"version {version}")
@@ -97,8 +109,8 @@ class _Program:
         self._operands = [reader.unsigned(1) for _ in range(1, self._opcode_base)]
         if version >= 5:
             self._first_file = 0
-            directories = [entry[0] for entry in self._entries(reader, [])]
-            self._files = [_joined(directories, at, name) for name, at in self._entries(reader, [])]
+            directories = [name for name, _ in self._entries(reader)]
+            self._files = [_joined(directories, at, name) for name, at in self._entries(reader)]
         else:
             self._first_file = 1
             directories = ["", *iter(reader.text, "")]
@@ -108,17 +120,16 @@ class _Program:
                 reader.leb128()  # time of the last change
                 reader.leb128()  # length in bytes
 
-    def _entries(self, reader: _Reader, found: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    def _entries(self, reader: _Reader) -> Iterator[tuple[str, int]]:
         """Names, each with the number of its directory."""
         fields = [(reader.leb128(), reader.leb128()) for _ in range(reader.unsigned(1))]
         count = reader.leb128()
-        if count > MAX_ENTRIES:
+        if count > (MAX_ENTRIES if fields else 0):
             raise ValueError(f"{count} file names")
         for _ in range(count):
             values = {content: self._value(reader, form) for content, form in fields}
             name, directory = values.get(PATH, ""), values.get(DIRECTORY, 0)
-            found.append((str(name), directory if isinstance(directory, int) else 0))
-        return found
+            yield str(name), directory if isinstance(directory, int) else 0
 
     def _value(self, reader: _Reader, form: int) -> str | int:
         if form in (0x1F, 0x0E):  # DW_FORM_line_strp, DW_FORM_strp
@@ -140,7 +151,7 @@ class _Program:
 
     def run(self, starts: Container[int], found: dict[int, str]) -> None:
         """Notes the file of the first row at each start."""
-        data, end, base = self._sections.line, self.end, self._opcode_base
+        data, end, base = self._sections.line, self._end, self._opcode_base
         # What each opcode from the base on adds to the address.
         steps = [0] * base + [
             (opcode - base) // self._line_range * self._unit for opcode in range(base, 256)

@@ -19,12 +19,13 @@ RECORD = capstone._cs_insn
 _FIELDS = {"id": "u4", "address": "u8", "size": "u2", "mnemonic": "S32", "op_str": "S160"}
 RECORD_TYPE = np.dtype(
     {
-        "names": [*_FIELDS, "head"],
-        "formats": [*_FIELDS.values(), "<u8"],
+        "names": [*_FIELDS, "head", "op_head"],
+        "formats": [*_FIELDS.values(), "<u8", "<u8"],
         # From capstone's declaration, so that another version's layout is followed.
         "offsets": [
             *(getattr(RECORD, name).offset for name in _FIELDS),
             RECORD.mnemonic.offset,
+            RECORD.op_str.offset,
         ],
         "itemsize": ctypes.sizeof(RECORD),
     }
@@ -96,10 +97,18 @@ class Records:
 
 
 class Decoder:
-    """Decodes ranges of code. One of these serves a whole file."""
+    """Decodes ranges of code. One of these serves a whole file.
 
-    def __init__(self, architecture: int, mode: int) -> None:
+    Args:
+        architecture: of capstone.
+        mode: of capstone.
+        resumes: whether what is no instruction becomes a record with id 0 and the mnemonic
+            ``.byte``, instead of an end. For processors whose instructions are all aligned.
+    """
+
+    def __init__(self, architecture: int, mode: int, resumes: bool = False) -> None:
         self._owner = capstone.Cs(architecture, mode)
+        self._owner.skipdata = resumes
 
     def decode(self, code: bytes, address: int) -> Records:
         return Records(code, address, self._owner)

@@ -8,10 +8,13 @@ from collections.abc import Iterable, Iterator
 
 import lief
 
+from graphkin.binaries.arm_starts import index_starts, ranges, survey, without_thumb_bit
 from graphkin.binaries.debug_lines import LineSections
+from graphkin.binaries.elf_stubs import stubs
 from graphkin.binaries.elf_symbols import EXECUTABLE, function_symbols, is_loaded, text
+from graphkin.binaries.elf_symbols import marks as elf_marks
 from graphkin.binaries.extents import Symbol, arrange
-from graphkin.binaries.image import Image, Region
+from graphkin.binaries.image import Image, Region, disjoint
 from graphkin.binaries.noreturn import is_noreturn
 from graphkin.binaries.objects import link
 from graphkin.binaries.unwind import unwind_ranges
@@ -20,8 +23,14 @@ from graphkin.errors import FormatError
 ARCHITECTURES = {
     lief.ELF.ARCH.X86_64: "x86-64",
     lief.ELF.ARCH.I386: "x86",
+    lief.ELF.ARCH.AARCH64: "aarch64",
+    lief.ELF.ARCH.ARM: "arm",
 }
-RELATIVE = lief.ELF.Relocation.TYPE.X86_64_RELATIVE
+POINTERS = {"x86-64": 8, "x86": 4, "aarch64": 8, "arm": 4}
+RELATIVE = frozenset(
+    getattr(lief.ELF.Relocation.TYPE, f"{name}_RELATIVE")
+    for name in ("X86_64", "X86", "AARCH64", "ARM")
+)
 MAX_COMMENT = 200
 HEADER_BYTES = 52
 COMPRESSED = 0x800
@@ -58,24 +67,35 @@ def load_elf(data: bytes, label: str) -> Image:
 
 def _linked(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
     sections = list(binary.sections)
-    regions = _disjoint(_section_regions(sections, data)) or _disjoint(
-        _segment_regions(binary, data)
-    )
+    regions = disjoint(_section_regions(sections, data)) or disjoint(_segment_regions(binary, data))
     slots, pointers = _relocations(binary)
     symbols = _symbols(binary)
+    marks = [] if architecture.startswith("x86") else elf_marks(binary.symtab_symbols, lambda _: 0)
+    got = _table_base(sections)
     plt = [(s.virtual_address, s.size) for s in sections if text(s.name).startswith(".plt")]
-    stubs = dict(_stubs(plt, regions, slots)) if architecture.startswith("x86") else {}
-    noreturn = {address for address, name in (slots | stubs).items() if is_noreturn(name)}
-    noreturn |= {symbol.address for symbol in symbols if is_noreturn(symbol.name)}
+    named = dict(
+        entry
+        for start, size in plt
+        for entry in stubs(architecture, _code(regions, start, size), start, slots, got)
+    )
+    noreturn = {address for address, name in (slots | named).items() if is_noreturn(name)}
     unwind = [
         item
         for section in sections
         if section.name == ".eh_frame"
         for item in unwind_ranges(
-            _content(section, data), section.virtual_address, 4 if architecture == "x86" else 8
+            _content(section, data), section.virtual_address, POINTERS[architecture]
         )
         if not any(start <= item.start < start + size for start, size in plt)
     ]
+    if architecture == "arm":
+        symbols, states = without_thumb_bit(symbols)
+        if not marks:
+            code = [r for r in regions if r.executable and r.start not in dict(plt)]
+            found = survey(code, [*_index(sections, data), *(i.start for i in unwind)], states)
+            marks = sorted(found.items())
+            unwind = ranges(code, found)
+    noreturn |= {symbol.address for symbol in symbols if is_noreturn(symbol.name)}
     extents, parts = arrange(symbols, unwind, regions)
     return Image(
         "elf",
@@ -86,8 +106,9 @@ def _linked(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
         frozenset(noreturn),
         pointers,
         _comment(sections, data),
-        _table_base(sections),
+        got,
         _lines(sections, data),
+        marks=marks,
     )
 
 
@@ -96,8 +117,11 @@ def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Ima
     unwind = [
         item
         for start, content in linked.unwind
-        for item in unwind_ranges(content, start, 4 if architecture == "x86" else 8)
+        for item in unwind_ranges(content, start, POINTERS[architecture])
     ]
+    if architecture == "arm":
+        linked.symbols, states = without_thumb_bit(linked.symbols)
+        linked.marks = linked.marks or sorted(states.items())
     extents, parts = arrange(linked.symbols, unwind, linked.regions)
     noreturn = {address for address, name in linked.names.items() if is_noreturn(name)}
     noreturn |= {symbol.address for symbol in linked.symbols if is_noreturn(symbol.name)}
@@ -110,6 +134,7 @@ def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Ima
         frozenset(noreturn),
         compiler=_comment(list(binary.sections), data),
         got=linked.got,
+        marks=linked.marks,
     )
 
 
@@ -140,15 +165,6 @@ def _segment_regions(binary: lief.ELF.Binary, data: bytes) -> Iterator[Region]:
             yield Region(segment.virtual_address, content, executable)
 
 
-def _disjoint(regions: Iterable[Region]) -> list[Region]:
-    """Sorted by address; where two overlap, which only damaged files have, the first stays."""
-    kept: list[Region] = []
-    for region in sorted((r for r in regions if len(r.data)), key=lambda r: r.start):
-        if not kept or region.start >= kept[-1].end:
-            kept.append(region)
-    return kept
-
-
 def _symbols(binary: lief.ELF.Binary) -> list[Symbol]:
     tables = (binary.symtab_symbols, binary.dynamic_symbols)
     return [found for table in tables for found in function_symbols(table, lambda _: 0)]
@@ -159,8 +175,10 @@ def _relocations(binary: lief.ELF.Binary) -> tuple[dict[int, str], dict[int, int
     slots: dict[int, str] = {}
     pointers: dict[int, int] = {}
     for entry in binary.relocations:
-        if entry.type == RELATIVE:
-            pointers[entry.address] = entry.addend
+        if entry.type in RELATIVE:
+            # Without an addend the word itself counts from the start of the file.
+            if entry.addend:
+                pointers[entry.address] = entry.addend
             continue
         symbol = entry.symbol if entry.has_symbol else None
         if symbol is None:
@@ -171,24 +189,22 @@ def _relocations(binary: lief.ELF.Binary) -> tuple[dict[int, str], dict[int, int
     return slots, pointers
 
 
-def _stubs(
-    places: Iterable[tuple[int, int]], regions: Iterable[Region], slots: dict[int, str]
-) -> Iterator[tuple[int, str]]:
-    """Stubs of the procedure linkage table: each jumps through a slot that has a name."""
-    for start, size in places:
-        region = next((r for r in regions if r.start <= start < r.end), None)
-        if region is None:
-            continue
-        code = bytes(region.data[start - region.start : start - region.start + size])
-        at = code.find(b"\xff\x25")
-        while at >= 0:
-            displacement = int.from_bytes(code[at + 2 : at + 6], "little", signed=True)
-            name = slots.get(start + at + 6 + displacement)
-            if name is not None:
-                # The stub may begin with endbr64 or a bnd prefix; entries are 8 or 16 bytes.
-                yield start + (at & ~7), name
-                yield start + (at & ~15), name
-            at = code.find(b"\xff\x25", at + 1)
+def _code(regions: Iterable[Region], start: int, size: int) -> bytes:
+    """The bytes of a section of code."""
+    region = next((r for r in regions if r.start <= start < r.end), None)
+    if region is None:
+        return b""
+    return bytes(region.data[start - region.start : start - region.start + size])
+
+
+def _index(sections: Iterable[lief.ELF.Section], data: bytes) -> list[int]:
+    """Function starts that ARM's table for unwinding knows."""
+    return [
+        start
+        for section in sections
+        if section.name == ".ARM.exidx"
+        for start in index_starts(_content(section, data), section.virtual_address)
+    ]
 
 
 def _comment(sections: Iterable[lief.ELF.Section], data: bytes) -> str | None:

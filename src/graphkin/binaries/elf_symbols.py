@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 import lief
@@ -12,6 +13,8 @@ ALLOC = int(lief.ELF.Section.FLAGS.ALLOC)
 EXECUTABLE = int(lief.ELF.Section.FLAGS.EXECINSTR)
 KINDS = (lief.ELF.Symbol.TYPE.FUNC, lief.ELF.Symbol.TYPE.GNU_IFUNC)
 RANKS = {lief.ELF.Symbol.BINDING.GLOBAL: 0, lief.ELF.Symbol.BINDING.WEAK: 1}
+
+MARK = re.compile(r"\$([atdx])(?:\.|$)")
 
 
 def is_loaded(section: lief.ELF.Section) -> bool:
@@ -43,6 +46,19 @@ def function_symbols(
             rank = RANKS.get(symbol.binding, len(RANKS))
             own = unit if rank == len(RANKS) else None
             yield Symbol(start + symbol.value, symbol.size, text(symbol.name), rank, own)
+
+
+def marks(
+    symbols: Iterable[lief.ELF.Symbol], base: Callable[[lief.ELF.Symbol], int | None]
+) -> list[tuple[int, str]]:
+    """Mapping symbols (``$x``, ``$a.7``, ``$d``), sorted, as :attr:`Image.marks` has them."""
+    found: dict[int, str] = {}
+    for symbol in symbols:
+        if symbol.type == lief.ELF.Symbol.TYPE.NOTYPE and symbol.size == 0:
+            match = MARK.match(text(symbol.name))
+            if match is not None and (start := base(symbol)) is not None:
+                found[start + symbol.value] = match[1]
+    return sorted(found.items())
 
 
 def text(name: str | bytes) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from graphkin.binaries.native import Limits
 from graphkin.binaries.source import Skipped
 from graphkin.binaries.sources import Backend, looks_like_binary, open_source
 from graphkin.binaries.workers import Done, Failure, WorkerPool
-from graphkin.errors import FormatError, StorageError
+from graphkin.errors import ConfigError, FormatError, StorageError
 from graphkin.files import PathLike
 
 MEMORY_BYTES = 4 << 30
@@ -75,49 +76,91 @@ def extract(
     """
     out = Path(out)
     limits = limits or Limits()
-    if out.exists():
+    if not 0 <= limits.seconds < math.inf:
+        raise ConfigError(f"the seconds for a file must be a finite number, got {limits.seconds}")
+    if os.path.lexists(out):
         raise StorageError(f"{out} exists already; remove it, or name another corpus")
-    files = list(dict.fromkeys(binaries_in(paths)))
+    summary = Summary()
+    files = _distinct(binaries_in(paths, summary.skipped))
     if not files:
         named = ", ".join(map(str, paths))
-        raise FormatError(f"no binary found in {named}")
+        raise FormatError(f"no binary found in {named or 'no paths at all'}")
+    summary.files = len(files)
     read = partial(_records, min_blocks=min_blocks, backend=backend, limits=limits)
     pool: WorkerPool[Path, FunctionRecord | _FileSummary] = WorkerPool(
         jobs, read, seconds=limits.seconds + MARGIN_SECONDS, memory_bytes=MEMORY_BYTES
     )
-    partial_out = out.with_name(f".{out.name}.partial")
-    shutil.rmtree(partial_out, ignore_errors=True)
-    summary = Summary(files=len(files))
     try:
-        writer = CorpusWriter(partial_out)
-        spool = _Spool(partial_out)
-        results = _in_order(files, pool.run(files), spool)
-        for batch in _batches(_functions(results, summary, progress)):
-            writer.add(batch)
-            summary.functions += len(batch)
-        if not summary.functions:
-            raise FormatError(_nothing(summary, min_blocks))
-        spool.close()
-        os.replace(partial_out, out)
+        # Closed at once, so that no worker outlives an error.
+        with _workplace(out) as folder, closing(pool.run(files)) as results:  # type: ignore[type-var]
+            writer = CorpusWriter(folder / "corpus")
+            in_order = _in_order(files, results, _Spool(folder / "spool"))
+            for batch in _batches(_functions(in_order, summary, progress)):
+                writer.add(batch)
+                summary.functions += len(batch)
+            if not summary.functions:
+                raise FormatError(_nothing(summary, min_blocks))
+            os.replace(folder / "corpus", out)
+    except StorageError:
+        raise
     except OSError as error:
         raise StorageError(f"cannot write {out}: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(partial_out, ignore_errors=True)
     return summary
 
 
-def binaries_in(paths: Iterable[PathLike]) -> Iterator[Path]:
-    """The files named, and the binaries of the folders named, sorted; links are not followed."""
+def binaries_in(paths: Iterable[PathLike], skipped: list[Skipped]) -> Iterator[Path]:
+    """The files named, and the binaries of the folders named, sorted; links are not followed.
+
+    Folders that cannot be searched are added to ``skipped``. A file that cannot be read may be
+    a binary, so it is among them.
+    """
+
+    def note(error: OSError) -> None:
+        skipped.append(Skipped(str(error.filename), "", f"cannot search: {error.strerror}"))
+
     for path in map(Path, paths):
-        if not path.is_dir():
+        if not os.path.isdir(path):
             yield path
             continue
-        for folder, below, names in os.walk(path):
+        for folder, below, names in os.walk(path, onerror=note):
             below.sort()
             for name in sorted(names):
                 file = Path(folder, name)
-                if not file.is_symlink() and looks_like_binary(file):
+                if os.path.islink(file) or not os.path.isfile(file):
+                    continue
+                if looks_like_binary(file) or not os.access(file, os.R_OK):
                     yield file
+
+
+def _distinct(paths: Iterable[Path]) -> list[Path]:
+    """Each file once, under the first of its names."""
+    found: dict[str, Path] = {}
+    for path in paths:
+        found.setdefault(os.path.realpath(path), path)
+    return list(found.values())
+
+
+@contextmanager
+def _workplace(out: Path) -> Iterator[Path]:
+    """A folder beside ``out`` for what is not complete yet; only one process works in it."""
+    import fcntl  # Writing a corpus needs POSIX, importing this module does not.
+
+    folder = out.with_name(f".{out.name}.partial")
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StorageError(f"another process is writing {out}; wait for it") from None
+        try:
+            for leftover in folder.iterdir():
+                shutil.rmtree(leftover)
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(handle)
 
 
 def _records(
@@ -130,7 +173,7 @@ def _records(
         if len(function.blocks) < min_blocks:
             small += 1
         else:
-            yield FunctionRecord.of(function)
+            yield FunctionRecord.of(function, path)
     yield _FileSummary(small, source.skipped)
 
 
@@ -141,7 +184,7 @@ class _Spool:
     """Results that came before their turn, on disk, so that memory stays bounded."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder / "spool"
+        self._folder = folder
         self._folder.mkdir()
 
     def put(self, number: int, result: Result) -> None:
@@ -156,9 +199,6 @@ class _Spool:
             while True:
                 yield pickle.load(file)
         path.unlink()
-
-    def close(self) -> None:
-        self._folder.rmdir()
 
 
 def _in_order(
@@ -190,6 +230,8 @@ def _functions(
     progress: Callable[[int, int], None] | None,
 ) -> Iterator[FunctionRecord]:
     done = 0
+    if progress is not None:
+        progress(done, summary.files)
     for path, result in results:
         if isinstance(result, FunctionRecord):
             yield result

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Container
+from collections.abc import Callable
 
+from graphkin.binaries.architecture import BRANCH, CALL, CUT, JUMP, SELECT, STOP, Architecture
 from graphkin.binaries.image import Image
-from graphkin.binaries.listing import BRANCH, CALL, CUT, JUMP, STOP, Listing
+from graphkin.binaries.listing import Listing
 from graphkin.binaries.source import Block
 
 STEPS_PER_CHECK = 256
 Span = tuple[int, int, list[int]]
 Edges = tuple[tuple[int, int], ...]
-TableReader = Callable[[Listing, int, bool], "list[int] | None"]
-"""(listing, position of an indirect jump, whether to guess an unknown length) to addresses."""
 
 
 class Flow:
@@ -22,9 +21,7 @@ class Flow:
     Args:
         image: the binary.
         listing: the function's instructions, with at least its first range.
-        noreturn: whether an operand calls something that never comes back.
-        tables: reads jump tables of the architecture.
-        padding: mnemonics that fill space.
+        architecture: the processor.
         check: called now and then; raises when a budget is spent.
     """
 
@@ -32,16 +29,14 @@ class Flow:
         self,
         image: Image,
         listing: Listing,
-        noreturn: Callable[[Listing, int, bytes], bool],
-        tables: TableReader,
-        padding: Container[str],
+        architecture: Architecture,
         check: Callable[[], None],
     ) -> None:
         self._image = image
         self._listing = listing
-        self._noreturn = noreturn
-        self._tables = tables
-        self._padding = padding
+        self._architecture = architecture
+        self._tables = architecture.tables(image)
+        self._padding = architecture.padding
         self._check = check
         self._leaders: set[int] = {0}
         self._ends: dict[int, list[int]] = {}
@@ -62,17 +57,19 @@ class Flow:
             # Once all else is known, a table without bounds can stop at its neighbours.
             while not todo and self._unsure:
                 position = self._unsure.pop()
-                self._ends[position] = self._switch(position, todo, guess=True) or []
+                self._add(position, self._switch(position, todo, guess=True) or [])
             # Code that nothing reaches: some comparison was not the one of its table.
             if not todo and self._bounded and self._has_gaps():
                 for position in self._bounded:
-                    self._ends[position] = self._switch(position, todo, guess=True) or []
+                    self._ends[position].clear()
+                    self._add(position, self._switch(position, todo, guess=True) or [])
                 self._bounded.clear()
         return self._assemble(with_text)
 
     def _walk(self, leader: int, todo: list[int]) -> None:
         """Follows the straight line from a leader to its first control transfer."""
-        listing, ends = self._listing, self._ends
+        image, listing, ends = self._image, self._listing, self._ends
+        called, target_of = self._architecture.called, self._architecture.target
         index = bisect_left(listing.controls, leader)
         while True:
             position = listing.controls[index]
@@ -80,7 +77,7 @@ class Flow:
                 return
             kind, operand = listing.kinds[index], listing.operands[index]
             if kind == CALL:
-                if self._noreturn(listing, position, operand):
+                if called(image, listing, position, operand) in image.noreturn:
                     ends[position] = []
                     return
                 if position in listing.lasts:
@@ -94,10 +91,12 @@ class Flow:
             elif kind == BRANCH:
                 ends[position] = []
                 self._follow(position, self._next(position), todo)
-                self._follow(position, _target(operand), todo)
-            elif kind == JUMP:
+                self._follow(position, target_of(operand), todo)
+            elif kind in (JUMP, SELECT):
                 ends[position] = []
-                target = _target(operand)
+                if kind == SELECT:
+                    self._follow(position, self._next(position), todo)
+                target = target_of(operand)
                 if target is not None:
                     self._follow(position, target, todo)
                 else:
@@ -105,8 +104,8 @@ class Flow:
                     if found is None:
                         self._unsure.append(position)
                     else:
-                        ends[position] = found
-                        if found:
+                        self._add(position, found)
+                        if found and self._architecture.doubts_bounds:
                             self._bounded.append(position)
             else:
                 assert kind == STOP
@@ -121,6 +120,10 @@ class Flow:
         leader = None if address is None else self._lead(address, todo)
         if leader is not None and leader not in self._ends[position]:
             self._ends[position].append(leader)
+
+    def _add(self, position: int, leaders: list[int]) -> None:
+        """Adds edges to leaders."""
+        self._ends[position] = list(dict.fromkeys([*self._ends[position], *leaders]))
 
     def _lead(self, address: int, todo: list[int]) -> int | None:
         listing = self._listing
@@ -215,11 +218,3 @@ class Flow:
             f"{listing.mnemonics[i]} {listing.text(i)}".rstrip() for i in range(first, last)
         )
         return Block(start, size, names, text)
-
-
-def _target(operand: bytes) -> int | None:
-    """The address of a direct transfer; None for one through a register or memory."""
-    try:
-        return int(operand, 16)
-    except ValueError:
-        return None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 from graphkin.binaries.debug_lines import LineSections
+
+DATA = "d"
 
 
 class Region(NamedTuple):
@@ -21,6 +23,15 @@ class Region(NamedTuple):
     @property
     def end(self) -> int:
         return self.start + len(self.data)
+
+
+def disjoint(regions: Iterable[Region]) -> list[Region]:
+    """Sorted by address; where two overlap, which only damaged files have, the first stays."""
+    kept: list[Region] = []
+    for region in sorted((r for r in regions if len(r.data)), key=lambda r: r.start):
+        if not kept or region.start >= kept[-1].end:
+            kept.append(region)
+    return kept
 
 
 class Extent(NamedTuple):
@@ -55,10 +66,19 @@ class Image:
     """Base of the global offset table, which 32-bit code counts from."""
     lines: LineSections | None = None
     """Line tables of the debug information."""
+    note: str | None = None
+    """What a reader of the results should know: functions that may be missing."""
+    marks: Sequence[tuple[int, str]] = ()
+    """Sorted (address, state): what lies from there on. ``a`` is ARM, ``t`` Thumb, ``x`` AArch64
+    and ``d`` data. Without any, all is code in the only state that the processor has."""
 
     @cached_property
     def _starts(self) -> list[int]:
         return [region.start for region in self.regions]
+
+    @cached_property
+    def _mark_addresses(self) -> list[int]:
+        return [address for address, _ in self.marks]
 
     @cached_property
     def _fragment_starts(self) -> list[int]:
@@ -86,6 +106,22 @@ class Image:
             return moved
         raw = self.read(address, width)
         return int.from_bytes(raw, "little") if len(raw) == width else None
+
+    def pieces(self, start: int, end: int) -> list[tuple[int, int, str]]:
+        """(start, end, state) of the code in a range; data is left out."""
+        if not self.marks:
+            return [(start, end, "")]
+        first = bisect_right(self._mark_addresses, start) - 1
+        last = bisect_left(self._mark_addresses, end)
+        state = self.marks[first][1] if first >= 0 else ""
+        found: list[tuple[int, int, str]] = []
+        for address, following in [*self.marks[first + 1 : last], (end, "")]:
+            if address > start and state != DATA:
+                if found and found[-1][1:] == (start, state):
+                    start = found.pop()[0]
+                found.append((start, address, state))
+            start, state = address, following
+        return found
 
     def fragment(self, address: int) -> tuple[int, int] | None:
         """The split-off part that holds an address."""

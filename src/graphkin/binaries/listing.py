@@ -6,14 +6,10 @@ from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from graphkin.binaries.decode import Decoder, Records, mnemonics, operands
+from graphkin.binaries.architecture import CUT, Architecture
+from graphkin.binaries.decode import Records, mnemonics, operands
 from graphkin.binaries.image import Image
-
-PLAIN, BRANCH, JUMP, STOP, CALL, CUT = range(6)
-"""What an instruction does to control flow: nothing, goes on or jumps, jumps, ends the path,
-calls, or is the last before something that was not decoded."""
 
 STRAY_CHUNKS = (256, 1 << 16)
 """Bytes decoded from a target inside another instruction, or behind data: first a few, for the
@@ -30,6 +26,8 @@ class Run(NamedTuple):
     end: int
     addresses: list[int]
     records: Records
+    state: str
+    """As :attr:`Image.marks` has it."""
 
 
 class Listing:
@@ -39,10 +37,9 @@ class Listing:
     ``operands`` beside it.
     """
 
-    def __init__(self, image: Image, decoder: Decoder, kinds: NDArray[np.uint8]) -> None:
+    def __init__(self, image: Image, architecture: Architecture) -> None:
         self._image = image
-        self._decoder = decoder
-        self._kind_of = kinds
+        self._architecture = architecture
         self.runs: list[Run] = []
         self._main_runs: list[Run] = []
         self._strays: dict[int, int] = {}
@@ -50,6 +47,8 @@ class Listing:
         self.lasts: set[int] = set()
         """Positions at which a run ends."""
         self.ranges: list[tuple[int, int]] = []
+        self._pieces: list[tuple[int, int, str]] = []
+        """(start, end, state) of the code in the ranges."""
         self.addresses: list[int] = []
         self.sizes: list[int] = []
         self.mnemonics: list[str] = []
@@ -58,18 +57,20 @@ class Listing:
         self.operands: list[bytes] = []
 
     def add_range(self, start: int, end: int) -> None:
-        """Makes a range part of the function, and decodes it from its start."""
+        """Makes a range part of the function, and decodes its code."""
         self.ranges.append((start, end))
-        if self._decode(start, end) is not None:
-            self._main_runs.append(self.runs[-1])
+        for piece in self._image.pieces(start, end):
+            self._pieces.append(piece)
+            if self._decode(*piece, is_main=True) is not None:
+                self._main_runs.append(self.runs[-1])
 
     def covers(self, address: int) -> bool:
-        """Whether an address lies inside the function."""
+        """Whether an address lies inside the function, be it code or data."""
         return any(start <= address < end for start, end in self.ranges)
 
     def position(self, address: int) -> int | None:
         """Where the instruction at an address is listed, without decoding anything."""
-        for base, start, end, addresses, _ in self._main_runs:
+        for base, start, end, addresses, _, _ in self._main_runs:
             if start <= address < end:
                 found = bisect_left(addresses, address)
                 if found < len(addresses) and addresses[found] == address:
@@ -81,26 +82,37 @@ class Listing:
         found = self.position(address)
         if found is not None:
             return found
-        for start, end in self.ranges:
+        for start, end, state in self._pieces:
             if start <= address < end:
                 near, far = (min(end, address + size) for size in STRAY_CHUNKS)
-                return self._decode(address, near, near < far) or self._decode(address, far)
+                found = self._decode(address, near, state, must_meet=near < far)
+                return self._decode(address, far, state) if found is None else found
         return None
 
     def text(self, position: int) -> str:
         """The operands of an instruction."""
-        run = self.runs[bisect_right(self.runs, position, key=lambda run: run.base) - 1]
+        run = self._run(position)
         return run.records.text(position - run.base)
+
+    def state(self, position: int) -> str:
+        """The state that an instruction was decoded in."""
+        return self._run(position).state
+
+    def _run(self, position: int) -> Run:
+        return self.runs[bisect_right(self.runs, position, key=lambda run: run.base) - 1]
 
     def close(self) -> None:
         for run in self.runs:
             run.records.close()
 
-    def _decode(self, start: int, end: int, must_meet: bool = False) -> int | None:
+    def _decode(
+        self, start: int, end: int, state: str, is_main: bool = False, must_meet: bool = False
+    ) -> int | None:
         """Position of the first instruction; None where there is none, or where the known ones
         are not met though they must be.
         """
-        records = self._decoder.decode(self._image.read(start, end - start), start)
+        decoder = self._architecture.decoder(state)
+        records = decoder.decode(self._image.read(start, end - start), start)
         table = records.table
         if not len(table):
             records.close()
@@ -116,7 +128,7 @@ class Listing:
                 return None
             table, addresses = table[:count], addresses[:count]
         base = len(self.addresses)
-        kinds = self._kind_of[table["id"]]
+        kinds = self._architecture.kinds(table)
         controls = np.flatnonzero(kinds)
         self.kinds += kinds[controls].tolist()
         self.operands += operands(table[controls])
@@ -131,8 +143,8 @@ class Listing:
             self.controls.append(last)
             self.kinds.append(CUT)
             self.operands.append(b"")
-        run = Run(base, start, addresses[-1] + sizes[-1], addresses, records)
+        run = Run(base, start, addresses[-1] + sizes[-1], addresses, records, state)
         self.runs.append(run)
-        if (start, end) not in self.ranges:
+        if not is_main:
             self._strays.update(zip(addresses, range(base, base + count), strict=True))
         return base

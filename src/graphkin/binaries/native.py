@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphkin.binaries import x86
+from graphkin.binaries.architecture import Architecture
 from graphkin.binaries.archive import MAGIC, THIN_MAGIC, members
 from graphkin.binaries.debug_lines import defining_files
-from graphkin.binaries.decode import Decoder
+from graphkin.binaries.fat import is_fat, slices
 from graphkin.binaries.flow import Flow
 from graphkin.binaries.image import Extent, Image
 from graphkin.binaries.listing import Listing
+from graphkin.binaries.packed import packer
 from graphkin.binaries.source import Function, FunctionSource, Skipped
-from graphkin.binaries.x86_tables import TableReader
 from graphkin.errors import FormatError
 from graphkin.files import PathLike
+
+MACHO_MAGICS = (b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xfe\xed\xfa")
+"""Of 64 bits, of 32 bits, and of either when big-endian."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class NativeSource(FunctionSource):
     with_files: bool = False
     """Reads from the debug information, where there is any, in which file a function stands."""
     limits: Limits = Limits()
+    wanted: Callable[[Extent], bool] | None = None
+    """Is asked of every function; only those that it says yes to are decoded."""
 
     def functions(self) -> Iterator[Function]:
         """Every function in the order of addresses.
@@ -57,17 +62,30 @@ class NativeSource(FunctionSource):
         digest = hashlib.sha256(data).hexdigest()
         deadline = time.monotonic() + self.limits.seconds
         label = str(self.path)
+        for piece, content in self._pieces(data, label):
+            try:
+                image = load(content, piece)
+            except FormatError as error:
+                if content is data:
+                    raise
+                self.skipped.append(Skipped(piece, "", str(error)))
+                continue
+            yield from self._image_functions(image, piece, digest, deadline)
+
+    def _pieces(self, data: bytes, label: str) -> Iterator[tuple[str, bytes]]:
+        """The file itself, or the slices of a fat one, or the members of an archive."""
+        if is_fat(data):
+            for name, content in slices(data, label, self.skipped):
+                yield from self._members(content, f"{label}({name})")
+        else:
+            yield from self._members(data, label)
+
+    def _members(self, data: bytes, label: str) -> Iterator[tuple[str, bytes]]:
         if not data.startswith(MAGIC):
-            yield from self._image_functions(load(data, label), label, digest, deadline)
+            yield label, data
             return
         for name, content in members(data, label, self.skipped):
-            member = f"{label}({name})"
-            try:
-                image = load(content, member)
-            except FormatError as error:
-                self.skipped.append(Skipped(member, "", str(error)))
-                continue
-            yield from self._image_functions(image, member, digest, deadline)
+            yield f"{label}({name})", content
 
     def _image_functions(
         self, image: Image, label: str, digest: str, deadline: float
@@ -76,34 +94,32 @@ class NativeSource(FunctionSource):
             reason = "it has no function symbols and no unwind tables to tell where functions start"
             self.skipped.append(Skipped(label, "", reason))
             return
-        decoder = Decoder(*x86.MODES[image.architecture])
-        kinds = x86.kinds()
+        if image.note is not None:
+            self.skipped.append(Skipped(label, "", image.note))
+        architecture = choose(image.architecture)
 
         def check() -> None:
             if time.monotonic() > deadline:
                 raise _OutOfTime
 
-        def noreturn(listing: Listing, position: int, operand: bytes) -> bool:
-            return x86.called(listing, position, operand) in image.noreturn
-
         files: dict[int, str] = {}
         if self.with_files and image.lines is not None:
             files = defining_files(image.lines, {extent.start for extent in image.extents})
-        pointer = 8 if image.architecture == "x86-64" else 4
         for number, extent in enumerate(image.extents):
-            listing = Listing(image, decoder, kinds)
+            if self.wanted is not None and not self.wanted(extent):
+                continue
+            listing = Listing(image, architecture)
             try:
                 check()
                 problem = self._problem(extent)
                 if problem is None:
                     listing.add_range(extent.start, extent.end)
-                    if not listing.addresses:
+                    if listing.position(extent.start) != 0:
                         problem = "its first bytes are no instruction"
                 if problem is not None:
                     self.skipped.append(Skipped(label, extent.name, problem))
                     continue
-                tables = TableReader(image, pointer)
-                flow = Flow(image, listing, noreturn, tables, x86.PADDING, check)
+                flow = Flow(image, listing, architecture, check)
                 blocks, edges = flow.recover(self.with_text)
             except _OutOfTime:
                 left = len(image.extents) - number
@@ -154,12 +170,49 @@ def read_binary(path: PathLike, limit: int) -> bytes:
     return data
 
 
+def choose(name: str) -> Architecture:
+    """The processor that an image names; its file is imported here."""
+    if name == "aarch64":
+        from graphkin.binaries.aarch64 import AArch64
+
+        return AArch64()
+    if name == "arm":
+        from graphkin.binaries.arm import Arm
+
+        return Arm()
+    from graphkin.binaries.x86 import X86
+
+    return X86(64 if name == "x86-64" else 32)
+
+
 def load(data: bytes, label: str) -> Image:
-    """The image in a file's bytes; the reader of its format is imported here."""
+    """The image in a file's bytes; the reader of its format is imported here.
+
+    Raises:
+        FormatError: for what no reader knows, for damage, and for packed or encrypted code.
+    """
+    if data.startswith(THIN_MAGIC):
+        raise FormatError(f"{label} is a thin archive, which only lists files; name those files")
+    image = _read_container(data, label)
+    problem = packer(data, image)
+    if problem is not None:
+        raise FormatError(f"{label} {problem}")
+    return image
+
+
+def _read_container(data: bytes, label: str) -> Image:
     if data.startswith(b"\x7fELF"):
         from graphkin.binaries.elf import load_elf
 
         return load_elf(data, label)
-    if data.startswith(THIN_MAGIC):
-        raise FormatError(f"{label} is a thin archive, which only lists files; name those files")
-    raise FormatError(f"{label} is no ELF file and no static archive: it begins with {data[:8]!r}")
+    if data.startswith(b"MZ"):
+        from graphkin.binaries.pe import load_pe
+
+        return load_pe(data, label)
+    if data.startswith(MACHO_MAGICS):
+        from graphkin.binaries.macho import load_macho
+
+        return load_macho(data, label)
+    raise FormatError(
+        f"{label} is no ELF, PE or Mach-O file and no static archive: it begins with {data[:8]!r}"
+    )

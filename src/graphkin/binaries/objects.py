@@ -6,28 +6,15 @@ from dataclasses import dataclass, field
 
 import lief
 
-from graphkin.binaries.elf_symbols import EXECUTABLE, function_symbols, is_loaded, text
+from graphkin.binaries.elf_symbols import EXECUTABLE, function_symbols, is_loaded, marks, text
 from graphkin.binaries.extents import Symbol
 from graphkin.binaries.image import Region
+from graphkin.binaries.relocations import Site, apply
 
 BASE = 0x10000
 MAX_ALIGNMENT = 1 << 16
 STUB = 16
 """Bytes set aside for each symbol of another file."""
-
-ABSOLUTE = {"X86_64_64": 8, "X86_64_32": 4, "X86_64_32S": 4, "X86_32": 4}
-RELATIVE = {
-    "X86_64_PC32": 4,
-    "X86_64_PLT32": 4,
-    "X86_64_PC64": 8,
-    "X86_64_GOTPCREL": 4,
-    "X86_64_GOTPCRELX": 4,
-    "X86_64_REX_GOTPCRELX": 4,
-    "X86_PC32": 4,
-    "X86_PLT32": 4,
-}
-TABLE_BASED = {"X86_GOTOFF": 4}
-"""Counted from the global offset table; a made-up one, at ``Linked.got``."""
 
 
 @dataclass
@@ -41,6 +28,9 @@ class Linked:
     unwind: list[tuple[int, bytes]] = field(default_factory=list)
     """Address and content of each ``.eh_frame``."""
     got: int = 0
+    """A made-up global offset table, for what counts from it."""
+    marks: list[tuple[int, str]] = field(default_factory=list)
+    """As :attr:`Image.marks`."""
 
 
 def link(binary: lief.ELF.Binary, data: bytes) -> Linked:
@@ -72,6 +62,7 @@ def link(binary: lief.ELF.Binary, data: bytes) -> Linked:
         return None if place is None else place[0]
 
     linked.symbols.extend(function_symbols(binary.symtab_symbols, base))
+    linked.marks = marks(binary.symtab_symbols, base)
     return linked
 
 
@@ -91,12 +82,7 @@ def _apply(
         number = by_offset.get((text(section.name), section.file_offset))
         if number is None:
             continue
-        kind = str(entry.type).rpartition(".")[2]
-        width = ABSOLUTE.get(kind) or RELATIVE.get(kind) or TABLE_BASED.get(kind)
         start, content = places[number]
-        offset = entry.address
-        if width is None or offset + width > len(content):
-            continue
         home = places.get(symbol.shndx)
         if home is not None:
             value = home[0] + symbol.value
@@ -104,14 +90,6 @@ def _apply(
             name = text(symbol.name)
             value = stubs.setdefault(name, outside + STUB * len(stubs))
             linked.names[value] = name
-        addend = entry.addend
-        if kind.startswith("X86_") and not kind.startswith("X86_64"):
-            # 32-bit objects keep the addend in place.
-            addend = int.from_bytes(content[offset : offset + width], "little", signed=True)
-        if kind in RELATIVE:
-            value -= start + offset
-        elif kind in TABLE_BASED:
-            value -= linked.got
-        content[offset : offset + width] = ((value + addend) % (1 << 8 * width)).to_bytes(
-            width, "little"
-        )
+        addend = None if entry.is_rel else entry.addend
+        site = Site(content, entry.address, start + entry.address, value, addend, linked.got)
+        apply(str(entry.type).rpartition(".")[2], site)

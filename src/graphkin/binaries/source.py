@@ -18,6 +18,11 @@ CLONE_SUFFIX = re.compile(r"\.(?:part|isra|constprop|cold|lto_priv|llvm)(?:\.\d+
 """What gcc and clang append to the name of a function that they cut, cloned or privatised."""
 
 
+def base_name(name: str) -> str:
+    """The name in the source: ``decode`` of ``decode.part.0.isra.1``."""
+    return CLONE_SUFFIX.sub("", name) or name
+
+
 class Block(NamedTuple):
     """A basic block. A tuple, because a large binary has millions of them."""
 
@@ -42,9 +47,9 @@ class Function:
     edges: tuple[tuple[int, int], ...]
     """(source, target) indices of blocks, sorted, each pair once."""
     architecture: str
-    """``x86-64`` or ``x86``."""
+    """``x86-64``, ``x86``, ``aarch64`` or ``arm``."""
     format: str
-    """``elf``."""
+    """``elf``, ``pe`` or ``macho``."""
     file_hash: str
     """SHA-256 of the file, in hexadecimal."""
     binary: str
@@ -61,7 +66,7 @@ class Function:
     @property
     def base_name(self) -> str:
         """The name in the source: ``decode`` of ``decode.part.0.isra.1``."""
-        return CLONE_SUFFIX.sub("", self.name) or self.name
+        return base_name(self.name)
 
     def to_graph(self, vocabulary: Vocabulary) -> Graph:
         """A directed graph with a node for each block, which holds its mnemonics as tokens."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphkin.binaries.listing import Listing
-from graphkin.binaries.x86_operands import Memory, family, parse_memory
+from graphkin.binaries.x86_operands import Memory, parse_memory, place_of
 
 REACH = 200
 """Instructions to look back for the comparison."""
@@ -41,7 +41,7 @@ def entries(listing: Listing, load: int, memory: Memory) -> int | None:
         if name in IGNORED:
             continue
         target, _, source = listing.text(at).partition(", ")
-        place = _place(target)
+        place = place_of(target)
         if name in COMPARES:
             limit = _number(source)
             if jump and limit is not None and limit <= 0xFFFF:
@@ -57,10 +57,10 @@ def entries(listing: Listing, load: int, memory: Memory) -> int | None:
             if limit is not None and limit <= 0xFFFF:
                 return limit + 1
         if name in MOVES and not source.startswith("0x"):
-            if _place(source) == guarded:
+            if place_of(source) == guarded:
                 return guard
             tracked.discard(place)
-            tracked.add(_place(source))
+            tracked.add(place_of(source))
         elif name == "lea":
             tracked.discard(place)
             inner = parse_memory(source)
@@ -71,11 +71,6 @@ def entries(listing: Listing, load: int, memory: Memory) -> int | None:
         if not tracked:
             break
     return guard
-
-
-def _place(operand: str) -> str:
-    """A register's family, or a memory operand without its width."""
-    return parse_memory(operand).text if "[" in operand else family(operand)
 
 
 def _number(operand: str) -> int | None:

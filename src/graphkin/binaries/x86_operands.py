@@ -63,3 +63,8 @@ def parse_memory(text: str) -> Memory:
         return Memory(inside, base, "", index, scale, displacement)
     base, other, *_ = [*registers, "", ""]
     return Memory(inside, base, other, "", 1, displacement)
+
+
+def place_of(operand: str) -> str:
+    """Where a value is: a register's family, or a memory operand without its width."""
+    return parse_memory(operand).text if "[" in operand else family(operand)

@@ -1,4 +1,4 @@
-"""Jump tables of gcc and clang on x86: where the table is, how long, and what it holds.
+"""Jump tables of gcc, clang and MSVC on x86: where the table is, how long, and what it holds.
 
 The forms met in practice, with T the table and I the index::
 
@@ -7,6 +7,13 @@ The forms met in practice, with T the table and I the index::
     lea B, [rip + T]; movsxd R, [B + I*4]; add R, B; jmp R     relative to the table
     lea A, [I*4]; lea B, [rip + T]; mov R, [A + B]; cdqe;      the same, gcc -O0
         lea B, [rip + T]; add R, B; jmp R
+    mov R, [G + I*4 + T - G]; add R, G; jmp R                  relative to G, 32 bit
+    lea B, [rip + image]; mov R, [B + I*4 + T]; add R, B;      relative to the image, MSVC
+        jmp R
+    movzx I, byte [J + S]; jmp [I*4 + T]                       through bytes at S, MSVC
+
+G is the base of the global offset table, to which 32-bit code gets by calling the instruction
+behind the call: :func:`table_base`.
 
 The registers are followed backwards through the instructions as they lie in memory. That is
 not the order of execution, but the compilers keep these sequences together; a table address
@@ -23,12 +30,14 @@ from typing import NamedTuple
 from graphkin.binaries.image import Image
 from graphkin.binaries.listing import Listing
 from graphkin.binaries.x86_bounds import entries
-from graphkin.binaries.x86_operands import Memory, family, parse_memory
+from graphkin.binaries.x86_operands import Memory, family, parse_memory, place_of
 
 FAR = 4000
 """Instructions to look back for a table's address."""
 NEAR = 60
 """Instructions to look back for the load from the table."""
+BYTES_REACH = 12
+"""Instructions to look back for the load of an index from a table of bytes."""
 MAX_ENTRIES = 1 << 16
 MAX_CANDIDATES = 16
 LOADS = ("mov", "movsxd", "movsx", "movzx")
@@ -50,7 +59,7 @@ class Table(NamedTuple):
     """Position of the load."""
 
 
-class TableReader:
+class X86Tables:
     """Reads the jump tables of one function."""
 
     def __init__(self, image: Image, pointer: int) -> None:
@@ -67,10 +76,13 @@ class TableReader:
         best: list[int] = []
         chosen, rank = 0, (False, 0)
         for table in islice(self._find(listing, position), MAX_CANDIDATES):
-            length = MAX_ENTRIES if guess else entries(listing, table.load, table.memory)
-            if not length:
-                return None
-            targets = self._read(listing, table, min(length, MAX_ENTRIES), not guess)
+            known = _before_bytes(listing, table)
+            if known is None and not guess:
+                known = entries(listing, table.load, table.memory)
+                if not known:
+                    return None
+            length = min(known or MAX_ENTRIES, MAX_ENTRIES)
+            targets = self._read(listing, table, length, known is not None)
             # Every table of a function holds valid targets, but each jump has a table of its own.
             is_free = self._owners.get(table.address, position) == position
             if (is_free, len(targets)) > rank and targets:
@@ -171,10 +183,8 @@ class TableReader:
         self, listing: Listing, memory: Memory, origin: str, position: int
     ) -> Iterator[Table]:
         """Tables whose entries count from the value of ``origin``."""
-        got = self._image.got
-        if self._pointer == 4 and got is not None:
-            # 32-bit code has no addresses relative to itself: all count from one table.
-            yield Table(got + memory.displacement, 4, got, memory, position)
+        if self._pointer == 4:
+            yield from self._relative_to_got(listing, memory, origin, position)
             return
         if memory.scale == 1:
             for candidate in (memory.other, memory.base):
@@ -188,10 +198,29 @@ class TableReader:
                 for other in islice(self._constants(listing, origin, position), 1):
                     yield Table(address, 4, other, memory, position)
 
+    def _relative_to_got(
+        self, listing: Listing, memory: Memory, origin: str, position: int
+    ) -> Iterator[Table]:
+        """32-bit code has no addresses relative to itself: all count from one table."""
+        base = table_base(self._image, listing, origin, position)
+        got = self._image.got if base is None else base
+        if got is None:
+            return
+        if memory.base and origin not in (memory.base, memory.other):
+            for start in self._constants(listing, memory.base, position):
+                yield Table(start + memory.displacement, 4, got, memory, position)
+        if memory.other:
+            index = memory.base if origin == memory.other else memory.other
+            memory = memory._replace(base=index, other="")
+        yield Table(got + memory.displacement, 4, got, memory, position)
+
     def _constants(
         self, listing: Listing, register: str, position: int, reach: int = FAR
     ) -> Iterator[int]:
         """Addresses put into a register: ahead of a position, nearest first, then behind it."""
+        got = table_base(self._image, listing, register, position) if self._pointer == 4 else None
+        if got is not None:
+            yield got
         wanted, slots = {register}, set[str]()
         behind = min(len(listing.mnemonics), position + reach)
         for at in (*range(position - 1, max(-1, position - reach), -1), *range(position, behind)):
@@ -210,7 +239,57 @@ class TableReader:
                     yield listing.addresses[at] + listing.sizes[at] + memory.displacement
                 elif memory.is_stack and at < position:
                     slots.add(memory.text)
+                elif self._pointer == 4 and listing.mnemonics[at] == "lea" and not memory.scaled:
+                    base = table_base(self._image, listing, memory.base, at)
+                    if base is not None:
+                        yield base + memory.displacement
             elif source.startswith("0x"):
                 yield int(source, 16)
             elif REGISTER.fullmatch(source) and at < position:
                 wanted.add(family(source))
+
+
+def _before_bytes(listing: Listing, table: Table) -> int | None:
+    """Entries of a table whose index comes from bytes: MSVC puts those right behind the table."""
+    for at in range(table.load - 1, max(-1, table.load - BYTES_REACH), -1):
+        target, _, source = listing.text(at).partition(", ")
+        if "[" in target or family(target) != table.memory.scaled:
+            continue
+        if listing.mnemonics[at] != "movzx" or not source.startswith("byte ptr ["):
+            return None
+        count, rest = divmod(
+            parse_memory(source).displacement - table.memory.displacement, table.width
+        )
+        return count if not rest and 0 < count <= 256 else None
+    return None
+
+
+def table_base(image: Image, listing: Listing, register: str, position: int) -> int | None:
+    """The base of the global offset table, where a register of 32-bit code holds it.
+
+    That is ``call thunk; add R, N`` or ``call next; pop R; add R, N``, and copies of R.
+    """
+    place = family(register)
+    for at in range(position - 1, max(-1, position - FAR), -1):
+        name = listing.mnemonics[at]
+        if name in READ_ONLY or name in ("pop", "leave", "ret") or name[0] == "j":
+            continue
+        target, _, source = listing.text(at).partition(", ")
+        if place_of(target) != place:
+            continue
+        if name == "mov" and not source.startswith("0x"):
+            place = place_of(source)
+        elif name == "add" and source[:1].isdigit():
+            return _base_of_call(listing, at, int(source, 0))
+        else:
+            return None
+    return None
+
+
+def _base_of_call(listing: Listing, position: int, distance: int) -> int | None:
+    """What ``add R, distance`` makes of the address that a call just before it pushed."""
+    for at in range(position - 1, max(-1, position - 6), -1):
+        if listing.mnemonics[at] == "call":
+            following = listing.addresses[at] + listing.sizes[at]
+            return (following + distance) & 0xFFFFFFFF
+    return None

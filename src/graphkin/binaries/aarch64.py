@@ -1,0 +1,62 @@
+"""What AArch64 instructions do to control flow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import capstone
+import numpy as np
+from capstone import arm64_const
+from numpy.typing import NDArray
+
+from graphkin.binaries.architecture import BRANCH, CALL, JUMP, STOP, TableReader, kind_table
+from graphkin.binaries.decode import Decoder
+from graphkin.binaries.image import Image
+from graphkin.binaries.listing import Listing
+from graphkin.binaries.risc_operands import family
+from graphkin.binaries.risc_tables import RiscTables
+from graphkin.binaries.risc_values import Values
+
+_KINDS = {
+    BRANCH: "cbz cbnz tbz tbnz",
+    JUMP: "b br braa braaz brab brabz",
+    STOP: "ret retaa retab eret eretaa eretab drps brk hlt udf",
+    CALL: "bl blr blraa blraaz blrab blrabz",
+}
+
+
+class AArch64:
+    """AArch64, little-endian."""
+
+    padding = frozenset(["nop", "bti"])
+    doubts_bounds = False
+
+    def __init__(self) -> None:
+        self._decoder = Decoder(
+            capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN, resumes=True
+        )
+        ids = arm64_const.ARM64_INS_ENDING + 1
+        self._kind_of = kind_table(ids, _KINDS, arm64_const, "ARM64_INS_")
+
+    def decoder(self, state: str) -> Decoder:
+        return self._decoder
+
+    def kinds(self, table: NDArray[Any]) -> NDArray[np.uint8]:
+        found: NDArray[np.uint8] = self._kind_of[table["id"]]
+        has_condition = (table["head"] >> np.uint64(8)) & np.uint64(0xFF) != 0
+        found[(table["id"] == arm64_const.ARM64_INS_B) & has_condition] = BRANCH
+        return found
+
+    def target(self, operand: bytes) -> int | None:
+        """Of ``#0x1234``, ``w0, #0x1234`` and ``w0, #3, #0x1234``."""
+        _, mark, last = operand.rpartition(b"#")
+        return int(last, 16) if mark else None
+
+    def called(self, image: Image, listing: Listing, position: int, operand: bytes) -> int | None:
+        if operand.startswith(b"#"):
+            return self.target(operand)
+        register = family(operand.decode("ascii", "replace").partition(",")[0])
+        return Values(image, 8).slot(listing, register, position)
+
+    def tables(self, image: Image) -> TableReader:
+        return RiscTables(image, self, 8, 4)

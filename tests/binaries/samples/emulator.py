@@ -1,0 +1,167 @@
+"""Runs functions of a sample in Unicorn, and tells which jumps were taken. Used by build.py."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import unicorn
+from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
+from unicorn import arm64_const, arm_const, x86_const
+
+STACK, HEAP, MAGIC = 0x5000_0000, 0x6000_0000, 0x7000_0000
+PAGES = 1 << 20
+OUT, ASK, ABORT, END = MAGIC, MAGIC + 64, MAGIC + 128, MAGIC + 192
+ANSWERS = (5, 0, 0x3456789A, 7, -3, 11, 2, 1)
+MAX_STEPS = 20_000
+MODES = {
+    "x86": (unicorn.UC_ARCH_X86, unicorn.UC_MODE_32),
+    "aarch64": (unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_LITTLE_ENDIAN),
+    "arm": (unicorn.UC_ARCH_ARM, unicorn.UC_MODE_ARM),
+}
+RETURNS = {"x86": "c3", "aarch64": "c0035fd6", "arm": "1eff2fe1"}
+RESULTS = {
+    "x86": x86_const.UC_X86_REG_EAX,
+    "aarch64": arm64_const.UC_ARM64_REG_X0,
+    "arm": arm_const.UC_ARM_REG_R0,
+}
+RELATIVE = {8, 23, 1027}
+"""R_386_RELATIVE, R_ARM_RELATIVE and R_AARCH64_RELATIVE."""
+
+
+class Machine:
+    """One sample in memory, at the addresses that it names itself."""
+
+    def __init__(self, path: Path, architecture: str) -> None:
+        self._architecture = architecture
+        self._uc = unicorn.Uc(*MODES[architecture])
+        self._wide = architecture == "aarch64"
+        for start in (STACK, HEAP, MAGIC):
+            self._uc.mem_map(start, PAGES)
+        for place in (OUT, ASK, ABORT, END):
+            self._uc.mem_write(place, bytes.fromhex(RETURNS[architecture]))
+        self._free = HEAP
+        self._asked = 0
+        self._conditional_end = 0
+        with path.open("rb") as file:
+            elf = ELFFile(file)
+            self._load(elf)
+            table = elf.get_section_by_name(".symtab")
+            self._symbols = {
+                symbol.name: (symbol["st_value"], symbol["st_size"])
+                for symbol in table.iter_symbols()
+                if symbol["st_info"]["type"] == "STT_FUNC"
+            }
+        abort = self._symbols.get("abort", (ABORT, 0))[0]
+        self._aborts = {ABORT, abort & ~1 if architecture == "arm" else abort}
+        if architecture != "x86":
+            self._enable_floats()
+
+    def _load(self, elf: ELFFile) -> None:
+        loads = [s for s in elf.iter_segments() if s["p_type"] == "PT_LOAD"]
+        low = min(s["p_vaddr"] for s in loads) & ~0xFFFF
+        high = (max(s["p_vaddr"] + s["p_memsz"] for s in loads) | 0xFFFF) + 1
+        self._uc.mem_map(low, high - low)
+        for segment in loads:
+            self._uc.mem_write(segment["p_vaddr"], segment.data())
+        for section in elf.iter_sections():
+            if isinstance(section, RelocationSection):
+                names = elf.get_section(section["sh_link"])
+                for entry in section.iter_relocations():
+                    self._relocate(entry, names)
+
+    def _relocate(self, entry: object, names: object) -> None:
+        if entry["r_info_type"] in RELATIVE:
+            if entry.is_RELA():
+                self._write_word(entry["r_offset"], entry["r_addend"])
+            return
+        symbol = names.get_symbol(entry["r_info_sym"])
+        known = {"out": OUT, "ask": ASK, "abort": ABORT}
+        value = known.get(symbol.name, symbol["st_value"])
+        self._write_word(entry["r_offset"], value)
+
+    def _write_word(self, address: int, value: int) -> None:
+        width = 8 if self._wide else 4
+        self._uc.mem_write(address, (value % (1 << 8 * width)).to_bytes(width, "little"))
+
+    def _enable_floats(self) -> None:
+        if self._wide:
+            self._uc.reg_write(arm64_const.UC_ARM64_REG_CPACR_EL1, 3 << 20)
+            return
+        self._uc.reg_write(arm_const.UC_ARM_REG_C1_C0_2, 0xF << 20)
+        self._uc.reg_write(arm_const.UC_ARM_REG_FPEXC, 1 << 30)
+
+    def data(self, content: bytes) -> int:
+        """The address of a copy of some bytes."""
+        place = self._free
+        self._uc.mem_write(place, content)
+        self._free += -(-len(content) // 16) * 16
+        return place
+
+    def words(self, values: list[int]) -> int:
+        """The address of an array of int."""
+        return self.data(struct.pack(f"<{len(values)}i", *values) or bytes(4))
+
+    def call(self, name: str, arguments: list[int]) -> list[tuple[int, int]]:
+        """(address behind the jump, target) of the jumps taken inside a function."""
+        start, size = self._symbols[name]
+        low = start & ~1 if self._architecture == "arm" else start
+        taken: list[tuple[int, int]] = []
+        last = [0]
+
+        def step(uc: unicorn.Uc, address: int, length: int, _: object) -> None:
+            if address == ASK:
+                self._asked += 1
+                answer = ANSWERS[self._asked % len(ANSWERS)] & 0xFFFFFFFF
+                uc.reg_write(RESULTS[self._architecture], answer)
+            if address in self._aborts:
+                uc.emu_stop()
+            if low <= address < low + size:
+                skips = last[0] < address <= self._conditional_end
+                if last[0] and address != last[0] and not skips:
+                    taken.append((last[0], address))
+                last[0] = address + length
+                if length == 2 and self._is_thumb():
+                    self._note_conditional(address)
+
+        self._prepare(arguments)
+        self._conditional_end = 0
+        hook = self._uc.hook_add(unicorn.UC_HOOK_CODE, step)
+        try:
+            self._uc.emu_start(start, END, count=MAX_STEPS)
+        finally:
+            self._uc.hook_del(hook)
+        return taken
+
+    def _is_thumb(self) -> bool:
+        if self._architecture != "arm":
+            return False
+        return bool(self._uc.reg_read(arm_const.UC_ARM_REG_CPSR) & 0x20)
+
+    def _note_conditional(self, address: int) -> None:
+        """Where the instructions behind ``it`` end, which do not run when their condition fails."""
+        code = bytes(self._uc.mem_read(address, 20))
+        mask = code[0] & 0xF
+        if code[1] != 0xBF or not mask:
+            return
+        at = 2
+        for _ in range(5 - (mask & -mask).bit_length()):
+            at += 4 if code[at + 1] >> 3 in (0b11101, 0b11110, 0b11111) else 2
+        self._conditional_end = address + at
+
+    def _prepare(self, arguments: list[int]) -> None:
+        top = STACK + PAGES // 2
+        if self._architecture == "x86":
+            stack = [END, *arguments]
+            self._uc.mem_write(top, b"".join((n % (1 << 32)).to_bytes(4, "little") for n in stack))
+            self._uc.reg_write(x86_const.UC_X86_REG_ESP, top)
+            return
+        names, prefix, bits = (
+            (arm64_const, "UC_ARM64_REG_", 64) if self._wide else (arm_const, "UC_ARM_REG_", 32)
+        )
+        first = getattr(names, f"{prefix}{'X' if self._wide else 'R'}0")
+        for number, value in enumerate(arguments):
+            self._uc.reg_write(first + number, value % (1 << bits))
+        self._uc.reg_write(getattr(names, f"{prefix}SP"), top)
+        self._uc.reg_write(getattr(names, f"{prefix}LR"), END)

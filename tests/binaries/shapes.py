@@ -1,0 +1,182 @@
+"""The samples of shapes.c: which there are, what an emulator saw of them, and checks of both."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+from graphkin.binaries import Block, Function
+from graphkin.binaries.architecture import Architecture
+from graphkin.binaries.flow import Flow
+from graphkin.binaries.image import Image, Region
+from graphkin.binaries.listing import Listing
+from graphkin.binaries.native import NativeSource, load
+
+SAMPLES = Path(__file__).parent / "samples"
+CUT_SHORT = {"machine", "checked", "stop"}
+"""Functions that call abort(), which the compilers were not told never returns."""
+NOPS = ("90", "6690", "662e0f1f", "2e0f1f", "0f1f", "8d", "660f1f", "1f2003d5", "00f020e3",
+        "0000a0e1", "00bf", "aff30080", "c046", "00")  # fmt: skip
+BASE = 0x1000
+
+
+@cache
+def traces() -> dict[str, dict[str, dict[int, set[int]]]]:
+    """Sample to function to address behind a jump to the places that it went to."""
+    text = lzma.decompress((SAMPLES / "traces.json.xz").read_bytes())
+    return {
+        sample: {
+            function: {int(behind): set(targets) for behind, targets in jumps.items()}
+            for function, jumps in functions.items()
+        }
+        for sample, functions in json.loads(text).items()
+    }
+
+
+def names(architecture: str) -> list[str]:
+    """The samples of one processor that were run."""
+    return sorted(name for name in traces() if name.startswith(f"{architecture}/"))
+
+
+@cache
+def functions(name: str) -> dict[str, Function]:
+    """What graphkin finds in a sample."""
+    source = NativeSource(SAMPLES / name)
+    found = {function.name: function for function in source.functions()}
+    assert source.skipped == []
+    return found
+
+
+def successors(function: Function) -> list[list[int]]:
+    lists: list[list[int]] = [[] for _ in function.blocks]
+    for source, target in function.edges:
+        lists[source].append(target)
+    return lists
+
+
+def check_trace(name: str, function: str) -> None:
+    """Recovered control flow holds every jump that was taken, and no place more for the jumps
+    with many of them. A jump to a nop counts as one to the instruction behind it.
+    """
+    found = functions(name)[function]
+    taken = traces()[name][function]
+    recovered = jumps(found)
+    starts = {block.address for block in found.blocks}
+    for behind, targets in taken.items():
+        real = {target if target in starts else target + nop_size(name) for target in targets}
+        assert real <= recovered.get(behind, set()), (function, hex(behind))
+    for behind, targets in recovered.items():
+        if len(targets) > 2:
+            assert targets == taken.get(behind), (function, hex(behind))
+
+
+def nop_size(name: str) -> int:
+    return 1 if name.startswith("x86/") else 2 if "thumb" in name else 4
+
+
+def unreached(name: str, function: str) -> list[str]:
+    """Runs of code in no block, in hexadecimal; what begins with a nop is left out."""
+    image = load((SAMPLES / name).read_bytes(), name)
+    found = functions(name)[function]
+    runs: list[str] = []
+    for start, stop, _ in image.pieces(found.address, found.address + found.size):
+        at = start
+        for block in sorted(found.blocks):
+            if at < block.address <= stop:
+                runs.append(image.read(at, block.address - at).hex())
+            if start <= block.address < stop:
+                at = max(at, end(block))
+        runs.append(image.read(at, stop - at).hex() if at < stop else "")
+    return [run for run in runs if run and not run.startswith(NOPS)]
+
+
+def recover(
+    architecture: Architecture, code: str, state: str = ""
+) -> tuple[tuple[Block, ...], tuple[tuple[int, int], ...]]:
+    """Blocks and edges of code given in hexadecimal, which lies at BASE."""
+    content = bytes.fromhex(code)
+    marks = [(BASE, state)] if state else []
+    region = Region(BASE, content, executable=True)
+    image = Image("elf", "", [region], [], [], frozenset(), marks=marks)
+    listing = Listing(image, architecture)
+    listing.add_range(BASE, BASE + len(content))
+    try:
+        return Flow(image, listing, architecture, lambda: None).recover()
+    finally:
+        listing.close()
+
+
+def check_no_return(name: str) -> None:
+    """Calls of abort() end their blocks."""
+    found = functions(name)
+    assert found["stop"].edges == ()
+    assert len(found["stop"].blocks) == 1
+    for function in ("checked", "machine"):
+        ends = [
+            block.mnemonics[-1]
+            for block, targets in zip(
+                found[function].blocks, successors(found[function]), strict=True
+            )
+            if not targets
+        ]
+        assert set(ends) & {"call", "bl", "blx"}, function
+
+
+def check_object(name: str) -> None:
+    """The object that the linker got has the same control flow as what it made."""
+    linked, item = functions(name), functions(f"{name}.o")
+    for function in traces()[name]:
+        assert shape(item[function]) == shape(linked[function]), function
+
+
+def check_stripped(name: str, missing: int = 0) -> None:
+    """Without symbols the same functions are found, with the same control flow.
+
+    Functions that call abort() differ where the name of abort() is gone too.
+
+    Args:
+        name: the sample with symbols.
+        missing: how many functions may be gone.
+    """
+    source = NativeSource(SAMPLES / f"{name}-stripped")
+    found = {function.address: function for function in source.functions()}
+    whole = [functions(name)[function] for function in traces()[name]]
+    same = [one for one in whole if one.address in found]
+    assert len(whole) - len(same) <= missing
+    behind = {one.address + one.size for one in whole} & found.keys()
+    for one in same:
+        if one.name in CUT_SHORT and "static" in name:
+            continue
+        if missing and one.address + one.size not in behind:
+            continue  # what follows was taken for a part of it
+        assert found[one.address].blocks == one.blocks, one.name
+        assert found[one.address].edges == one.edges, one.name
+
+
+def end(block: Block) -> int:
+    return block.address + block.size
+
+
+def jumps(function: Function) -> dict[int, set[int]]:
+    """As a trace has them: the end of a block to the starts of blocks, except the one behind."""
+    found: defaultdict[int, set[int]] = defaultdict(set)
+    for source, target in function.edges:
+        behind, start = end(function.blocks[source]), function.blocks[target].address
+        if start != behind:
+            found[behind].add(start)
+    return dict(found)
+
+
+def widths(function: Function) -> list[int]:
+    """How many blocks follow each of the blocks that more than two follow."""
+    return sorted(len(targets) for targets in successors(function) if len(targets) > 2)
+
+
+def shape(function: Function) -> tuple[object, ...]:
+    """Control flow whatever the addresses, and what linkers replace: ``bl`` by ``blx``."""
+    start = function.address
+    blocks = [(b.address - start, b.size, len(b.mnemonics)) for b in function.blocks]
+    return function.size, tuple(blocks), function.edges
