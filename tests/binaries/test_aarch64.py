@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import lief
 import pytest
 import shapes
 
-from graphkin.binaries.aarch64 import AArch64
+from graphkin.binaries.native import NativeSource
+from graphkin.binaries.processors.aarch64 import AArch64
 
 NAMES = shapes.names("aarch64")
 
@@ -87,3 +91,21 @@ def test_bits_that_select_an_entry(select: str, count: int) -> None:
     blocks, edges = shapes.recover(AArch64(), code + cases + table)
     assert edges == tuple((0, number + 1) for number in range(count))
     assert [block.address for block in blocks[1:]] == [0x1018 + 4 * n for n in range(count)]
+
+
+def test_marks_of_debug_sections_say_nothing_of_code(tmp_path: Path) -> None:
+    name = "aarch64/clang-shared-O2"
+    binary = lief.ELF.parse(str(shapes.SAMPLES / name))
+    assert binary is not None
+    expected = shapes.functions(name)
+    mark = lief.ELF.Symbol()
+    mark.name, mark.value = "$d.1", expected["dense"].address
+    mark.type, mark.binding = lief.ELF.Symbol.TYPE.NOTYPE, lief.ELF.Symbol.BINDING.LOCAL
+    # A section that is not loaded, as .debug_line; what counts from its start is no address.
+    mark.shndx = [section.name for section in binary.sections].index(".symtab")
+    binary.add_symtab_symbol(mark)
+    binary.write(str(tmp_path / "marked.so"))
+    source = NativeSource(tmp_path / "marked.so")
+    found = {function.name: function.edges for function in source.functions()}
+    assert found == {key: function.edges for key, function in expected.items()}
+    assert source.skipped == []

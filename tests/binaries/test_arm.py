@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import shapes
 
-from graphkin.binaries.arm import Arm
-from graphkin.binaries.arm_starts import index_starts, survey
+from graphkin.binaries.formats.arm_starts import index_starts, survey
 from graphkin.binaries.image import Region
 from graphkin.binaries.native import load
+from graphkin.binaries.processors.arm import Arm
 
 NAMES = shapes.names("arm")
 

@@ -138,9 +138,7 @@ def test_library_names(name: str, library: str) -> None:
         ("/b/O1/../O2/libz.so", "/b/O1/../O2/libz.so", "", "O2", "libz"),
     ],
 )
-def test_where_a_function_lies(
-    file: str, binary: str, part: str, build: str, library: str
-) -> None:
+def test_where_a_function_lies(file: str, binary: str, part: str, build: str, library: str) -> None:
     found = BinaryRecord.of(function("f", LOOP, file=file, binary=binary), Path(file))
     assert (found.part, found.build, found.library) == (part, build, library)
 

@@ -189,9 +189,7 @@ def test_members_of_an_archive_are_one_library(tmp_path: Path) -> None:
     assert all(binary.part.startswith("(") for binary in found)
 
 
-def test_the_source_files_of_functions(
-    compile_c: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_the_source_files_of_functions(compile_c: Callable[..., Path], tmp_path: Path) -> None:
     body = "{ for (int i = 0; i < a; i++) if (i % 3) a -= i; else a ^= 1; return a; }"
     code = f"static __attribute__((noinline)) int inner(int a) {body} int outer(int a) {body}\n"
     code += "int more(int a) { return inner(a) + inner(outer(a)); }"
@@ -208,7 +206,7 @@ def test_shared_libraries(ffmpeg: Path, tmp_path: Path) -> None:
     summary = extract(files, tmp_path / "c")
     corpus = FunctionCorpus.open(tmp_path / "c")
     assert summary.skipped == []
-    counts = {build: 0 for build in ("gcc-O2", "clang-O3")}
+    counts = dict.fromkeys(("gcc-O2", "clang-O3"), 0)
     for build, _ in names(corpus):
         counts[build] += 1
     assert min(counts.values()) > 400

@@ -12,7 +12,7 @@ from descent import block_starts
 from test_pe import attempt, mutate, read, successors
 
 from graphkin.binaries import Function
-from graphkin.binaries.compact_unwind import function_starts
+from graphkin.binaries.formats.compact_unwind import function_starts
 from graphkin.binaries.native import load
 from graphkin.errors import FormatError
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from test_pe import SECTION, headers
 
-from graphkin.binaries.fat import is_fat
+from graphkin.binaries.formats.fat import is_fat
+from graphkin.binaries.formats.packed import MAX_ENTROPY, entropy
 from graphkin.binaries.native import NativeSource, load
-from graphkin.binaries.packed import MAX_ENTROPY, entropy
 from graphkin.errors import FormatError
 
 SAMPLES = Path(__file__).parent / "samples"

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkin.binaries.formats.unwind import UnwindRange
 from graphkin.binaries.image import Region
-from graphkin.binaries.unwind import UnwindRange
 
 Addresses = NDArray[np.int64]
 

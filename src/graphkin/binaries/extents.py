@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from graphkin.binaries.formats.unwind import UnwindRange
 from graphkin.binaries.image import Extent, Region
-from graphkin.binaries.unwind import UnwindRange
 
 COLD = re.compile(r"\.cold(?:\.\d+)?$")
 

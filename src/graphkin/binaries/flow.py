@@ -5,9 +5,17 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 
-from graphkin.binaries.architecture import BRANCH, CALL, CUT, JUMP, SELECT, STOP, Architecture
 from graphkin.binaries.image import Image
 from graphkin.binaries.listing import Listing
+from graphkin.binaries.processors.architecture import (
+    BRANCH,
+    CALL,
+    CUT,
+    JUMP,
+    SELECT,
+    STOP,
+    Architecture,
+)
 from graphkin.binaries.source import Block
 
 STEPS_PER_CHECK = 256

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphkin.binaries.architecture import CUT, Architecture
 from graphkin.binaries.decode import Records, mnemonics, operands
 from graphkin.binaries.image import Image
+from graphkin.binaries.processors.architecture import CUT, Architecture
 
 STRAY_CHUNKS = (256, 1 << 16)
 """Bytes decoded from a target inside another instruction, or behind data: first a few, for the

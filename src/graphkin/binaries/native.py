@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphkin.binaries.architecture import Architecture
-from graphkin.binaries.archive import MAGIC, THIN_MAGIC, members
 from graphkin.binaries.debug_lines import defining_files
-from graphkin.binaries.fat import is_fat, slices
 from graphkin.binaries.flow import Flow
+from graphkin.binaries.formats.archive import MAGIC, THIN_MAGIC, members
+from graphkin.binaries.formats.fat import is_fat, slices
+from graphkin.binaries.formats.packed import packer
 from graphkin.binaries.image import Extent, Image
 from graphkin.binaries.listing import Listing
-from graphkin.binaries.packed import packer
+from graphkin.binaries.processors.architecture import Architecture
 from graphkin.binaries.source import Function, FunctionSource, Skipped
 from graphkin.errors import FormatError
 from graphkin.files import PathLike
@@ -173,14 +173,14 @@ def read_binary(path: PathLike, limit: int) -> bytes:
 def choose(name: str) -> Architecture:
     """The processor that an image names; its file is imported here."""
     if name == "aarch64":
-        from graphkin.binaries.aarch64 import AArch64
+        from graphkin.binaries.processors.aarch64 import AArch64
 
         return AArch64()
     if name == "arm":
-        from graphkin.binaries.arm import Arm
+        from graphkin.binaries.processors.arm import Arm
 
         return Arm()
-    from graphkin.binaries.x86 import X86
+    from graphkin.binaries.processors.x86 import X86
 
     return X86(64 if name == "x86-64" else 32)
 
@@ -202,15 +202,15 @@ def load(data: bytes, label: str) -> Image:
 
 def _read_container(data: bytes, label: str) -> Image:
     if data.startswith(b"\x7fELF"):
-        from graphkin.binaries.elf import load_elf
+        from graphkin.binaries.formats.elf import load_elf
 
         return load_elf(data, label)
     if data.startswith(b"MZ"):
-        from graphkin.binaries.pe import load_pe
+        from graphkin.binaries.formats.pe import load_pe
 
         return load_pe(data, label)
     if data.startswith(MACHO_MAGICS):
-        from graphkin.binaries.macho import load_macho
+        from graphkin.binaries.formats.macho import load_macho
 
         return load_macho(data, label)
     raise FormatError(

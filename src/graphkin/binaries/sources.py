@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, get_args
 
-from graphkin.binaries.archive import MAGIC
 from graphkin.binaries.binexport import BinExportSource, is_binexport
+from graphkin.binaries.formats.archive import MAGIC
 from graphkin.binaries.image import Extent
 from graphkin.binaries.native import Limits, NativeSource
 from graphkin.binaries.smda_source import SmdaSource

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphkin.binaries.listing import Listing
-from graphkin.binaries.x86_operands import Memory, parse_memory, place_of
+from graphkin.binaries.processors.x86_operands import Memory, parse_memory, place_of
 
 REACH = 200
 """Instructions to look back for the comparison."""

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import lief
 
-from graphkin.binaries.arm_starts import index_starts, ranges, survey, without_thumb_bit
 from graphkin.binaries.debug_lines import LineSections
-from graphkin.binaries.elf_stubs import stubs
-from graphkin.binaries.elf_symbols import EXECUTABLE, function_symbols, is_loaded, text
-from graphkin.binaries.elf_symbols import marks as elf_marks
 from graphkin.binaries.extents import Symbol, arrange
+from graphkin.binaries.formats.arm_starts import index_starts, ranges, survey, without_thumb_bit
+from graphkin.binaries.formats.elf_stubs import stubs
+from graphkin.binaries.formats.elf_symbols import EXECUTABLE, function_symbols, is_loaded, text
+from graphkin.binaries.formats.elf_symbols import marks as elf_marks
+from graphkin.binaries.formats.objects import link
+from graphkin.binaries.formats.unwind import unwind_ranges
 from graphkin.binaries.image import Image, Region, disjoint
 from graphkin.binaries.noreturn import is_noreturn
-from graphkin.binaries.objects import link
-from graphkin.binaries.unwind import unwind_ranges
 from graphkin.errors import FormatError
 
 ARCHITECTURES = {
@@ -70,7 +70,7 @@ def _linked(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
     regions = disjoint(_section_regions(sections, data)) or disjoint(_segment_regions(binary, data))
     slots, pointers = _relocations(binary)
     symbols = _symbols(binary)
-    marks = [] if architecture.startswith("x86") else elf_marks(binary.symtab_symbols, lambda _: 0)
+    marks = [] if architecture.startswith("x86") else _marks(binary, sections)
     got = _table_base(sections)
     plt = [(s.virtual_address, s.size) for s in sections if text(s.name).startswith(".plt")]
     named = dict(
@@ -163,6 +163,12 @@ def _segment_regions(binary: lief.ELF.Binary, data: bytes) -> Iterator[Region]:
             content = view[start : start + segment.physical_size]
             executable = segment.has(lief.ELF.Segment.FLAGS.X)
             yield Region(segment.virtual_address, content, executable)
+
+
+def _marks(binary: lief.ELF.Binary, sections: Sequence[lief.ELF.Section]) -> list[tuple[int, str]]:
+    """Mapping symbols of what is loaded; clang has them in debug sections too, which start at 0."""
+    loaded = {number for number, section in enumerate(sections) if is_loaded(section)}
+    return elf_marks(binary.symtab_symbols, lambda symbol: 0 if symbol.shndx in loaded else None)
 
 
 def _symbols(binary: lief.ELF.Binary) -> list[Symbol]:

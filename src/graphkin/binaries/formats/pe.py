@@ -11,13 +11,13 @@ import lief
 import numpy as np
 
 from graphkin.binaries.calls import LIMIT, Pointers, called_starts
-from graphkin.binaries.elf_symbols import text
 from graphkin.binaries.extents import Symbol, arrange
+from graphkin.binaries.formats.elf_symbols import text
+from graphkin.binaries.formats.pdata import exception_ranges
+from graphkin.binaries.formats.pe_stubs import import_stubs
+from graphkin.binaries.formats.unwind import UnwindRange, unwind_ranges
 from graphkin.binaries.image import Image, Region, disjoint
 from graphkin.binaries.noreturn import is_noreturn
-from graphkin.binaries.pdata import exception_ranges
-from graphkin.binaries.pe_stubs import import_stubs
-from graphkin.binaries.unwind import UnwindRange, unwind_ranges
 from graphkin.errors import FormatError
 
 ARCHITECTURES = {

@@ -9,11 +9,18 @@ import numpy as np
 from capstone import x86_const
 from numpy.typing import NDArray
 
-from graphkin.binaries.architecture import BRANCH, CALL, JUMP, STOP, TableReader, kind_table
 from graphkin.binaries.decode import Decoder
 from graphkin.binaries.image import Image
 from graphkin.binaries.listing import Listing
-from graphkin.binaries.x86_tables import X86Tables, table_base
+from graphkin.binaries.processors.architecture import (
+    BRANCH,
+    CALL,
+    JUMP,
+    STOP,
+    TableReader,
+    kind_table,
+)
+from graphkin.binaries.processors.x86_tables import X86Tables, table_base
 
 _KINDS = {
     BRANCH: """jae ja jbe jb jcxz jecxz je jge jg jle jl jne jno jnp jns jo jp jrcxz js

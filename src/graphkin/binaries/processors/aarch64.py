@@ -9,13 +9,20 @@ import numpy as np
 from capstone import arm64_const
 from numpy.typing import NDArray
 
-from graphkin.binaries.architecture import BRANCH, CALL, JUMP, STOP, TableReader, kind_table
 from graphkin.binaries.decode import Decoder
 from graphkin.binaries.image import Image
 from graphkin.binaries.listing import Listing
-from graphkin.binaries.risc_operands import family
-from graphkin.binaries.risc_tables import RiscTables
-from graphkin.binaries.risc_values import Values
+from graphkin.binaries.processors.architecture import (
+    BRANCH,
+    CALL,
+    JUMP,
+    STOP,
+    TableReader,
+    kind_table,
+)
+from graphkin.binaries.processors.risc_operands import family
+from graphkin.binaries.processors.risc_tables import RiscTables
+from graphkin.binaries.processors.risc_values import Values
 
 _KINDS = {
     BRANCH: "cbz cbnz tbz tbnz",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from graphkin.binaries.unwind import MAX_ENTRIES, UnwindRange
+from graphkin.binaries.formats.unwind import MAX_ENTRIES, UnwindRange
 
 Read = Callable[[int, int], bytes]
 """(relative address, size) to at most so many bytes."""

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 import lief
 
 from graphkin.binaries.calls import called_starts
-from graphkin.binaries.compact_unwind import function_starts
 from graphkin.binaries.extents import Symbol, arrange
+from graphkin.binaries.formats.compact_unwind import function_starts
+from graphkin.binaries.formats.macho_object import EMPTY_KINDS, resolve
+from graphkin.binaries.formats.macho_symbols import LOCAL, SymbolTable
+from graphkin.binaries.formats.unwind import UnwindRange, unwind_ranges
 from graphkin.binaries.image import Image, Region, disjoint
-from graphkin.binaries.macho_object import EMPTY_KINDS, resolve
-from graphkin.binaries.macho_symbols import LOCAL, SymbolTable
 from graphkin.binaries.noreturn import is_noreturn
-from graphkin.binaries.unwind import UnwindRange, unwind_ranges
 from graphkin.errors import FormatError
 
 ARCHITECTURES = {

@@ -10,7 +10,10 @@ import numpy as np
 from capstone import arm_const
 from numpy.typing import NDArray
 
-from graphkin.binaries.architecture import (
+from graphkin.binaries.decode import Decoder, mnemonics, operands
+from graphkin.binaries.image import Image
+from graphkin.binaries.listing import Listing
+from graphkin.binaries.processors.architecture import (
     BRANCH,
     CALL,
     JUMP,
@@ -20,12 +23,9 @@ from graphkin.binaries.architecture import (
     TableReader,
     kind_table,
 )
-from graphkin.binaries.decode import Decoder, mnemonics, operands
-from graphkin.binaries.image import Image
-from graphkin.binaries.listing import Listing
-from graphkin.binaries.risc_operands import CONDITIONS
-from graphkin.binaries.risc_tables import RiscTables
-from graphkin.binaries.risc_values import Values
+from graphkin.binaries.processors.risc_operands import CONDITIONS
+from graphkin.binaries.processors.risc_tables import RiscTables
+from graphkin.binaries.processors.risc_values import Values
 
 _KINDS = {
     BRANCH: "cbz cbnz",

@@ -6,10 +6,16 @@ from dataclasses import dataclass, field
 
 import lief
 
-from graphkin.binaries.elf_symbols import EXECUTABLE, function_symbols, is_loaded, marks, text
 from graphkin.binaries.extents import Symbol
+from graphkin.binaries.formats.elf_symbols import (
+    EXECUTABLE,
+    function_symbols,
+    is_loaded,
+    marks,
+    text,
+)
+from graphkin.binaries.formats.relocations import Site, apply
 from graphkin.binaries.image import Region
-from graphkin.binaries.relocations import Site, apply
 
 BASE = 0x10000
 MAX_ALIGNMENT = 1 << 16

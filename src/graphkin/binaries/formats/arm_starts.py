@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from graphkin.binaries.architecture import CALL
-from graphkin.binaries.arm import Arm
 from graphkin.binaries.decode import mnemonics, operands
 from graphkin.binaries.extents import Symbol
+from graphkin.binaries.formats.unwind import UnwindRange
 from graphkin.binaries.image import Region
-from graphkin.binaries.unwind import UnwindRange
+from graphkin.binaries.processors.architecture import CALL
+from graphkin.binaries.processors.arm import Arm
 
 CHUNK = 1 << 16
 ROUNDS = 3

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from graphkin.binaries.listing import Listing
-from graphkin.binaries.risc_operands import family, number, parse_memory, plain_name, split
-from graphkin.binaries.risc_walk import Walk
+from graphkin.binaries.processors.risc_operands import (
+    family,
+    number,
+    parse_memory,
+    plain_name,
+    split,
+)
+from graphkin.binaries.processors.risc_walk import Walk
 
 REACH = 200
 """Instructions to look back for the comparison."""

@@ -22,11 +22,11 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from graphkin.binaries.architecture import Architecture
 from graphkin.binaries.image import Image
 from graphkin.binaries.listing import Listing
-from graphkin.binaries.risc_bounds import entries
-from graphkin.binaries.risc_operands import (
+from graphkin.binaries.processors.architecture import Architecture
+from graphkin.binaries.processors.risc_bounds import entries
+from graphkin.binaries.processors.risc_operands import (
     CONDITIONS,
     Memory,
     family,
@@ -36,8 +36,8 @@ from graphkin.binaries.risc_operands import (
     shift_of,
     split,
 )
-from graphkin.binaries.risc_values import Values, written
-from graphkin.binaries.risc_walk import Walk
+from graphkin.binaries.processors.risc_values import Values, written
+from graphkin.binaries.processors.risc_walk import Walk
 
 NEAR = 60
 """Instructions to look back for the load from the table."""

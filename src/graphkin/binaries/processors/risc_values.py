@@ -6,7 +6,14 @@ from collections.abc import Iterator
 
 from graphkin.binaries.image import Image
 from graphkin.binaries.listing import Listing
-from graphkin.binaries.risc_operands import Memory, family, number, parse_memory, plain_name, split
+from graphkin.binaries.processors.risc_operands import (
+    Memory,
+    family,
+    number,
+    parse_memory,
+    plain_name,
+    split,
+)
 
 REACH = (4000, 300, 60, 60, 60)
 """Instructions to look back for an address, for its parts, for their parts, and so on."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import lief
 
-from graphkin.binaries.macho_symbols import SymbolTable
+from graphkin.binaries.formats.macho_symbols import SymbolTable
 
 RECORD = 8
 STUB = 16

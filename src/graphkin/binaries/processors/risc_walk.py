@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from graphkin.binaries.architecture import BRANCH, JUMP, STOP, Architecture
 from graphkin.binaries.listing import Listing
+from graphkin.binaries.processors.architecture import BRANCH, JUMP, STOP, Architecture
 
 
 class Walk:

@@ -29,8 +29,8 @@ from typing import NamedTuple
 
 from graphkin.binaries.image import Image
 from graphkin.binaries.listing import Listing
-from graphkin.binaries.x86_bounds import entries
-from graphkin.binaries.x86_operands import Memory, family, parse_memory, place_of
+from graphkin.binaries.processors.x86_bounds import entries
+from graphkin.binaries.processors.x86_operands import Memory, family, parse_memory, place_of
 
 FAR = 4000
 """Instructions to look back for a table's address."""
