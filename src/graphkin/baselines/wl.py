@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
+from graphkin.baselines.hashing import Hashes, mixed, segment_sums
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, GraphBatch
-from graphkin.graphs.batch import Adjacency
+from graphkin.graphs.batch import Adjacency, check_uniform
 
 Floats = NDArray[np.float64]
-Labels = NDArray[np.uint64]
 
 BLOCK = 256
 """Pairs that are packed at once."""
@@ -67,14 +68,55 @@ class WLKernel:
             scores[:, start : start + len(block)] = self._sweep_block(block)
         return scores
 
+    def histograms(self, graphs: Sequence[Graph]) -> sparse.csr_array:
+        """(N, patterns) float64: how often each graph has each label of each iteration.
+
+        Columns are the patterns of these graphs: compare only rows of one call.
+        """
+        if not len(graphs):
+            return sparse.csr_array((0, 0))
+        check_uniform(graphs)
+        owners, patterns = [], []
+        for start in range(0, len(graphs), BLOCK):
+            batch = GraphBatch.pack(graphs[start : start + BLOCK])
+            # Labels are hashes of labels: none recurs in a later iteration.
+            for labels in self._labels(batch):
+                owners.append(batch.node_graph.numpy() + start)
+                patterns.append(labels)
+        rows = np.concatenate(owners)
+        present, columns = np.unique(np.concatenate(patterns), return_inverse=True)
+        counts = sparse.csr_array(
+            (np.ones(len(rows)), (rows, columns)), shape=(len(graphs), len(present))
+        )
+        counts.sum_duplicates()
+        return counts
+
+    def scores(self, queries: Sequence[Graph], pool: Sequence[Graph]) -> Floats:
+        """(Q, P) float64: the kernel of every query with every graph of the pool."""
+        histograms = self.histograms([*queries, *pool])
+        lengths = histograms.multiply(histograms).sum(axis=1)
+        kernel = np.empty((len(queries), len(pool)))
+        stored = histograms[len(queries) :].T.tocsr()
+        for start in range(0, len(queries), BLOCK):
+            block = slice(start, min(start + BLOCK, len(queries)))
+            kernel[block] = (histograms[block] @ stored).toarray()
+        if self.normalize:
+            kernel /= np.sqrt(lengths[: len(queries), None] * lengths[len(queries) :])
+        return kernel
+
+    def _labels(self, batch: GraphBatch) -> Iterator[Hashes]:
+        """(N,) the labels of the nodes after 0, 1, ... iterations."""
+        labels = _degree_labels(batch)
+        yield labels
+        for _ in range(self.iterations):
+            labels = _refined(batch, labels)
+            yield labels
+
     def _sweep_block(self, pairs: Sequence[tuple[Graph, Graph]]) -> Floats:
         batch = GraphBatch.pack([graph for pair in pairs for graph in pair])
         node_graph = batch.node_graph.numpy()
-        labels = _degree_labels(batch)
         products = np.empty((self.iterations + 1, 3, len(pairs)))
-        for iteration in range(self.iterations + 1):
-            if iteration:
-                labels = _refined(batch, labels)
+        for iteration, labels in enumerate(self._labels(batch)):
             products[iteration] = _products(labels, node_graph, len(pairs))
         between, left, right = np.cumsum(products, axis=0).transpose(1, 0, 2)
         kernel: Floats = between / np.sqrt(left * right) if self.normalize else between
@@ -91,40 +133,29 @@ def best_iterations(scores: Floats, metric: Callable[[Floats], float]) -> int:
     return int(np.argmax([metric(row) for row in scores]))
 
 
-def _degree_labels(batch: GraphBatch) -> Labels:
-    labels = _mixed(batch.in_degrees.numpy().astype(np.uint64))
+def _degree_labels(batch: GraphBatch) -> Hashes:
+    labels = mixed(batch.in_degrees.numpy().astype(np.uint64))
     if batch.directed:
-        labels = _mixed(labels + batch.outgoing.offsets.diff().numpy().astype(np.uint64))
+        labels = mixed(labels + batch.outgoing.offsets.diff().numpy().astype(np.uint64))
     return labels
 
 
-def _refined(batch: GraphBatch, labels: Labels) -> Labels:
+def _refined(batch: GraphBatch, labels: Hashes) -> Hashes:
     """(N,) labels after one more iteration."""
-    refined = _mixed(labels + _neighbour_sums(batch.incoming, labels))
+    refined = mixed(labels + _neighbour_sums(batch.incoming, labels))
     if batch.directed:
-        refined = _mixed(refined + _neighbour_sums(batch.outgoing, labels))
+        refined = mixed(refined + _neighbour_sums(batch.outgoing, labels))
     return refined
 
 
-def _neighbour_sums(adjacency: Adjacency, labels: Labels) -> Labels:
+def _neighbour_sums(adjacency: Adjacency, labels: Hashes) -> Hashes:
     """(N,) a hash of each multiset of neighbours: the sum, modulo 2^64, of mixed labels."""
     # Mixed once more than the labels are, so that a node and its neighbour do not commute.
-    values = _mixed(labels)[adjacency.neighbours.numpy()]
-    totals = np.zeros(len(values) + 1, dtype=np.uint64)
-    np.cumsum(values, out=totals[1:])
-    sums: Labels = np.diff(totals[adjacency.offsets.numpy()])
-    return sums
+    values = mixed(labels)[adjacency.neighbours.numpy()]
+    return segment_sums(values, adjacency.offsets.numpy())
 
 
-def _mixed(values: Labels) -> Labels:
-    """The finaliser of SplitMix64: spreads every input bit over all 64."""
-    values = values + np.uint64(0x9E3779B97F4A7C15)
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
-
-
-def _products(labels: Labels, node_graph: NDArray[np.int64], num_pairs: int) -> Floats:
+def _products(labels: Hashes, node_graph: NDArray[np.int64], num_pairs: int) -> Floats:
     """(3, P) inner products of histograms: first with second, first and second with themselves.
 
     Graphs 2k and 2k + 1 are pair k.
