@@ -7,16 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphkin.errors import ConfigError, ModelError
+from graphkin import evaluation
+from graphkin.errors import ConfigError, GraphError, ModelError
 from graphkin.evaluation import (
     evaluate,
     mean_reciprocal_rank,
     pair_auc,
     recall_at_k,
+    retrieval_metrics,
     triplet_accuracy,
 )
 from graphkin.graphs import Graph
-from graphkin.tasks.pairs import EvaluationSet
+from graphkin.tasks.pairs import EvaluationSet, RetrievalBlock
 
 
 class ByEdges:
@@ -131,3 +133,85 @@ def test_cutoffs_below_one_are_refused():
         recall_at_k([1], 0)
     with pytest.raises(ConfigError, match="cutoff must be at least 1, got 0"):
         mean_reciprocal_rank([1], 0)
+
+
+# --- Retrieval ----------------------------------------------------------------------------
+
+
+def block(queries, pool):
+    return RetrievalBlock(tuple(map(chain, queries)), tuple(map(chain, pool)))
+
+
+def test_retrieval_ranks_the_right_answer():
+    # Distances of 4 edges to 4, 9, 20; of 9 to these; of 18 to these: all right answers first.
+    found = retrieval_metrics(ByEdges(), [block([4, 9, 18], [4, 9, 20])])
+    assert found == {"recall_at_1": 1, "recall_at_10": 1, "mrr_at_10": 1}
+    # The answers are 2nd, 1st and 3rd.
+    found = retrieval_metrics(ByEdges(), [block([8, 9, 1], [4, 9, 20])])
+    assert found["recall_at_1"] == pytest.approx(1 / 3)
+    assert found["mrr_at_10"] == pytest.approx((1 / 2 + 1 + 1 / 3) / 3)
+
+
+def test_a_tie_counts_against_the_model():
+    class Equal:
+        def predict(self, pairs):
+            return np.zeros(len(pairs))
+
+    blocks = [block(range(1, 13), range(1, 13)), block([1, 2], [1, 2])]
+    found = retrieval_metrics(Equal(), blocks)
+    assert found["recall_at_1"] == 0
+    assert found["recall_at_10"] == pytest.approx(2 / 14)
+    assert found["mrr_at_10"] == pytest.approx(2 * 0.5 / 14)
+
+
+@pytest.mark.parametrize("at_once", [1, 25, 30, 5000])
+def test_retrieval_against_sorting(monkeypatch, at_once):
+    """However many pairs are scored at once."""
+    monkeypatch.setattr(evaluation, "RETRIEVAL_BLOCK", at_once)
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(64, 64))
+
+    class Table:
+        def predict(self, pairs):
+            return [table[a.num_nodes, b.num_nodes] for a, b in pairs]
+
+    blocks, ranks = [], []
+    for size in (13, 25):
+        queries = rng.permutation(60)[:size] + 1
+        pool = rng.permutation(60)[:size] + 1
+        blocks.append(block(queries, pool))
+        for place, query in enumerate(queries):
+            order = np.argsort(-table[query + 1, pool + 1])
+            ranks.append(1 + order.tolist().index(place))
+    calls = []
+    found = retrieval_metrics(Table(), blocks, progress=lambda *call: calls.append(call))
+    assert found["recall_at_1"] == recall_at_k(ranks, 1)
+    assert found["recall_at_10"] == recall_at_k(ranks, 10)
+    assert found["mrr_at_10"] == mean_reciprocal_rank(ranks, 10)
+    total = 13**2 + 25**2
+    assert calls[-1] == (total, total)
+    assert all(total == of for _, of in calls)
+    assert [done for done, _ in calls] == sorted({done for done, _ in calls})
+
+
+def test_retrieval_refuses_broken_scores():
+    class Broken:
+        def __init__(self, value):
+            self.value = value
+
+        def predict(self, pairs):
+            return self.value(len(pairs))
+
+    blocks = [block([1, 2], [1, 2])]
+    with pytest.raises(ModelError, match="holds nan"):
+        retrieval_metrics(Broken(lambda n: np.full(n, np.nan)), blocks)
+    with pytest.raises(ModelError, match="gave scores of shape"):
+        retrieval_metrics(Broken(lambda n: np.zeros(n + 1)), blocks)
+    with pytest.raises(ConfigError, match="ranks is empty"):
+        retrieval_metrics(ByEdges(), [])
+
+
+@pytest.mark.parametrize(("queries", "pool"), [([], []), ([1], [1, 2]), ([1, 2], [1])])
+def test_pools_without_answers_are_refused(queries, pool):
+    with pytest.raises(GraphError, match=f"{len(queries)} queries for a pool of {len(pool)}"):
+        block(queries, pool)

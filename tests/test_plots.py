@@ -1,4 +1,4 @@
-"""Pictures of attention: files of each format, and what is drawn in them."""
+"""Pictures: files of each format, and what is drawn in them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from matplotlib.collections import LineCollection
 from graphkin.errors import ConfigError, StorageError
 from graphkin.graphs import Graph
 from graphkin.models import AttentionMaps, GraphMatcher, ModelConfig
-from graphkin.plots import plot_attention
+from graphkin.plots import plot_attention, plot_sizes
 
 RING = Graph(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (0, 3)])
 STAR = Graph(4, [(0, 1), (0, 2), (0, 3)])
@@ -157,3 +157,43 @@ def test_no_figure_stays_open(matcher: GraphMatcher, tmp_path: Path) -> None:
     with pytest.raises(StorageError):
         plot_attention(RING, STAR, maps, tmp_path / "picture.doc")
     assert pyplot.get_fignums() == before
+
+
+# --- Sizes of a corpus --------------------------------------------------------------------
+
+NODES = np.array([30, 5, 7, 400, 12])
+EDGES = np.array([44, 6, 9, 610, 0])
+
+
+@pytest.mark.parametrize("ending", MAGIC)
+def test_sizes_in_every_format(tmp_path: Path, ending: str) -> None:
+    plot_sizes(NODES, EDGES, tmp_path / f"sizes{ending}")
+    assert (tmp_path / f"sizes{ending}").read_bytes().startswith(MAGIC[ending])
+    assert pyplot.get_fignums() == []
+
+
+def test_sizes_are_drawn_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: dict[str, list[float]] = {}
+    plot = Axes.plot
+
+    def noted(self: Axes, x: Any, y: Any, **options: Any) -> Any:
+        drawn[options["label"]] = np.asarray(y).tolist()
+        assert np.asarray(x).tolist() == [1, 2, 3, 4, 5]
+        return plot(self, x, y, **options)
+
+    monkeypatch.setattr(Axes, "plot", noted)
+    plot_sizes(NODES, EDGES, tmp_path / "sizes.svg")
+    assert drawn == {"nodes": [5, 7, 12, 30, 400], "edges": [0, 6, 9, 44, 610]}
+
+
+def test_no_sizes_to_draw(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no graphs"):
+        plot_sizes(NODES[:0], EDGES[:0], tmp_path / "sizes.png")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["absent/sizes.png", "sizes.xyz"])
+def test_sizes_that_cannot_be_written(tmp_path: Path, name: str) -> None:
+    with pytest.raises(StorageError, match="cannot write the picture"):
+        plot_sizes(NODES, EDGES, tmp_path / name)
+    assert pyplot.get_fignums() == []

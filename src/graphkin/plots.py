@@ -94,6 +94,8 @@ def plot_sizes(nodes: NDArray[np.int64], edges: NDArray[np.int64], path: str | P
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    if not len(nodes):
+        raise ConfigError("there are no graphs to draw; extract some binaries first")
     figure, axis = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
     for counts, name, color in ((edges, "edges", "#c0504d"), (nodes, "nodes", "#1f4e79")):
         axis.plot(np.arange(1, len(counts) + 1), np.sort(counts), color=color, label=name)

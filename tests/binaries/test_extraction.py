@@ -251,7 +251,7 @@ def test_nothing_to_keep(builds: Path, tmp_path: Path) -> None:
 def test_no_binary_at_all(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "text").write_text("text")
-    with pytest.raises(FormatError, match="no binary found in .*folder"):
+    with pytest.raises(FormatError, match=r"no binary found in .*folder"):
         extract([tmp_path / "folder"], tmp_path / "c")
     with pytest.raises(FormatError, match="no binary found"):
         extract([], tmp_path / "c")

@@ -17,6 +17,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.errors import ConfigError, FormatError, GraphkinError, ModelError, StorageError
 from graphkin.graphs import Graph
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, load_model
@@ -354,4 +355,63 @@ def test_an_option_that_is_missing(tmp_path: Path, option: str) -> None:
     del document["config"][option]
     (tmp_path / "config.json").write_text(json.dumps(document))
     with pytest.raises(FormatError, match=f"lacks the option '{option}'"):
+        GraphEmbedder.from_pretrained(tmp_path)
+
+
+# --- Vocabulary ---------------------------------------------------------------------------
+
+TOKENS = {"node_input": "tokens", "node_input_size": 4}
+WORDS = Vocabulary(("mov", "ret", "mové"))
+
+
+@pytest.mark.parametrize("name", ["gnn", "gmn"])
+def test_a_vocabulary_is_kept(name: str, tmp_path: Path) -> None:
+    model = model_of(name, **TOKENS)
+    assert model.vocabulary is None
+    model.vocabulary = WORDS
+    model.save_pretrained(tmp_path / "run" / "model")
+    for again in (
+        type(model).from_pretrained(tmp_path / "run" / "model"),
+        load_model(tmp_path / "run"),
+    ):
+        assert again.vocabulary == WORDS
+        assert_same(again, model)
+
+
+def test_a_model_without_a_vocabulary_has_none(tmp_path: Path) -> None:
+    model = model_of("gnn", **TOKENS)
+    model.save_pretrained(tmp_path)
+    assert "vocabulary" not in json.loads((tmp_path / "config.json").read_text())
+    assert GraphEmbedder.from_pretrained(tmp_path).vocabulary is None
+    model.vocabulary = WORDS
+    model.vocabulary = None
+    assert model.vocabulary is None
+
+
+@pytest.mark.parametrize("options", [{**TOKENS, "node_input_size": 5}, {}], ids=str)
+def test_a_vocabulary_that_does_not_fit(options: dict[str, Any]) -> None:
+    model = model_of("gnn", **options)
+    with pytest.raises(ModelError, match="a vocabulary of 4 tokens does not fit"):
+        model.vocabulary = WORDS
+    assert model.vocabulary is None
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("mov", FormatError),
+        (["mov", 3, "x"], FormatError),
+        (["mov", "mov", "x"], FormatError),
+        (["<unknown>", "mov", "x"], FormatError),
+        (None, FormatError),
+        (["mov"], ModelError),
+    ],
+)
+def test_a_damaged_vocabulary(words: object, error: type[GraphkinError], tmp_path: Path) -> None:
+    model = model_of("gnn", **TOKENS)
+    model.vocabulary = WORDS
+    model.save_pretrained(tmp_path)
+    document = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**document, "vocabulary": words}))
+    with pytest.raises(error, match=r"vocabulary|config\.json"):
         GraphEmbedder.from_pretrained(tmp_path)

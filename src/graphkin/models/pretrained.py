@@ -70,7 +70,10 @@ def load_model_files(folder: Path, kind: str) -> SavedModel:
     config = ModelConfig.from_dict(document["config"])
     vocabulary = None
     if "vocabulary" in document:
-        vocabulary = Vocabulary.from_json(document["vocabulary"])
+        try:
+            vocabulary = Vocabulary.from_json(document["vocabulary"])
+        except FormatError as error:
+            raise FormatError(f"{folder / CONFIG_FILE}: {error}") from error
         check_vocabulary(vocabulary, config)
     return SavedModel(kind, config, read_tensors(folder / WEIGHTS_FILE), vocabulary)
 

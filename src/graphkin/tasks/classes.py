@@ -18,7 +18,8 @@ SIZE_RATIO = 1.1
 """How far the node counts of graphs that are matched in size may lie apart."""
 LEAST_CHOICE = 16
 """Graphs to choose from, at least, where few are of the right size."""
-MAX_ROUNDS = 200
+ROUNDS = 64
+"""Draws before all graphs of other groups are listed; few groups are so large."""
 
 
 class ClassSampler:
@@ -80,22 +81,30 @@ class ClassSampler:
         chosen = self._anchors[rng.integers(0, len(self._anchors), count)]
         first, second = self._positives(rng, chosen)
         third = np.full(count, -1)
-        is_hard = rng.random(count) < hard if self._near is not None else np.zeros(count, bool)
-        for attempt in range(MAX_ROUNDS):
+        is_hard = self._hard(rng, count, hard)
+        for attempt in range(ROUNDS):
             open_ = np.flatnonzero(third < 0)
             if not len(open_):
                 break
             # Where nothing near or of the right size is in another group, look further.
             widening = 1 + attempt // 8
             drawn = self._negatives(rng, chosen[open_], second[open_], negatives, widening)
-            confused = is_hard[open_] & (attempt < MAX_ROUNDS // 2)
+            confused = is_hard[open_] & (attempt < ROUNDS // 2)
             if confused.any():
                 drawn[confused] = self._confused(rng, chosen[open_][confused])
             fits = self._groups[self._class_of[drawn]] != self._groups[chosen[open_]]
             third[open_[fits]] = drawn[fits]
-        if (third < 0).any():
-            raise ConfigError(f"found no dissimilar graph in {MAX_ROUNDS} draws: too few groups")
+        for place in np.flatnonzero(third < 0).tolist():
+            third[place] = self._listed(rng, int(chosen[place]), int(second[place]), negatives)
         return np.stack([self._graphs[part] for part in (first, second, third)], axis=1)
+
+    def _hard(self, rng: Generator, count: int, share: float) -> NDArray[np.bool_]:
+        """(count,) which negatives are to be hard."""
+        if self._near is not None:
+            return rng.random(count) < share
+        if share > 0:
+            raise ConfigError(f"a share of {share} hard negatives needs near classes")
+        return np.zeros(count, dtype=np.bool_)
 
     def _positives(self, rng: Generator, chosen: Index) -> tuple[Index, Index]:
         """Places of two different members of each chosen class."""
@@ -127,6 +136,15 @@ class ClassSampler:
         high = np.minimum(high + (lack + 1) // 2, len(self._by_size))
         places: Index = self._by_size[rng.integers(low, high)]
         return places
+
+    def _listed(self, rng: Generator, chosen: int, second: int, kind: Negatives) -> int:
+        """The place of a graph of another group, where most graphs are of this one."""
+        others = np.flatnonzero(self._groups != self._groups[chosen])
+        if kind == "random":
+            return int(self._members(rng, rng.choice(others, 1))[0])
+        places = np.flatnonzero(np.isin(self._class_of, others))
+        apart = np.abs(np.log(self._sizes[places] / self._sizes[second]))
+        return int(rng.choice(places[np.argsort(apart, kind="stable")[:LEAST_CHOICE]]))
 
     def _confused(self, rng: Generator, chosen: Index) -> Index:
         assert self._near is not None, "hard negatives are drawn only where near classes are known"

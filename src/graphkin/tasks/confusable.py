@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
+from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
 
 NEIGHBOURS = 20
@@ -16,7 +17,15 @@ NEIGHBOURS = 20
 def nearest_classes(
     graphs: Sequence[Graph], classes: Sequence[NDArray[np.int64]], num_tokens: int
 ) -> NDArray[np.int64]:
-    """(C, K) the classes most like each one in the mean of what its graphs count to."""
+    """(C, K) the classes most like each one in the mean of what its graphs count to.
+
+    Args:
+        graphs: by graph number.
+        classes: the graph numbers of each class, at least one, of at least two classes.
+        num_tokens: tokens that nodes may have, the unknown one included.
+    """
+    if len(classes) < 2:
+        raise ConfigError(f"{len(classes)} classes: too few to be confused with each other")
     counts = np.array(
         [
             np.mean([_counts(graphs[int(number)], num_tokens) for number in members], axis=0)

@@ -42,7 +42,8 @@ class CorpusStats:
     header_functions: int
     """Functions of at least two builds that debug information finds in a header."""
     shared_graphs: float
-    """Share of all graphs that are equal, mnemonics included, to one of another function."""
+    """Share of the graphs that stand for a function in a build that are equal, mnemonics
+    included, to one of another function."""
     equal_builds: dict[str, float]
     """Share of common functions with equal graphs, for the two builds of each compiler that are
     most alike."""
@@ -75,7 +76,7 @@ def corpus_stats(corpus: FunctionCorpus) -> CorpusStats:
     every = [item for item in anywhere if len(item.graphs) == len(builds)]
     contents = contents_of(corpus, range(len(corpus)))
     return CorpusStats(
-        digest=corpus.store.digest(),
+        digest=corpus.digest(),
         binaries=len(corpus.binaries),
         graphs=len(corpus),
         builds=dict(sorted(builds.items())),

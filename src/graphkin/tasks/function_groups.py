@@ -70,12 +70,15 @@ def _representative(entries: Sequence[Entry], numbers: Sequence[int]) -> int | N
     """The graph that stands for a function in one build.
 
     The function itself, before its clones; of clones a whole one (``.isra``, ``.constprop``)
-    before a part. Where two are equally good, nothing says which is meant: None.
+    before a part. Where several files of the build hold the library (a copy, or a static one
+    beside a shared one), the first that has the function counts. Where one file has two that
+    are equally good, nothing says which is meant: None.
     """
-    ranked = sorted((_rank(entries[number]), number) for number in numbers)
-    if len(ranked) > 1 and ranked[0][0] == ranked[1][0]:
-        return None
-    return ranked[0][1]
+    best = min(_rank(entries[number]) for number in numbers)
+    good = [number for number in numbers if _rank(entries[number]) == best]
+    file = entries[good[0]].binary.path
+    alike = [number for number in good if entries[number].binary.path == file]
+    return alike[0] if len(alike) == 1 else None
 
 
 def _rank(entry: Entry) -> int:

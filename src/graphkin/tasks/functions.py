@@ -2,22 +2,26 @@
 
 Two protocols say what counts. The paper's takes random pairs and triplets of functions as they
 are named. The clean one takes the noise out of these labels: functions that headers define are
-left out, functions that share an exact graph form one group, splits and negatives go by group,
-and pairs of equal graphs, which anything can recognise, are kept apart.
+left out, functions that share an exact graph form one group, no negative comes from the group of
+its anchor, and pairs of equal graphs, which anything can recognise, are kept apart.
+
+Both have the same splits, which go by group: a model that was trained by one protocol has seen no
+test function of the other.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import permutations
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.random import Generator, SeedSequence
-from numpy.typing import NDArray
 
 from graphkin.binaries.corpus import FunctionCorpus
 from graphkin.binaries.vocabulary import Vocabulary
@@ -28,6 +32,7 @@ from graphkin.tasks.classes import ClassSampler, Index, Negatives, balanced_batc
 from graphkin.tasks.confusable import nearest_classes
 from graphkin.tasks.function_groups import (
     FunctionClass,
+    FunctionKey,
     contents_of,
     function_classes,
     grouped,
@@ -38,7 +43,7 @@ Protocol = Literal["paper", "clean"]
 Features = Literal["mnemonics", "structure"]
 
 SHARES = {"training": 0.8, "validation": 0.1, "test": 0.1}
-STREAMS = {"split": 0, "training": 1, "validation": 2, "test": 3}
+STREAMS = {"training": 1, "validation": 2, "test": 3}
 PROTOCOL_NAMES: dict[Protocol, str] = {"paper": "the paper's protocol", "clean": "clean protocol"}
 CHUNK = 32
 """Steps whose examples are drawn at once, and dealt out to batches of equal cost."""
@@ -78,11 +83,13 @@ class FunctionTask:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "corpus", str(self.corpus))
-        if self.words is not None:
+        if isinstance(self.words, list):
             object.__setattr__(self, "words", tuple(self.words))
         check_types(self)
+        if not all(isinstance(word, str) for word in self.words or ()):
+            raise ConfigError(f"words must be a list of text, got {str(self.words)[:60]}")
         check_at_least(self, 0, "min_builds", "vocabulary_size", "max_nodes", "seed", "pool")
-        check_at_least(self, 1, "evaluation_size")
+        check_at_least(self, 2, "evaluation_size")
         if not 0 <= self.hard_negatives <= 1:
             raise ConfigError(f"hard_negatives must lie in 0..1, got {self.hard_negatives}")
 
@@ -93,7 +100,14 @@ class FunctionTask:
 
         Batches are of about equal numbers of nodes; ``size`` is their mean number of examples.
         """
-        chunk = _chunk(self, step // CHUNK, size, mode, world)
+        if mode not in get_args(Mode):
+            raise ConfigError(f"mode must be 'pairs' or 'triplets', got {mode!r}")
+        if step < 0 or not 0 <= rank < world <= size:
+            raise ConfigError(
+                f"no batch for step {step}, size {size}, rank {rank} of {world}: steps and ranks "
+                "count from 0, and every rank needs an example"
+            )
+        chunk = _chunk(self, self.data.digest, step // CHUNK, size, mode, world)
         examples = chunk[step % CHUNK][rank::world]
         graphs = self._graphs
         if mode == "triplets":
@@ -112,7 +126,7 @@ class FunctionTask:
         Negatives are random in one set, and matched in size in the other, where size alone is
         worth nothing.
         """
-        sampler = _sampler(self, _checked(split))
+        sampler = _sampler(self, self.data.digest, check_split(split))
         return {
             "random negatives": self._drawn(split, sampler, "random", 0),
             "size-matched negatives": self._drawn(split, sampler, "size", 1),
@@ -121,36 +135,46 @@ class FunctionTask:
     def retrieval(self, split: Split) -> list[RetrievalBlock]:
         """Queries of one build against a pool of another.
 
-        The functions of the split are dealt out to pools; each pool has its own two builds.
+        The functions of the split, one of each group, are dealt out to pools of equal size, with
+        two builds for each and functions that both have. By the clean protocol the graphs of a
+        function in the two builds differ. Where no two builds share as many functions as
+        ``pool`` asks for, a pool has as many as they do.
         """
-        rng = _generator(0, _checked(split), 2)
+        rng = _generator(0, check_split(split), 2)
         classes = self.classes(split)
-        builds = sorted({build for item in classes for build in item.graphs})
-        order = rng.permutation(len(classes)).tolist()
-        wanted = min(self.pool or len(order), len(order))
-        blocks = []
-        for start in range(0, len(order) - wanted + 1, wanted):
-            asked, held = (builds[i] for i in rng.permutation(len(builds))[:2])
-            groups: set[int] = set()
-            queries, pool = [], []
-            for number in order[start : start + wanted]:
-                item = classes[number]
-                if item.group in groups or not {asked, held} <= item.graphs.keys():
-                    continue
-                groups.add(item.group)
-                queries.append(self._graphs[item.graphs[asked]])
-                pool.append(self._graphs[item.graphs[held]])
-            if len(pool) > 1:
-                blocks.append(RetrievalBlock(tuple(queries), tuple(pool)))
-        if not blocks:
-            raise ConfigError(f"the {split} functions are too few for a pool of {self.pool}")
-        return blocks
+        one_each: dict[int, FunctionClass] = {}
+        for number in rng.permutation(len(classes)).tolist():
+            one_each.setdefault(classes[number].group, classes[number])
+        waiting = list(one_each.values())
+        pairs = list(permutations(sorted({b for item in classes for b in item.graphs}), 2))
+        pairs = [pairs[number] for number in rng.permutation(len(pairs)).tolist()]
+        most = max(sum(self._is_query(item, *pair) for item in waiting) for pair in pairs)
+        wanted = min(self.pool or most, most)
+        if wanted < 2:
+            raise ConfigError(f"no two builds share two {split} functions to search for")
+        blocks: list[RetrievalBlock] = []
+        while True:  # around all pairs of builds, until none fills a pool any more
+            before = len(blocks)
+            for pair in pairs:
+                dealt = [item for item in waiting if self._is_query(item, *pair)][:wanted]
+                if len(dealt) == wanted:
+                    sides = [[self._graphs[i.graphs[build]] for i in dealt] for build in pair]
+                    blocks.append(RetrievalBlock(tuple(sides[0]), tuple(sides[1])))
+                    gone = {item.group for item in dealt}
+                    waiting = [item for item in waiting if item.group not in gone]
+            if len(blocks) == before:
+                return blocks
+
+    def _is_query(self, item: FunctionClass, asked: str, held: str) -> bool:
+        if not {asked, held} <= item.graphs.keys():
+            return False
+        contents = self.data.contents[[item.graphs[asked], item.graphs[held]]]
+        return self.protocol == "paper" or bool(contents[0] != contents[1])
 
     def describe(self) -> dict[str, Any]:
         """The parameters, ready for JSON; the corpus by its content."""
-        values = asdict(self) | {"task": "functions", "corpus": self.data.corpus.store.digest()}
-        words = "\n".join(self.vocabulary.words).encode()
-        return values | {"words": hashlib.sha256(words).hexdigest()}
+        values = asdict(self) | {"task": "functions", "corpus": self.data.digest}
+        return values | {"words": _hash("\0".join(self.vocabulary.words))}
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -169,6 +193,8 @@ class FunctionTask:
 
     def classes(self, split: str) -> list[FunctionClass]:
         """The functions of ``training``, ``validation`` or ``test``."""
+        if split not in SHARES:
+            raise ConfigError(f"split must be one of {', '.join(SHARES)}; got {split!r}")
         return self._splits[split]
 
     def graphs(self, split: str) -> tuple[list[Graph], Index]:
@@ -192,34 +218,29 @@ class FunctionTask:
     @cached_property
     def data(self) -> _Data:
         """The corpus and its functions, whatever the protocol."""
-        return _load(self.corpus, self.min_builds)
+        corpus = FunctionCorpus.open(Path(self.corpus))
+        return _load(corpus.path.absolute(), corpus.digest())
 
     @cached_property
     def _splits(self) -> dict[str, list[FunctionClass]]:
-        classes = self.data.classes
+        least = self.min_builds or self.data.num_builds
+        classes = [item for item in self.data.classes if len(item.graphs) >= least]
         if self.protocol == "clean":
             classes = [item for item in classes if not item.in_header]
-        else:
-            classes = [
-                FunctionClass(item.key, item.graphs, item.in_header, number)
-                for number, item in enumerate(classes)
-            ]
-        groups = np.unique([item.group for item in classes])
-        order = _generator(0, "split", 0).permutation(len(groups))
-        cuts = np.floor(np.cumsum([SHARES["training"], SHARES["validation"]]) * len(groups) + 0.5)
-        part = np.searchsorted(cuts, order, side="right")
-        split_of = dict(zip(groups.tolist(), part.tolist(), strict=True))
-        splits = {
-            name: [item for item in classes if split_of[item.group] == number]
-            for number, name in enumerate(SHARES)
-        }
+        splits: dict[str, list[FunctionClass]] = {name: [] for name in SHARES}
+        for item in classes:
+            splits[self.data.split_of[item.group]].append(item)
         for name, items in splits.items():
             if len({item.group for item in items}) < 2:
                 raise ConfigError(
-                    f"{self.corpus} has {len(classes)} functions in at least "
-                    f"{self.data.min_builds} builds, too few to split: {name} gets {len(items)}; "
-                    "add binaries of more builds, or lower min_builds"
+                    f"{self.corpus} has {len(classes)} functions in at least {max(least, 2)} "
+                    f"builds, too few to split: {name} gets {len(items)}; add binaries of more "
+                    "builds, or lower min_builds"
                 )
+        if self.protocol == "paper":
+            # Every function is its own group.
+            for items in splits.values():
+                items[:] = [replace(item, group=number) for number, item in enumerate(items)]
         return splits
 
     @cached_property
@@ -244,26 +265,50 @@ class FunctionTask:
 
 @dataclass(frozen=True, eq=False)
 class _Data:
-    """What does not depend on protocol and features."""
+    """What does not depend on the settings of a task."""
 
     corpus: FunctionCorpus
+    digest: str
+    """Of the corpus."""
     classes: list[FunctionClass]
-    contents: NDArray[np.int64]
-    min_builds: int
+    """The functions that at least two builds have, in groups."""
+    contents: Index
+    """(G,) equal for graphs of equal content; -1 for those of no function here."""
+    split_of: dict[int, str]
+    """The split of each group."""
+    num_builds: int
 
 
 @lru_cache(maxsize=2)
-def _load(path: str, min_builds: int) -> _Data:
-    corpus = FunctionCorpus.open(Path(path))
-    builds = {binary.build for binary in corpus.binaries}
-    wanted = max(2, min_builds or len(builds))
-    classes = function_classes(corpus, wanted)
+def _load(path: Path, digest: str) -> _Data:
+    """The digest is a key of the cache: the folder may hold another corpus next time."""
+    corpus = FunctionCorpus.open(path)
+    classes = function_classes(corpus, 2)
     contents = contents_of(corpus, (graph for item in classes for graph in item.graphs.values()))
-    return _Data(corpus, grouped(classes, contents), contents, wanted)
+    classes = grouped(classes, contents)
+    num_builds = len({binary.build for binary in corpus.binaries})
+    return _Data(corpus, digest, classes, contents, _split_of(classes), num_builds)
 
 
+def _split_of(classes: Sequence[FunctionClass]) -> dict[int, str]:
+    """Deals groups out to splits, by the hash of the first of their names.
+
+    So that the names decide, and not what else the corpus holds: the same functions in other
+    builds, or beside other libraries, fall into the same splits, but for a few at the cuts.
+    """
+    first: dict[int, FunctionKey] = {}
+    for item in classes:  # which are sorted by their keys
+        first.setdefault(item.group, item.key)
+    order = sorted(first, key=lambda group: _hash("\0".join(first[group])))
+    cuts = np.floor(np.cumsum(list(SHARES.values()))[:-1] * len(order) + 0.5)
+    parts = np.searchsorted(cuts, np.arange(len(order)), side="right").tolist()
+    names = list(SHARES)
+    return {group: names[part] for group, part in zip(order, parts, strict=True)}
+
+
+# Tasks are equal where their settings are, so the digest of the corpus is part of the key.
 @lru_cache(maxsize=8)
-def _sampler(task: FunctionTask, split: str) -> ClassSampler:
+def _sampler(task: FunctionTask, digest: str, split: str) -> ClassSampler:
     corpus, classes = task.data.corpus, task.classes(split)
     sizes = corpus.store.node_counts
     largest = task.max_nodes if split == "training" and task.max_nodes else sizes.max()
@@ -279,11 +324,13 @@ def _sampler(task: FunctionTask, split: str) -> ClassSampler:
 
 
 @lru_cache(maxsize=2)
-def _chunk(task: FunctionTask, number: int, size: int, mode: Mode, world: int) -> list[Index]:
+def _chunk(
+    task: FunctionTask, digest: str, number: int, size: int, mode: Mode, world: int
+) -> list[Index]:
     """For each step of a chunk (B, 4): three graph numbers, and the label of the pair."""
     rng = _generator(task.seed, "training", number)
     count = CHUNK * size
-    triplets = _sampler(task, "training").triplets(rng, count, hard=task.hard_negatives)
+    triplets = _sampler(task, digest, "training").triplets(rng, count, hard=task.hard_negatives)
     labels = np.where(np.arange(count) % 2, -1, 1)
     sizes = task.data.corpus.store.node_counts[triplets]
     if mode == "triplets":
@@ -321,10 +368,15 @@ class _Graphs:
         return Graph(graph.num_nodes, graph.edges, directed=True, node_tokens=bags)
 
 
-def _checked(split: str) -> Split:
+def check_split(split: str) -> Split:
+    """Refuses what is no split to evaluate on."""
     if split not in ("validation", "test"):
         raise ConfigError(f"split must be 'validation' or 'test', got {split!r}")
     return split  # type: ignore[return-value]
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _generator(seed: int, stream: str, number: int) -> Generator:

@@ -84,5 +84,8 @@ class RetrievalBlock:
     pool: tuple[Graph, ...]
 
     def __post_init__(self) -> None:
-        if len(self.queries) != len(self.pool):
-            raise GraphError(f"{len(self.queries)} queries for a pool of {len(self.pool)}")
+        if not len(self.queries) == len(self.pool) > 0:
+            raise GraphError(
+                f"{len(self.queries)} queries for a pool of {len(self.pool)}; each query needs its "
+                "answer in the pool"
+            )
