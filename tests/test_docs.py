@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from function_samples import records, write_corpus
 from graphkin.cli import app
 
 ROOT = Path(__file__).parent.parent
@@ -36,7 +37,7 @@ def run_python(code: str, line: int, page: Path, namespace: dict[str, Any]) -> N
 
 def run_commands(text: str) -> None:
     """Runs the lines ``$ graphkin train ...`` and ``$ graphkin eval ...`` in short versions."""
-    for line in text.splitlines():
+    for line in text.replace("\\\n", " ").splitlines():
         words = shlex.split(line.removeprefix("$ "))
         if words[:2] == ["graphkin", "train"]:
             words += [word for setting in SHORT_RUN for word in ("--set", setting)]
@@ -58,6 +59,8 @@ def write_file(text: str) -> None:
 @pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
 def test_code_of_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    if page.name == "functions.md":
+        write_corpus(Path("corpus.graphs"), records())
     namespace: dict[str, Any] = {"__name__": page.stem}
     for language, text, line in blocks(page):
         if language == "python":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,15 @@ class PairScorer(Protocol):
 
     def predict(self, pairs: Sequence[tuple[Graph, Graph]], /) -> ArrayLike:
         """(P,) one score for each pair; higher is more similar."""
+        ...
+
+
+@runtime_checkable
+class PoolScorer(Protocol):
+    """A scorer with a quicker way than all pairs."""
+
+    def scores(self, queries: Sequence[Graph], pool: Sequence[Graph], /) -> ArrayLike:
+        """(Q, P) the score of every query with every graph of a pool."""
         ...
 
 
@@ -84,11 +93,10 @@ def retrieval_metrics(
         at_once = max(1, RETRIEVAL_BLOCK // len(block.pool))
         for start in range(0, len(block.queries), at_once):
             queries = block.queries[start : start + at_once]
-            pairs = [(query, candidate) for query in queries for candidate in block.pool]
-            scores = _finite(_predicted(model, pairs), "scores").reshape(len(queries), -1)
+            scores = _finite(_pool_scores(model, queries, block.pool), "scores")
             right = scores[np.arange(len(queries)), start + np.arange(len(queries))]
             ranks += (scores >= right[:, None]).sum(axis=1).tolist()
-            done += len(pairs)
+            done += scores.size
             if progress is not None:
                 progress(done, total)
     return {
@@ -167,6 +175,14 @@ def _scores(
         if progress is not None:
             progress(start + len(parts[-1]), len(pairs))
     return np.concatenate(parts)
+
+
+def _pool_scores(model: PairScorer, queries: Sequence[Graph], pool: Sequence[Graph]) -> ArrayLike:
+    """(Q, P) every query with every graph of the pool."""
+    if isinstance(model, PoolScorer):
+        return model.scores(queries, pool)
+    pairs = [(query, candidate) for query in queries for candidate in pool]
+    return _predicted(model, pairs).reshape(len(queries), len(pool))
 
 
 def _predicted(model: PairScorer, pairs: Sequence[tuple[Graph, Graph]]) -> Floats:
