@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from command_line import Graphkin, Outcome
 from function_samples import records, write_corpus
+from graphkin.cli import main
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Graphkin:
+    """Calls the entry point as a shell would."""
+
+    def call(*arguments: Any) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["graphkin", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as caught:
+            main()
+        captured = capsys.readouterr()
+        return Outcome(int(caught.value.code or 0), captured.out, captured.err)
+
+    return call
 
 
 @pytest.fixture(scope="session")

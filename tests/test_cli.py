@@ -8,8 +8,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +15,8 @@ import pytest
 from safetensors import safe_open
 
 import graphkin
+from command_line import Graphkin, Outcome
 from graphkin.baselines.wl import WLKernel
-from graphkin.cli import main
 from graphkin.evaluation import evaluate
 from graphkin.models import load_model
 from graphkin.tasks.edits import EditTask
@@ -27,31 +25,6 @@ PROGRAM = Path(sysconfig.get_path("scripts")) / "graphkin"
 TASK = ["--nodes", "6-9", "--p", "0.4-0.5", "--kp", "1", "--kn", "3"]
 SETTINGS = ["evaluation_size=10", "node_dim=8", "message_dim=8", "graph_dim=8", "model.steps=2"]
 SMALL = [*TASK, "--batch-size", "4", *(word for s in SETTINGS for word in ("--set", s))]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-
-Graphkin = Callable[..., Outcome]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Graphkin:
-    """Calls the entry point as a shell would."""
-
-    def call(*arguments: Any) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["graphkin", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as caught:
-            main()
-        captured = capsys.readouterr()
-        return Outcome(int(caught.value.code or 0), captured.out, captured.err)
-
-    return call
 
 
 @pytest.fixture(scope="module")

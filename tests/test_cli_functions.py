@@ -6,19 +6,16 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
 import sysconfig
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from command_line import Graphkin, Outcome
 from function_samples import body, record, records, write_corpus
 from graphkin.baselines.size import GraphSize
 from graphkin.binaries.corpus import FunctionCorpus
-from graphkin.cli import main
 from graphkin.evaluation import evaluate, retrieval_metrics
 from graphkin.models import load_model
 from graphkin.tasks.functions import FunctionTask
@@ -28,31 +25,6 @@ SAMPLES = Path(__file__).parent / "binaries" / "samples"
 SMALL = ["node_dim=8", "message_dim=8", "graph_dim=8", "model.steps=2", "evaluation_size=40"]
 SETTINGS = [word for setting in SMALL for word in ("--set", setting)]
 QUICK = ["--size", "40", "--pool", "4"]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-
-Graphkin = Callable[..., Outcome]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Graphkin:
-    """Calls the entry point as a shell would."""
-
-    def call(*arguments: Any) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["graphkin", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as caught:
-            main()
-        captured = capsys.readouterr()
-        return Outcome(int(caught.value.code or 0), captured.out, captured.err)
-
-    return call
 
 
 def refused(outcome: Outcome, code: int, *parts: str) -> None:

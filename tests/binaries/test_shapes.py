@@ -1,0 +1,29 @@
+"""Control flow of shapes.c, as every compiler made it for every processor, against an emulator."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import shapes
+
+NAMES = [name for processor in ("x86", "aarch64", "arm") for name in shapes.names(processor)]
+
+
+def test_every_compiler_and_level_is_there() -> None:
+    # 2 compilers, shared and static, 4 levels; on ARM in both states.
+    counts = Counter(name.partition("/")[0] for name in NAMES)
+    assert counts == {"x86": 16, "aarch64": 16, "arm": 32}
+    assert all(len(shapes.traces()[name]) == 16 for name in NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_control_flow_agrees_with_an_emulator(name: str) -> None:
+    for function in shapes.traces()[name]:
+        shapes.check_trace(name, function)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_code_is_reached(name: str) -> None:
+    for function in shapes.traces()[name].keys() - shapes.CUT_SHORT:
+        assert shapes.unreached(name, function) == [], function
