@@ -7,7 +7,6 @@ import math
 import warnings
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from graphkin.binaries.branches import edge_kinds
@@ -15,9 +14,8 @@ from graphkin.binaries.source import Block, Function
 from graphkin.binaries.views import EDGE_COLORS, ROLE_COLORS, block_roles, summary
 from graphkin.cfg_layout import Layout, Spacing, lay_out
 from graphkin.errors import ConfigError
-from graphkin.files import PathLike, write_atomically
+from graphkin.files import PathLike, picture_ending, write_atomically
 
-ENDINGS = (".png", ".svg", ".pdf")
 TEXT_LIMIT = 200
 """Blocks up to which instructions are shown."""
 OUTLINE_LIMIT = 700
@@ -88,9 +86,7 @@ def plot_function(function: Function, path: PathLike) -> None:
         ConfigError: for another ending, a function without blocks, or with too many.
         StorageError: where the file cannot be written.
     """
-    ending = Path(path).suffix.lower()
-    if ending not in ENDINGS:
-        raise ConfigError(f"cannot draw {path}: name a file that ends in {', '.join(ENDINGS)}")
+    ending = picture_ending(path)
     count = len(function.blocks)
     if not 0 < count <= DOT_LIMIT:
         raise ConfigError(

@@ -9,9 +9,20 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from graphkin.errors import FormatError, StorageError
+from graphkin.errors import ConfigError, FormatError, StorageError
 
 PathLike = str | os.PathLike[str]
+
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def picture_ending(path: PathLike) -> str:
+    """The ending of a picture's file, in small letters; another than ``PICTURES`` is refused."""
+    ending = Path(path).suffix.lower()
+    if ending not in PICTURES:
+        raise ConfigError(f"cannot draw {path}: name a file that ends in {', '.join(PICTURES)}")
+    return ending
 
 
 def read_file(path: PathLike) -> bytes:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from graphkin.errors import ConfigError, StorageError
+from graphkin.files import picture_ending
 from graphkin.graphs import Graph
 from graphkin.graphs.convert import to_networkx
 from graphkin.models import AttentionMaps
@@ -94,6 +95,7 @@ def plot_sizes(nodes: NDArray[np.int64], edges: NDArray[np.int64], path: str | P
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    picture_ending(path)
     if not len(nodes):
         raise ConfigError("there are no graphs to draw; extract some binaries first")
     figure, axis = pyplot.subplots(figsize=(7, 4.2), layout="constrained")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -20,13 +21,26 @@ from rich.progress import (
 if TYPE_CHECKING:
     from graphkin.training import Report
 
+LINE_SECONDS = 15.0
+"""Time between lines where there is no terminal."""
+
 
 @contextlib.contextmanager
 def counter(what: str) -> Iterator[Callable[[int, int], None]]:
     """A bar that is told (done, total)."""
     with _bar() as bar:
         task = bar.add_task(what, total=None, status="")
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        spoken = time.monotonic()
+
+        def show(done: int, total: int) -> None:
+            nonlocal spoken
+            bar.update(task, completed=done, total=total)
+            # Without a terminal the bar is silent, and a line now and then stands in.
+            if not sys.stderr.isatty() and time.monotonic() - spoken > LINE_SECONDS:
+                spoken = time.monotonic()
+                print(f"{what} {done}/{total}", file=sys.stderr, flush=True)
+
+        yield show
 
 
 class TrainingProgress:

@@ -6,14 +6,12 @@ import os
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from compiling import Compile
 
 REPOSITORY = Path(__file__).parents[2]
-
-Compile = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")

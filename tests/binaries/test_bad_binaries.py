@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Compile
+from compiling import Compile
 from test_flow import SWITCH
 from test_smda_source import NO_STARTS
 
@@ -357,3 +357,10 @@ def _sections(data: bytearray) -> list[tuple[int, tuple[int, ...]]]:
     size, count = struct.unpack_from("<HH", data, 58)
     places = [table + size * number for number in range(count)]
     return [(at, SECTION_HEADER.unpack_from(data, at)) for at in places]
+
+
+@pytest.mark.parametrize("size", [64, 1000])
+def test_a_file_cut_off_is_said_to_be(size: int, library: Path, tmp_path: Path) -> None:
+    (tmp_path / "cut").write_bytes(library.read_bytes()[:size])
+    with pytest.raises(FormatError, match="cut is truncated or damaged: its headers point beyond"):
+        list(NativeSource(tmp_path / "cut").functions())

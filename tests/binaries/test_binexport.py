@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Compile
+from compiling import Compile
 from test_flow import SWITCH
 
 from graphkin.binaries import Block, Function

@@ -13,9 +13,9 @@ import pytest
 
 from graphkin.binaries import extraction
 from graphkin.binaries.corpus import FunctionCorpus
-from graphkin.binaries.extraction import extract
+from graphkin.binaries.extraction import build_names, extract
 from graphkin.binaries.native import Limits, NativeSource
-from graphkin.errors import ConfigError, FormatError, StorageError
+from graphkin.errors import ConfigError, FormatError, MissingDependencyError, StorageError
 
 SAMPLES = Path(__file__).parent / "samples"
 BUILDS = {
@@ -376,3 +376,17 @@ def test_only_one_process_writes_a_corpus(builds: Path, tmp_path: Path) -> None:
     found = FunctionCorpus.open(tmp_path / "c")
     extract([builds], tmp_path / "again")
     assert FunctionCorpus.open(tmp_path / "again").digest() == found.digest()
+
+
+def test_builds_are_told_apart_by_as_many_folders_as_it_takes() -> None:
+    files = [Path(f"/q/{name}") for name in ("gcc/lib/a", "clang/lib/a", "gcc/lib/b", "O2/a")]
+    assert list(build_names(files).values()) == ["gcc/lib", "clang/lib", "gcc/lib", "O2"]
+    deep = [Path("/q/one/x/lib/a"), Path("/q/two/x/lib/a"), Path("/a"), Path("/q/one/x/lib/b")]
+    assert list(build_names(deep).values()) == ["one/x/lib", "two/x/lib", "/", "one/x/lib"]
+
+
+def test_a_backend_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphkin.binaries.extraction.find_spec", lambda name: None)
+    with pytest.raises(MissingDependencyError, match=r"graphkin\[smda\]"):
+        extract([SAMPLES / "x86" / "gcc-shared-O2"], tmp_path / "c", backend="smda")
+    assert not (tmp_path / "c").exists()

@@ -7,8 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from compiling import Compile
 
-from conftest import Compile
 from graphkin.binaries import Function
 from graphkin.binaries.native import NativeSource
 

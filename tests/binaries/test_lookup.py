@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import Compile
+from compiling import Compile
 
 from graphkin.binaries import Block, Function, ListSource, Skipped
 from graphkin.binaries.image import Extent

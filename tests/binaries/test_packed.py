@@ -10,6 +10,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from compiling import Compile
 from test_pe import SECTION, headers
 
 from graphkin.binaries.formats.fat import is_fat
@@ -69,3 +70,24 @@ def test_what_upx_itself_makes_is_recognised(tmp_path: Path) -> None:
     subprocess.run([upx, "-q", "-1", "-o", str(packed), source], check=True, capture_output=True)
     with pytest.raises(FormatError, match=r"packed looks packed \(UPX\)"):
         list(NativeSource(packed).functions())
+
+
+def test_text_of_a_small_program_is_no_mark(compile_c: Compile) -> None:
+    source = (
+        'int f(int x) { char *s = "UPX! text"; while (x--) if (s[x] == 3) return x; return 1; }'
+    )
+    for flags in (["-O2", "-c"], ["-O2", "-shared", "-nostdlib", "-Wl,-z,noseparate-code"]):
+        path = compile_c(source, *flags)
+        assert b"UPX!" in path.read_bytes()[:2048]
+        assert [function.name for function in NativeSource(path).functions()] == ["f"]
+
+
+def test_encrypted_code_is_refused_whatever_the_symbols_say() -> None:
+    data = bytearray((SAMPLES / "x86" / "gcc-shared-O2").read_bytes())
+    image = load(bytes(data), "library")
+    code = max((one for one in image.regions if one.executable), key=lambda one: len(one.data))
+    assert len(image.extents) * 8192 > len(code.data) > 4096
+    start = bytes(data).index(bytes(code.data))
+    data[start : start + len(code.data)] = random.Random(1).randbytes(len(code.data))
+    with pytest.raises(FormatError, match="looks packed or encrypted"):
+        load(bytes(data), "library")

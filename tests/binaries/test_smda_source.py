@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Compile
+from compiling import Compile
 
 from graphkin.binaries.native import Limits, NativeSource
 from graphkin.binaries.smda_source import SmdaSource

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Compile
+from compiling import Compile
 from test_binexport import export, save
 from test_smda_source import NO_STARTS
 
@@ -65,11 +65,14 @@ def test_functions_that_were_skipped_are_no_reason_for_smda(compile_c: Compile) 
 
 
 def test_archives_stay_with_the_native_backend(compile_c: Compile, tmp_path: Path) -> None:
-    empty = compile_c("int nothing;", "-c", name="empty.o")
+    data = compile_c("int nothing;", "-c", name="data.o")
+    code = compile_c('__asm__("nop; ret");', "-c", name="code.o")
     archive = tmp_path / "x.a"
-    subprocess.run(["ar", "rc", str(archive), str(empty)], check=True)
+    subprocess.run(["ar", "rc", str(archive), str(data), str(code)], check=True)
     source = open_source(archive)
     assert list(source.functions()) == []
+    # A member without code is no loss, and not worth a warning.
+    assert [item.binary for item in source.skipped] == [f"{archive}(code.o)"]
     assert "no function symbols" in source.skipped[0].reason
 
 

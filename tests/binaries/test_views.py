@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from conftest import Compile
+from compiling import Compile
 
 from graphkin.binaries import Block, Function
 from graphkin.binaries.branches import edge_kinds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,8 @@ Codes = NDArray[np.uint8]
 
 BLOCK = 1024
 """Graphs whose features are held at once."""
+MAX_STEPS, STEPS_PER_ROOT = 1200, 21.2
+"""Steps of learning: so many for the root of the number of groups."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class SimHash:
         *,
         bits: int = 128,
         seed: int = 0,
-        steps: int = 1200,
+        steps: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> SimHash:
         """Learns weights that bring graphs of a group together, and others apart.
@@ -87,17 +90,20 @@ class SimHash:
             groups: (G,) whatever names the group of each graph; equal names are one group.
             bits: length of the codes.
             seed: of the pairs that are drawn; equal seeds give equal weights.
-            steps: of 256 pairs each. Thousands of groups need more than a thousand steps; a few
-                hundred groups are learned by heart in as many, so stop at a third of them.
+            steps: of 256 pairs each. By default they grow with the number of groups up to 1,200:
+                thousands of groups need more than a thousand, a few hundred would be learned by
+                heart in as many.
             progress: called as ``progress(done, steps)``.
         """
         plain = cls(bits=bits)
         names = np.asarray(groups)
         if names.shape != (len(graphs),):
             raise ConfigError(f"groups of shape {names.shape} for {len(graphs)} graphs")
+        distinct, numbers = np.unique(names, return_inverse=True)
+        if steps is None:
+            steps = min(MAX_STEPS, 1 + math.floor(STEPS_PER_ROOT * math.sqrt(len(distinct))))
         if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
             raise ConfigError(f"steps must be at least 1, got {steps!r}")
-        numbers = np.unique(names, return_inverse=True)[1]
         features = extract_features(graphs)
         weights = learn_weights(
             features, numbers, bits=plain.bits, seed=seed, steps=steps, progress=progress

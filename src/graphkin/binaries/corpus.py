@@ -54,13 +54,13 @@ class BinaryRecord:
     compiler: str | None = None
 
     @classmethod
-    def of(cls, function: Function, file: PathLike) -> BinaryRecord:
+    def of(cls, function: Function, file: PathLike, build: str | None = None) -> BinaryRecord:
         """The record of the binary that a function was read from, with the file it lies in."""
         path = Path(os.path.abspath(file))
         return cls(
             path=str(file),
             part=function.binary.removeprefix(str(file)),
-            build=path.parent.name,
+            build=build or path.parent.name,
             library=library_name(path.name),
             architecture=function.architecture,
             format=function.format,
@@ -85,8 +85,8 @@ class FunctionRecord(NamedTuple):
     """Where the instructions of each block begin, and where the last end."""
 
     @classmethod
-    def of(cls, function: Function, file: PathLike) -> FunctionRecord:
-        """The record of a function that was read from a file."""
+    def of(cls, function: Function, file: PathLike, build: str | None = None) -> FunctionRecord:
+        """The record of a function that was read from a file; its folder is its build."""
         number: dict[str, int] = {}
         lengths = [len(block.mnemonics) for block in function.blocks]
         ids = [
@@ -101,7 +101,7 @@ class FunctionRecord(NamedTuple):
             "defined_in": function.defined_in,
         }
         return cls(
-            BinaryRecord.of(function, file),
+            BinaryRecord.of(function, file, build),
             function.name,
             {key: value for key, value in metadata.items() if value is not None},
             len(function.blocks),

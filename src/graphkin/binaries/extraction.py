@@ -6,18 +6,21 @@ import math
 import os
 import pickle
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 from graphkin.binaries.corpus import CorpusWriter, FunctionRecord
 from graphkin.binaries.native import Limits
+from graphkin.binaries.smda_source import SMDA_MISSING
 from graphkin.binaries.source import Skipped
 from graphkin.binaries.sources import Backend, looks_like_binary, open_source
 from graphkin.binaries.workers import Done, Failure, WorkerPool
-from graphkin.errors import ConfigError, FormatError, StorageError
+from graphkin.errors import ConfigError, FormatError, MissingDependencyError, StorageError
 from graphkin.files import PathLike
 
 MEMORY_BYTES = 4 << 30
@@ -86,7 +89,10 @@ def extract(
         named = ", ".join(map(str, paths))
         raise FormatError(f"no binary found in {named or 'no paths at all'}")
     summary.files = len(files)
-    read = partial(_records, min_blocks=min_blocks, backend=backend, limits=limits)
+    if backend == "smda" and find_spec("smda") is None:
+        raise MissingDependencyError(SMDA_MISSING)
+    builds = build_names(files)
+    read = partial(_records, builds=builds, min_blocks=min_blocks, backend=backend, limits=limits)
     pool: WorkerPool[Path, FunctionRecord | _FileSummary] = WorkerPool(
         jobs, read, seconds=limits.seconds + MARGIN_SECONDS, memory_bytes=MEMORY_BYTES
     )
@@ -163,8 +169,27 @@ def _workplace(out: Path) -> Iterator[Path]:
         os.close(handle)
 
 
+def build_names(files: Sequence[Path]) -> dict[Path, str]:
+    """The build of each file: the folder it lies in, with as many above as tell builds apart.
+
+    ``gcc/lib/libz.so`` and ``clang/lib/libz.so`` are of the builds ``gcc/lib`` and ``clang/lib``.
+    """
+    folders = {file: Path(os.path.abspath(file)).parent.parts for file in files}
+    depths = dict.fromkeys(files, 1)
+    while True:
+        names = {file: "/".join(folders[file][-depths[file] :]) for file in files}
+        homes: dict[tuple[str, str], set[tuple[str, ...]]] = defaultdict(set)
+        for file in files:
+            homes[names[file], file.name].add(folders[file])
+        unclear = {name for (name, _), found in homes.items() if len(found) > 1}
+        if not unclear:
+            return names
+        for file in files:
+            depths[file] += names[file] in unclear
+
+
 def _records(
-    path: Path, *, min_blocks: int, backend: Backend, limits: Limits
+    path: Path, *, builds: Mapping[Path, str], min_blocks: int, backend: Backend, limits: Limits
 ) -> Iterator[FunctionRecord | _FileSummary]:
     """Runs in a worker process."""
     source = open_source(path, backend=backend, with_files=True, limits=limits)
@@ -173,7 +198,7 @@ def _records(
         if len(function.blocks) < min_blocks:
             small += 1
         else:
-            yield FunctionRecord.of(function, path)
+            yield FunctionRecord.of(function, path, builds[path])
     yield _FileSummary(small, source.skipped)
 
 

@@ -24,6 +24,9 @@ MACHO_MAGICS = (b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xfe\xed\xfa")
 """Of 64 bits, of 32 bits, and of either when big-endian."""
 
 
+NO_STARTS = "it has no function symbols and no unwind tables to tell where functions start"
+
+
 @dataclass(frozen=True)
 class Limits:
     """What one file may cost."""
@@ -91,9 +94,9 @@ class NativeSource(FunctionSource):
         self, image: Image, label: str, digest: str, deadline: float
     ) -> Iterator[Function]:
         if not image.extents:
-            reason = "it has no function symbols and no unwind tables to tell where functions start"
-            self.skipped.append(Skipped(label, "", reason))
-            return
+            if label == str(self.path) or any(region.executable for region in image.regions):
+                self.skipped.append(Skipped(label, "", NO_STARTS))
+            return  # members of archives that hold nothing but data are no loss
         if image.note is not None:
             self.skipped.append(Skipped(label, "", image.note))
         architecture = choose(image.architecture)

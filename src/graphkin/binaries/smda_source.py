@@ -33,6 +33,9 @@ MADE_UP = "original_entry_point"
 """SMDA's name for the entry of any program, which would make kin of them all."""
 
 
+SMDA_MISSING = "the package smda is not installed; get it with: pip install 'graphkin[smda]'"
+
+
 @dataclass
 class SmdaSource(FunctionSource):
     """Functions of one executable or shared object. A function's size is that of its blocks."""
@@ -107,9 +110,7 @@ def _disassemble(data: bytes, seconds: float) -> Any:
         from smda.Disassembler import Disassembler
         from smda.SmdaConfig import SmdaConfig
     except ImportError as error:
-        raise MissingDependencyError(
-            "the package smda is not installed; get it with: pip install 'graphkin[smda]'"
-        ) from error
+        raise MissingDependencyError(SMDA_MISSING) from error
     config: Any = SmdaConfig()  # type: ignore[no-untyped-call]
     config.TIMEOUT = max(1, round(seconds))
     config.CALCULATE_HASHING = config.CALCULATE_SCC = config.CALCULATE_NESTING = False

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from graphkin.binaries.binexport import BinExportSource, is_binexport
 from graphkin.binaries.formats.archive import MAGIC
 from graphkin.binaries.image import Extent
-from graphkin.binaries.native import Limits, NativeSource
+from graphkin.binaries.native import NO_STARTS, Limits, NativeSource
 from graphkin.binaries.smda_source import SmdaSource
 from graphkin.binaries.source import Function, FunctionSource
 from graphkin.errors import ConfigError
@@ -105,7 +105,10 @@ class _NativeOrSmda(FunctionSource):
             return
         if find_spec("smda") is None:
             hint = "; pip install 'graphkin[smda]' adds a backend that searches for them"
-            self.skipped[:] = [item._replace(reason=item.reason + hint) for item in self.skipped]
+            self.skipped[:] = [
+                item._replace(reason=item.reason + hint) if item.reason == NO_STARTS else item
+                for item in self.skipped
+            ]
             return
         self.skipped.clear()
         other = SmdaSource(self.path, self.with_text, self.limits)

@@ -26,7 +26,8 @@ def register(app: typer.Typer) -> None:
 
 def extract(
     binaries: Annotated[
-        list[Path], typer.Argument(help="Binaries, or folders that are searched for them.")
+        list[Path],
+        typer.Argument(readable=False, help="Binaries, or folders that are searched for them."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The corpus, a new folder.")],
     min_blocks: Annotated[
@@ -47,16 +48,20 @@ def extract(
         raise ConfigError(f"unknown backend {backend!r}; choose one of {', '.join(BACKENDS)}")
     if jobs is not None and jobs < 1:
         raise ConfigError(f"--jobs must be at least 1, got {jobs}")
-    with counter("reading files") as progress:
-        summary = run(
-            binaries,
-            output,
-            min_blocks=min_blocks,
-            jobs=jobs or _cores(),
-            backend=backend,
-            limits=Limits(seconds=seconds),
-            progress=progress,
-        )
+    try:
+        with counter("reading files") as progress:
+            summary = run(
+                binaries,
+                output,
+                min_blocks=min_blocks,
+                jobs=jobs or _cores(),
+                backend=backend,
+                limits=Limits(seconds=seconds),
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        typer.echo("graphkin: interrupted; nothing was written", err=True)
+        raise typer.Exit(130) from None
     for skip in summary.skipped[:MAX_WARNINGS]:
         typer.echo(f"graphkin: {skip}", err=True)
     if len(summary.skipped) > MAX_WARNINGS:
@@ -98,10 +103,10 @@ def stats(
     from graphkin.tasks.corpus_stats import corpus_stats
 
     opened = FunctionCorpus.open(corpus)
-    found = corpus_stats(opened)
-    typer.echo(json.dumps(found.to_dict()) if as_json else found.to_text())
     if plot is not None:
         from graphkin.plots import plot_sizes
 
         plot_sizes(opened.store.node_counts, opened.store.edge_counts, plot)
         typer.echo(f"picture: {plot}", err=True)
+    found = corpus_stats(opened)
+    typer.echo(json.dumps(found.to_dict()) if as_json else found.to_text())

@@ -23,7 +23,7 @@ from graphkin.cli.options import (
     Threads,
 )
 from graphkin.cli.runs import known_settings, train_model
-from graphkin.errors import ConfigError
+from graphkin.errors import ConfigError, ModelError
 
 if TYPE_CHECKING:
     from graphkin.evaluation import PairScorer
@@ -166,6 +166,8 @@ def _trained(model: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """A model, and the options of a task whose graphs it can take."""
     from graphkin.models import load_model
 
+    if not Path(model).is_dir():
+        raise ModelError(f"{model} is no folder of a model, and none of {', '.join(BASELINES)}")
     loaded = load_model(Path(model))
     own = "mnemonics" if loaded.config.node_input == "tokens" else "structure"
     if options.setdefault("features", own) != own:

@@ -234,8 +234,8 @@ class FunctionTask:
             if len({item.group for item in items}) < 2:
                 raise ConfigError(
                     f"{self.corpus} has {len(classes)} functions in at least {max(least, 2)} "
-                    f"builds, too few to split: {name} gets {len(items)}; add binaries of more "
-                    "builds, or lower min_builds"
+                    f"builds, too few to split: {name} gets {len(items)}. The corpus has "
+                    f"{self.data.num_builds} in all: add more, or lower min_builds (2 is the least)"
                 )
         if self.protocol == "paper":
             # Every function is its own group.

@@ -61,8 +61,25 @@ def load_elf(data: bytes, label: str) -> Image:
         if binary.header.identity_data != lief.ELF.Header.ELF_DATA.LSB:
             raise FormatError(f"{label} is big-endian; graphkin reads little-endian code")
         if binary.header.file_type == lief.ELF.Header.FILE_TYPE.REL:
-            return _relocatable(binary, data, architecture)
-        return _linked(binary, data, architecture)
+            image = _relocatable(binary, data, architecture)
+        else:
+            image = _linked(binary, data, architecture)
+        if not image.extents and _is_cut(binary, data):
+            raise FormatError(
+                f"{label} is truncated or damaged: its headers point beyond its {len(data)} bytes"
+            )
+        return image
+
+
+def _is_cut(binary: lief.ELF.Binary, data: bytes) -> bool:
+    """Whether headers tell of bytes that the file does not have."""
+    header = binary.header
+    ends = [header.section_header_offset + header.numberof_sections * header.section_header_size]
+    ends += [segment.file_offset + segment.physical_size for segment in binary.segments]
+    ends += [
+        section.file_offset + section.size for section in binary.sections if is_loaded(section)
+    ]
+    return max(ends) > len(data)
 
 
 def _linked(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:

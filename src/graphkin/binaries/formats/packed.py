@@ -6,10 +6,9 @@ import numpy as np
 
 from graphkin.binaries.image import Image
 
-HEAD = 2048
-"""Bytes that hold the headers, where packers leave their names."""
-PACKERS = {
-    b"UPX!": "UPX",
+HEAD = 1024
+"""Bytes that hold the headers of a PE file, where packers name their sections."""
+SECTIONS = {
     b"UPX0\0": "UPX",
     b".aspack\0": "ASPack",
     b".MPRESS1": "MPRESS",
@@ -17,31 +16,45 @@ PACKERS = {
     b".themida": "Themida",
     b".vmp0\0": "VMProtect",
 }
+UPX_HEAD, UPX_MARK = 2048, b"UPX!"
+"""Where UPX leaves its mark in an ELF file; small programs have their own text there."""
 ADVICE = {"UPX": "unpack it first (upx -d)"}
 MIN_CODE = 4096
 CODE_PER_FUNCTION = 8192
 """Compiled code has more functions than one for so many bytes."""
 MAX_ENTROPY = 7.2
 """Bits for each byte. Machine code has about 6, compressed data nearly 8."""
+CERTAIN_ENTROPY = 7.8
+"""What no code has, whatever the symbols say."""
 
 
 def packer(data: bytes, image: Image) -> str | None:
     """Why a binary looks packed, and what to do; None for one that does not."""
-    head = data[:HEAD]
-    for mark, name in PACKERS.items():
-        if mark in head:
-            return f"looks packed ({name}); {ADVICE.get(name, 'unpack it first')}"
+    if image.format == "pe":
+        for section, name in SECTIONS.items():
+            if section in data[:HEAD]:
+                return _advice(name)
     code = [region.data for region in image.regions if region.executable]
     size = sum(map(len, code))
-    if size < MIN_CODE or len(image.extents) * CODE_PER_FUNCTION > size:
+    is_marked = UPX_MARK in data[:UPX_HEAD]
+    if is_marked and not image.extents:
+        return _advice("UPX")
+    if size < MIN_CODE:
         return None
+    has_functions = len(image.extents) * CODE_PER_FUNCTION > size
     bits = entropy(code)
-    if bits <= MAX_ENTROPY:
+    if bits <= (CERTAIN_ENTROPY if has_functions else MAX_ENTROPY):
         return None
+    if is_marked:
+        return _advice("UPX")
     return (
         f"looks packed or encrypted: {len(image.extents)} functions in {size} bytes of code with "
         f"{bits:.1f} bits of entropy each; unpack it first"
     )
+
+
+def _advice(name: str) -> str:
+    return f"looks packed ({name}); {ADVICE.get(name, 'unpack it first')}"
 
 
 def entropy(pieces: list[bytes | memoryview | bytearray]) -> float:
