@@ -95,15 +95,15 @@ class Flow:
                     continue
             if kind == CUT:
                 ends[position] = []
-                self._follow(position, self._next(position), todo)
+                self._run_on(position, todo)
             elif kind == BRANCH:
                 ends[position] = []
-                self._follow(position, self._next(position), todo)
+                self._run_on(position, todo)
                 self._follow(position, target_of(operand), todo)
             elif kind in (JUMP, SELECT):
                 ends[position] = []
                 if kind == SELECT:
-                    self._follow(position, self._next(position), todo)
+                    self._run_on(position, todo)
                 target = target_of(operand)
                 if target is not None:
                     self._follow(position, target, todo)
@@ -120,8 +120,15 @@ class Flow:
                 ends[position] = []
             return
 
-    def _next(self, position: int) -> int:
-        return self._listing.addresses[position] + self._listing.sizes[position]
+    def _run_on(self, position: int, todo: list[int]) -> None:
+        """Adds the edge to the instruction behind."""
+        listing = self._listing
+        if position in listing.lasts:
+            self._follow(position, listing.addresses[position] + listing.sizes[position], todo)
+            return
+        # Within a run that is the next one, which need not be searched for.
+        self._ends[position].append(position + 1)
+        self._mark(position + 1, todo)
 
     def _follow(self, position: int, address: int | None, todo: list[int]) -> None:
         """Adds an edge where the address is code of this function; elsewhere it is a tail call."""
@@ -145,10 +152,13 @@ class Flow:
             leader = listing.locate(address)
             if leader is None:
                 return None
+        self._mark(leader, todo)
+        return leader
+
+    def _mark(self, leader: int, todo: list[int]) -> None:
         if leader not in self._leaders:
             self._leaders.add(leader)
             todo.append(leader)
-        return leader
 
     def _switch(self, position: int, todo: list[int], guess: bool) -> list[int] | None:
         self._check()
