@@ -2,7 +2,7 @@
 
     python experiments/functions_short.py --corpus corpus.graphs --out runs/functions-short
 
-trains a GMN with mnemonics for 8,000 steps, a quarter of an hour on one core, and evaluates it
+trains a GMN with mnemonics for 8,000 steps, some twenty minutes on one core, and evaluates it
 and the baselines on the test functions. The same command goes on with what is in ``--out``.
 It proves the way from binaries to scores; it is not the paper's table, whose models were
 trained for far longer.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from compiling import Compile
+from shapes import successors
 
 from graphkin.binaries import Function
 from graphkin.binaries.native import NativeSource
@@ -31,13 +32,6 @@ def functions(path: Path, **options: bool) -> dict[str, Function]:
     found = {function.name: function for function in source.functions()}
     assert source.skipped == []
     return found
-
-
-def successors(function: Function) -> list[list[int]]:
-    lists: list[list[int]] = [[] for _ in function.blocks]
-    for source, target in function.edges:
-        lists[source].append(target)
-    return lists
 
 
 def edges_by_instruction(function: Function) -> None:
