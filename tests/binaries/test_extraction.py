@@ -120,14 +120,16 @@ def test_results_that_come_before_their_turn(tmp_path: Path) -> None:
     files = [Path("a"), Path("b"), Path("c")]
     expected = [(path, text) for path in files for text in (f"{path}1", f"{path}2", "end")]
     for number, order in enumerate(permutations(range(3))):
-        spool = extraction._Spool(tmp_path / f"spool{number}")
+        folder = tmp_path / f"spool{number}"
+        folder.mkdir()
+        spool = extraction._Spool(folder)
         # All first results, then all second ones, then the ends, each time in this order.
         results = [(files[i], f"{files[i]}{part}") for part in (1, 2) for i in order]
         ends = [(files[i], Failure("end") if i == 1 else Done()) for i in order]
         ordered = extraction._in_order(files, iter([*results, *ends]), spool)  # type: ignore[list-item]
         found = [(path, r if isinstance(r, str) else "end") for path, r in ordered]
         assert found == expected
-        assert os.listdir(tmp_path / f"spool{number}") == []
+        assert os.listdir(folder) == []
 
 
 def test_progress_counts_files(many: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from graphkin.binaries.corpus import CorpusWriter, FunctionRecord
 from graphkin.binaries.native import Limits
@@ -98,9 +99,13 @@ def extract(
     )
     try:
         # Closed at once, so that no worker outlives an error.
-        with _workplace(out) as folder, closing(pool.run(files)) as results:  # type: ignore[type-var]
+        with (
+            TemporaryDirectory(prefix="graphkin-") as spool,
+            _workplace(out) as folder,
+            closing(pool.run(files)) as results,  # type: ignore[type-var]
+        ):
             writer = CorpusWriter(folder / "corpus")
-            in_order = _in_order(files, results, _Spool(folder / "spool"))
+            in_order = _in_order(files, results, _Spool(Path(spool)))
             for batch in _batches(_functions(in_order, summary, progress)):
                 writer.add(batch)
                 summary.functions += len(batch)
@@ -206,11 +211,13 @@ Result = FunctionRecord | _FileSummary | Failure | Done
 
 
 class _Spool:
-    """Results that came before their turn, on disk, so that memory stays bounded."""
+    """Results that came before their turn, on disk, so that memory stays bounded.
+
+    They are pickled, so the folder must be one that nobody else can write to.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._folder.mkdir()
 
     def put(self, number: int, result: Result) -> None:
         with open(self._folder / str(number), "ab") as file:
