@@ -1,15 +1,18 @@
-"""The losses of the paper, each averaged over its examples."""
+"""The losses of the paper and a contrastive one, each averaged over its examples."""
 
 from __future__ import annotations
 
 from typing import Literal
 
+import torch
 from torch import Tensor
+from torch.nn import functional
 
 from graphkin.errors import ConfigError
 from graphkin.models.options import Similarity
+from graphkin.similarity import VECTOR_SIMILARITIES
 
-Loss = Literal["margin", "hamming"]
+Loss = Literal["margin", "hamming", "contrastive"]
 
 
 def margin_pair_loss(distances: Tensor, labels: Tensor, margin: float) -> Tensor:
@@ -74,6 +77,52 @@ def hamming_triplet_loss(positive: Tensor, negative: Tensor) -> Tensor:
     return ((positive - 1).square() + (negative + 1).square()).mean() / 8
 
 
+def contrastive_triplet_loss(positive: Tensor, negative: Tensor, scale: float) -> Tensor:
+    """mean log(1 + exp(scale (s(G1, G3) - s(G1, G2)))): G2 is told from G3.
+
+    Args:
+        positive: (T,) similarities of the similar pairs.
+        negative: (T,) similarities of the dissimilar ones.
+        scale: how much a difference counts, 1 / temperature.
+
+    Example:
+        >>> import torch
+        >>> round(contrastive_triplet_loss(torch.zeros(1), torch.zeros(1), 10.0).item(), 4)
+        0.6931
+    """
+    return functional.softplus(scale * (negative - positive)).mean()
+
+
+def contrastive_loss(
+    left: Tensor, right: Tensor, groups: Tensor, scale: float, similarity: Similarity
+) -> Tensor:
+    """Every graph of a batch tells its partner from all graphs of other groups (InfoNCE).
+
+    The mean over 2P graphs of -log softmax of the scaled similarity to the partner, among the
+    partner and all graphs of other groups. One batch of P pairs makes 4P(P - 1) comparisons.
+
+    Args:
+        left: (P, G) vectors.
+        right: (P, G) vectors of graphs that are similar to those on the left.
+        groups: (P,) pairs of one group are not told apart.
+        scale: how much a difference counts, 1 / temperature.
+        similarity: how vectors are compared.
+
+    Example:
+        >>> import torch
+        >>> same = torch.eye(2)
+        >>> contrastive_loss(same, same, torch.arange(2), 0.0, "cosine").exp().item()
+        3.0
+    """
+    vectors = torch.cat([left, right])
+    scores = scale * VECTOR_SIMILARITIES[similarity](vectors[:, None], vectors[None])
+    pairs = len(left)
+    partners = torch.cat([scores.diagonal(pairs), scores.diagonal(-pairs)])
+    groups = groups.repeat(2)
+    others = scores.masked_fill(groups[:, None] == groups[None], -torch.inf)
+    return (torch.cat([others, partners[:, None]], dim=1).logsumexp(dim=1) - partners).mean()
+
+
 def distances_of(scores: Tensor, similarity: Similarity) -> Tensor:
     """The distance behind a model's score: 0 for equal graphs where the similarity has a top."""
     if similarity in ("euclidean", "siamese"):
@@ -82,24 +131,34 @@ def distances_of(scores: Tensor, similarity: Similarity) -> Tensor:
 
 
 def scores_loss(
-    scores: Tensor, labels: Tensor | None, loss: Loss, margin: float, similarity: Similarity
+    scores: Tensor,
+    labels: Tensor | None,
+    loss: Loss,
+    margin: float,
+    similarity: Similarity,
+    scale: float = 1.0,
 ) -> Tensor:
     """The loss of a batch from its scores.
 
     Args:
         scores: (P,) as models return them.
         labels: (P,) for pairs; None for triplets, whose two pairs take turns.
-        loss: which of the paper's two.
+        loss: which of them.
         margin: gamma, for the margin losses.
         similarity: what the scores are.
+        scale: 1 / temperature, for the contrastive loss.
     """
     check_loss(loss, similarity)
     values = distances_of(scores, similarity) if loss == "margin" else scores
     if labels is not None:
+        if loss == "contrastive":
+            raise ConfigError("the contrastive loss takes mode='kin' or 'triplets', not 'pairs'")
         if loss == "margin":
             return margin_pair_loss(values, labels, margin)
         return hamming_pair_loss(values, labels)
     positive, negative = values.view(-1, 2).unbind(dim=1)
+    if loss == "contrastive":
+        return contrastive_triplet_loss(positive, negative, scale)
     if loss == "margin":
         return margin_triplet_loss(positive, negative, margin)
     return hamming_triplet_loss(positive, negative)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from graphkin.cli.options import Json
-from graphkin.errors import ConfigError
+from graphkin.cli.options import Backend, Jobs, Json, checked_backend, checked_jobs, show_skipped
 
 corpus_app = typer.Typer(no_args_is_help=True, help="Look into a corpus of functions.")
-
-MAX_WARNINGS = 20
 
 
 def register(app: typer.Typer) -> None:
@@ -33,40 +29,32 @@ def extract(
     min_blocks: Annotated[
         int, typer.Option(help="Leave smaller functions out, by basic blocks.", min=1)
     ] = 5,
-    jobs: Annotated[int | None, typer.Option(help="Processes; by default one a core.")] = None,
-    backend: Annotated[str, typer.Option(help="auto, native, smda or binexport.")] = "auto",
+    jobs: Jobs = None,
+    backend: Backend = "auto",
     seconds: Annotated[float, typer.Option(help="Time for one file.", min=0)] = 600.0,
     as_json: Json = False,
 ) -> None:
     """Read the functions of binaries into a corpus: one control-flow graph each."""
     from graphkin.binaries.extraction import extract as run
     from graphkin.binaries.native import Limits
-    from graphkin.binaries.sources import BACKENDS
     from graphkin.progress import counter
 
-    if backend not in BACKENDS:
-        raise ConfigError(f"unknown backend {backend!r}; choose one of {', '.join(BACKENDS)}")
-    if jobs is not None and jobs < 1:
-        raise ConfigError(f"--jobs must be at least 1, got {jobs}")
+    reader, processes = checked_backend(backend), checked_jobs(jobs)
     try:
         with counter("reading files") as progress:
             summary = run(
                 binaries,
                 output,
                 min_blocks=min_blocks,
-                jobs=jobs or _cores(),
-                backend=backend,
+                jobs=processes,
+                backend=reader,
                 limits=Limits(seconds=seconds),
                 progress=progress,
             )
     except KeyboardInterrupt:
         typer.echo("graphkin: interrupted; nothing was written", err=True)
         raise typer.Exit(130) from None
-    for skip in summary.skipped[:MAX_WARNINGS]:
-        typer.echo(f"graphkin: {skip}", err=True)
-    if len(summary.skipped) > MAX_WARNINGS:
-        left = len(summary.skipped) - MAX_WARNINGS
-        typer.echo(f"graphkin: and {left} more skipped; --json lists them all", err=True)
+    show_skipped(summary.skipped)
     if as_json:
         document = {
             "corpus": str(output),
@@ -82,13 +70,6 @@ def extract(
         f"{summary.small:,} smaller than {min_blocks} blocks left out, "
         f"{len(summary.skipped):,} skipped"
     )
-
-
-def _cores() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def stats(

@@ -27,6 +27,7 @@ from graphkin.errors import ConfigError, ModelError
 
 if TYPE_CHECKING:
     from graphkin.evaluation import PairScorer
+    from graphkin.models.base import GraphModel
     from graphkin.tasks.functions import FunctionTask
 
 Corpus = Annotated[Path, typer.Option(help="The folder that extract wrote.")]
@@ -35,6 +36,21 @@ Features = Annotated[
 ]
 BASELINES = ("simhash", "tfidf", "wl", "size")
 PROTOCOLS = ("paper", "clean")
+SHAPE = (
+    "propagation",
+    "similarity",
+    "steps",
+    "shared",
+    "node_dim",
+    "graph_dim",
+    "message_dim",
+    "node_update",
+    "message_aggregation",
+    "reverse_messages",
+    "node_input",
+    "node_input_size",
+)
+"""Options that a model has in common with one that it starts from."""
 
 
 def train_functions(
@@ -51,6 +67,16 @@ def train_functions(
     hard_negatives: Annotated[
         float | None, typer.Option(help="Share of negatives that are easily confused.")
     ] = None,
+    recipe: Annotated[
+        str, typer.Option(help="paper: its losses; strong: contrastive, learns faster.")
+    ] = "paper",
+    start_from: Annotated[
+        Path | None,
+        typer.Option(
+            help="Begin with the weights of a trained model; a matcher may begin with an "
+            "embedder, whose codes then choose the hard negatives."
+        ),
+    ] = None,
     steps: Steps = None,
     batch_size: BatchSize = None,
     mode: Mode = None,
@@ -65,8 +91,10 @@ def train_functions(
 ) -> None:
     """Train on a corpus of functions: are two graphs compiled from the same one?"""
     from graphkin.overrides import gather
-    from graphkin.tasks.functions import FunctionTask, recipe
+    from graphkin.tasks.functions import FunctionTask
+    from graphkin.tasks.functions import recipe as recipe_of
 
+    start = None if start_from is None else _start(start_from)
     tables = gather(
         known_settings(FunctionTask),
         config,
@@ -83,11 +111,53 @@ def train_functions(
         },
         settings or (),
     )
+    if start is not None and start.vocabulary is not None:
+        tables["task"].setdefault("words", start.vocabulary.words)
     task = FunctionTask(**tables["task"])
-    defaults = recipe(model, task)
+    defaults = recipe_of(model, task, recipe)
+    if start is not None:
+        defaults["model"] |= {key: getattr(start.config, key) for key in SHAPE}
+        task = _confused_by(start, task, out)
     merged = {table: defaults.get(table, {}) | values for table, values in tables.items()}
     words = task.vocabulary if task.features == "mnemonics" else None
-    train_model(model, merged, task, out, resume, device, threads, tensorboard, as_json, words)
+    train_model(
+        model, merged, task, out, resume, device, threads, tensorboard, as_json, words, start
+    )
+
+
+def _start(folder: Path) -> GraphModel:
+    from graphkin.models import load_model
+
+    return load_model(folder)
+
+
+def _confused_by(model: GraphModel, task: FunctionTask, out: Path) -> FunctionTask:
+    """The task with hard negatives that the codes of an embedder choose, where it has codes."""
+    from dataclasses import replace
+    from io import BytesIO
+
+    import numpy as np
+
+    from graphkin.files import write_atomically
+    from graphkin.models import GraphEmbedder
+    from graphkin.progress import counter
+    from graphkin.similarity import pack_codes
+
+    codable = isinstance(model, GraphEmbedder) and model.config.similarity == "hamming"
+    if not task.hard_negatives or task.codes is not None or not codable:
+        return task
+    assert isinstance(model, GraphEmbedder)
+    file = out / "codes.npy"
+    if not file.exists():
+        graphs, numbers = task.numbered_graphs("training")
+        with counter("encoding training functions") as progress:
+            found = pack_codes(model.encode(graphs, progress=progress))
+        codes = np.zeros((len(task.data.corpus.store), found.shape[1]), dtype=np.uint8)
+        codes[numbers] = found
+        content = BytesIO()
+        np.save(content, codes)
+        write_atomically(file, content.getvalue())
+    return replace(task, codes=str(file))
 
 
 def eval_functions(

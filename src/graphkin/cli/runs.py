@@ -11,6 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from graphkin.binaries.vocabulary import Vocabulary
+    from graphkin.models.base import GraphModel
 
 
 def known_settings(task: type[Any]) -> dict[str, list[str]]:
@@ -35,6 +36,7 @@ def train_model(
     tensorboard: bool,
     as_json: bool,
     vocabulary: Vocabulary | None = None,
+    start: GraphModel | None = None,
 ) -> None:
     """Trains a model of a name, and prints how far it came."""
     import torch
@@ -48,6 +50,8 @@ def train_model(
     config = TrainConfig.from_dict(tables["train"])
     model = build_model(model_config, config.seed)
     model.vocabulary = vocabulary
+    if start is not None:
+        model.start_from(start)
     try:
         with TrainingProgress(config.steps) as progress:
             result = train(

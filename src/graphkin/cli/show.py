@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphkin.cli.options import Json
+from graphkin.cli.options import Backend, Json, checked_backend
 from graphkin.errors import ConfigError
 
 if TYPE_CHECKING:
     from graphkin.binaries.lookup import Target
     from graphkin.binaries.source import Skipped
-    from graphkin.binaries.sources import Backend
+    from graphkin.binaries.sources import Backend as BackendName
 
 
 def register(app: typer.Typer) -> None:
@@ -30,21 +30,16 @@ def show(
     plot: Annotated[
         Path | None, typer.Option(help="Draw a picture: a file that ends in .png, .svg or .pdf.")
     ] = None,
-    backend: Annotated[
-        str, typer.Option(help="What reads the binary: auto, native, smda or binexport.")
-    ] = "auto",
+    backend: Backend = "auto",
     as_json: Json = False,
 ) -> None:
     """Show the control flow of a function: its blocks, instructions and edges."""
     from graphkin.binaries.lookup import find_function, parse_target
-    from graphkin.binaries.sources import BACKENDS
     from graphkin.binaries.views import to_document, to_dot, to_text
 
     if dot and as_json:
         raise ConfigError("--dot and --json both print on stdout; choose one")
-    reader = next((name for name in BACKENDS if name == backend), None)
-    if reader is None:
-        raise ConfigError(f"unknown backend {backend!r}; choose one of {', '.join(BACKENDS)}")
+    reader = checked_backend(backend)
     wanted = parse_target(target)
     if wanted.function is None:
         if dot or plot is not None:
@@ -68,7 +63,7 @@ def show(
         typer.echo(to_text(function))
 
 
-def _list_functions(target: Target, backend: Backend, as_json: bool) -> None:
+def _list_functions(target: Target, backend: BackendName, as_json: bool) -> None:
     from graphkin.binaries.lookup import list_functions
     from graphkin.binaries.views import row
 

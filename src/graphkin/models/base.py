@@ -25,6 +25,7 @@ from graphkin.models.pretrained import (
     SavedModel,
     check_vocabulary,
     load_model_files,
+    part_home,
     save_model_files,
 )
 from graphkin.similarity import VECTOR_SIMILARITIES
@@ -32,6 +33,9 @@ from graphkin.similarity import VECTOR_SIMILARITIES
 Progress = Callable[[int, int], None]
 """Called with (done, total) as work goes on."""
 
+ATTENTION = ".attention."
+MATCH_WEIGHT = ".update.match_weight"
+"""What takes the difference to the other graph into the update of a node."""
 MAX_NODES_PER_BATCH = 20_000
 MAX_GRAPHS_PER_BATCH = 1_024
 
@@ -155,13 +159,33 @@ class GraphModel(nn.Module):
 
     @classmethod
     def from_pretrained(cls, path: str | Path) -> Self:
-        """Loads a folder that :meth:`save_pretrained` wrote; nothing but an exact fit is taken."""
-        saved = load_model_files(Path(path), cls.__name__)
+        """Loads a folder that :meth:`save_pretrained` wrote; nothing but an exact fit is taken.
+
+        The plain name of a model that ships with the package, ``functions``, stands for its
+        folder; a folder of that name of your own is ``./functions``.
+        """
+        saved = load_model_files(part_home(path, cls.__name__), cls.__name__)
         model = cls(saved.config)
         model.load_tensors(saved.tensors, str(path))
         model.vocabulary = saved.vocabulary
         model.eval()
         return model
+
+    def start_from(self, other: GraphModel) -> None:
+        """Takes over the weights of a model of the same shape, trained before.
+
+        A matcher may start from an embedder: what matching adds begins at 0, so that it first
+        computes just what the embedder does.
+        """
+        tensors = other.state_dict()
+        if self.config.matching and not other.config.matching:
+            own = self.state_dict()
+            tensors |= {name: own[name] for name in own if ATTENTION in name}
+            weights = [name for name in own if name.endswith(MATCH_WEIGHT)]
+            tensors |= {name: torch.zeros_like(own[name]) for name in weights}
+        if self.vocabulary != other.vocabulary:
+            raise ModelError("the model to start from has another vocabulary; use its words")
+        self.load_tensors(tensors, "the model to start from")
 
     def load_tensors(self, tensors: dict[str, Tensor], origin: str) -> None:
         """Takes over weights that fit by name and shape; ``origin`` names them in errors."""

@@ -20,6 +20,9 @@ FORMAT = "graphkin-model"
 VERSION = 1
 CLASSES = ("GraphEmbedder", "GraphMatcher")
 CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "README.md"
+PARTS = {"GraphEmbedder": "embedder", "GraphMatcher": "matcher"}
+"""The folder of each class, where a folder holds one of each."""
+SHIPPED = Path(__file__).parents[1] / "pretrained"
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,31 @@ class SavedModel:
     tensors: dict[str, Tensor]
     vocabulary: Vocabulary | None = None
     """What the tokens of nodes stand for."""
+
+
+def shipped_names() -> list[str]:
+    """The models that come with the package."""
+    return sorted(path.name for path in SHIPPED.iterdir() if path.is_dir())
+
+
+def model_home(path: str | Path) -> Path:
+    """The folder of a model: one that ships with the package where ``path`` is its plain name."""
+    name = str(path)
+    if name in shipped_names():
+        return SHIPPED / name
+    if Path(path).is_dir():
+        return Path(path)
+    raise ModelError(
+        f"{name} is no model folder, and no model that ships with graphkin "
+        f"({', '.join(shipped_names())})"
+    )
+
+
+def part_home(path: str | Path, kind: str) -> Path:
+    """The folder of a model of class ``kind``, which may lie beside one of the other class."""
+    home = model_home(path)
+    part = home / PARTS[kind]
+    return part if part.is_dir() else home
 
 
 def save_model_files(folder: Path, model: SavedModel, card: str | None) -> None:

@@ -1,14 +1,16 @@
-"""Which classes are easily confused, by what can be counted: size, degrees and tokens."""
+"""Which classes are easily confused: by what can be counted, or by codes that a model gave."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import BytesIO
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from graphkin.errors import ConfigError
+from graphkin.errors import ConfigError, FormatError
+from graphkin.files import PathLike, read_file
 from graphkin.graphs import Graph
 
 NEIGHBOURS = 20
@@ -24,8 +26,7 @@ def nearest_classes(
         classes: the graph numbers of each class, at least one, of at least two classes.
         num_tokens: tokens that nodes may have, the unknown one included.
     """
-    if len(classes) < 2:
-        raise ConfigError(f"{len(classes)} classes: too few to be confused with each other")
+    _check(len(classes))
     counts = np.array(
         [
             np.mean([_counts(graphs[int(number)], num_tokens) for number in members], axis=0)
@@ -34,8 +35,46 @@ def nearest_classes(
     )
     spread = counts.std(axis=0)
     scaled = (counts - counts.mean(axis=0)) / np.where(spread > 0, spread, 1)
-    neighbours = min(NEIGHBOURS, len(classes) - 1)
-    search = NearestNeighbors(n_neighbors=neighbours).fit(scaled)
+    return _nearest(scaled)
+
+
+def nearest_by_codes(
+    codes: NDArray[np.uint8], classes: Sequence[NDArray[np.int64]]
+) -> NDArray[np.int64]:
+    """(C, K) the classes most like each one in the mean of the bits of their codes.
+
+    Args:
+        codes: (G, B) of every graph, by graph number.
+        classes: the graph numbers of each class, at least one, of at least two classes.
+    """
+    _check(len(classes))
+    bits = [np.unpackbits(codes[members], axis=1).mean(axis=0) for members in classes]
+    return _nearest(np.array(bits))
+
+
+def read_codes(path: PathLike, count: int) -> NDArray[np.uint8]:
+    """The codes of a numpy file, one for each of ``count`` graphs."""
+    try:
+        codes: NDArray[np.uint8] = np.load(BytesIO(read_file(path)), allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise FormatError(f"{path} is no file of codes: {error}") from error
+    if codes.ndim != 2 or codes.dtype != np.uint8 or len(codes) != count:
+        raise FormatError(
+            f"{path} must hold a code of bytes for each of {count} graphs, not "
+            f"{codes.dtype} of shape {codes.shape}"
+        )
+    return codes
+
+
+def _check(classes: int) -> None:
+    if classes < 2:
+        raise ConfigError(f"{classes} classes: too few to be confused with each other")
+
+
+def _nearest(features: NDArray[np.float64]) -> NDArray[np.int64]:
+    """(C, K) the rows nearest to each row, without itself."""
+    neighbours = min(NEIGHBOURS, len(features) - 1)
+    search = NearestNeighbors(n_neighbors=neighbours).fit(features)
     nearest: NDArray[np.int64] = search.kneighbors(return_distance=False).astype(np.int64)
     return nearest
 

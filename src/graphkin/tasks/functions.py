@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import permutations
@@ -26,10 +26,11 @@ from numpy.random import Generator, SeedSequence
 from graphkin.binaries.corpus import FunctionCorpus
 from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.errors import ConfigError
+from graphkin.files import read_file
 from graphkin.graphs import Graph, PairBatch, TokenBags
 from graphkin.settings import check_at_least, check_types
 from graphkin.tasks.classes import ClassSampler, Index, Negatives, balanced_batches
-from graphkin.tasks.confusable import nearest_classes
+from graphkin.tasks.confusable import nearest_by_codes, nearest_classes, read_codes
 from graphkin.tasks.function_groups import (
     FunctionClass,
     FunctionKey,
@@ -62,7 +63,9 @@ class FunctionTask:
             training functions; 0 for all of them.
         max_nodes: larger graphs are left out of training, not of evaluation; 0 keeps all.
         hard_negatives: share of the dissimilar graphs in training that come from functions
-            with similar size and mnemonics.
+            that are easily confused: with similar size and mnemonics, or codes.
+        codes: a file of codes of all graphs of the corpus (numpy, (G, B) uint8), which says
+            what is easily confused instead.
         words: a vocabulary to use instead, as a model brings it.
         seed: seed of the training data. Splits and evaluation sets do not depend on it.
         evaluation_size: pairs, and triplets, of an evaluation set.
@@ -76,6 +79,7 @@ class FunctionTask:
     vocabulary_size: int = 0
     max_nodes: int = 0
     hard_negatives: float = 0.0
+    codes: str | None = None
     words: tuple[str, ...] | None = None
     seed: int = 0
     evaluation_size: int = 1000
@@ -101,7 +105,7 @@ class FunctionTask:
         Batches are of about equal numbers of nodes; ``size`` is their mean number of examples.
         """
         if mode not in get_args(Mode):
-            raise ConfigError(f"mode must be 'pairs' or 'triplets', got {mode!r}")
+            raise ConfigError(f"mode must be one of {', '.join(get_args(Mode))}; got {mode!r}")
         if step < 0 or not 0 <= rank < world <= size:
             raise ConfigError(
                 f"no batch for step {step}, size {size}, rank {rank} of {world}: steps and ranks "
@@ -110,6 +114,9 @@ class FunctionTask:
         chunk = _chunk(self, self.data.digest, step // CHUNK, size, mode, world)
         examples = chunk[step % CHUNK][rank::world]
         graphs = self._graphs
+        if mode == "kin":
+            kin = [(graphs[a], graphs[b]) for a, b in examples[:, :2].tolist()]
+            return PairBatch.pack(kin, [self._group_of[a] for a in examples[:, 0].tolist()])
         if mode == "triplets":
             triplets = [tuple(graphs[number] for number in row) for row in examples[:, :3].tolist()]
             return PairBatch.pack_triplets(triplets)  # type: ignore[arg-type]
@@ -174,6 +181,8 @@ class FunctionTask:
     def describe(self) -> dict[str, Any]:
         """The parameters, ready for JSON; the corpus by its content."""
         values = asdict(self) | {"task": "functions", "corpus": self.data.digest}
+        if self.codes is not None:
+            values["codes"] = hashlib.sha256(read_file(self.codes)).hexdigest()
         return values | {"words": _hash("\0".join(self.vocabulary.words))}
 
     @cached_property
@@ -205,6 +214,15 @@ class FunctionTask:
             for graph in item.graphs.values()
         ]
         return [graph for graph, _ in found], np.array([number for _, number in found])
+
+    def graphs_of(self, numbers: Iterable[int]) -> list[Graph]:
+        """Graphs by their numbers in the corpus, as models see them."""
+        return [self._graphs[number] for number in numbers]
+
+    def numbered_graphs(self, split: str) -> tuple[list[Graph], Index]:
+        """Every graph of a split, and (G,) its number in the corpus."""
+        numbers = [graph for item in self.classes(split) for graph in item.graphs.values()]
+        return self.graphs_of(numbers), np.array(numbers)
 
     def identical_share(self, split: Split) -> float:
         """Share of the pairs of builds of one function whose graphs are exactly equal."""
@@ -242,6 +260,12 @@ class FunctionTask:
             for items in splits.values():
                 items[:] = [replace(item, group=number) for number, item in enumerate(items)]
         return splits
+
+    @cached_property
+    def _group_of(self) -> dict[int, int]:
+        """The group of each graph that is trained on."""
+        training = self.classes("training")
+        return {graph: item.group for item in training for graph in item.graphs.values()}
 
     @cached_property
     def _graphs(self) -> _Graphs:
@@ -318,7 +342,11 @@ def _sampler(task: FunctionTask, digest: str, split: str) -> ClassSampler:
     members = [numbers for numbers in members if len(numbers)]
     near = None
     if split == "training" and task.hard_negatives:
-        near = nearest_classes(corpus.store, members, len(corpus.words))
+        near = (
+            nearest_classes(corpus.store, members, len(corpus.words))
+            if task.codes is None
+            else nearest_by_codes(read_codes(task.codes, len(corpus.store)), members)
+        )
     contents = task.data.contents if task.protocol == "clean" else None
     return ClassSampler(members, sizes, groups=groups, contents=contents, near=near)
 
@@ -335,6 +363,8 @@ def _chunk(
     sizes = task.data.corpus.store.node_counts[triplets]
     if mode == "triplets":
         costs = 2 * sizes[:, 0] + sizes[:, 1] + sizes[:, 2]
+    elif mode == "kin":
+        costs = sizes[:, 0] + sizes[:, 1]
     else:
         costs = sizes[:, 0] + np.where(labels > 0, sizes[:, 1], sizes[:, 2])
     examples = np.column_stack([triplets, labels])
@@ -383,14 +413,31 @@ def _generator(seed: int, stream: str, number: int) -> Generator:
     return np.random.default_rng(SeedSequence([seed, STREAMS[stream], number]))
 
 
-def recipe(model: str, task: FunctionTask) -> dict[str, dict[str, Any]]:
-    """Settings that train a model of a name well on functions: tables of model and training."""
+Recipe = Literal["paper", "strong"]
+
+
+def recipe(model: str, task: FunctionTask, kind: str = "paper") -> dict[str, dict[str, Any]]:
+    """Settings that train a model of a name well on functions: tables of model and training.
+
+    Args:
+        model: its name.
+        task: what it is trained on.
+        kind: ``paper`` for the losses of the paper; ``strong`` for a contrastive loss, an embedder
+            against all graphs of its batch, and a matcher on triplets.
+    """
+    if kind not in get_args(Recipe):
+        raise ConfigError(f"unknown recipe {kind!r}; choose one of {', '.join(get_args(Recipe))}")
     settings: dict[str, Any] = {"reverse_messages": "separate"}
     training: dict[str, Any] = {"batch_size": 20, "learning_rate": 1e-3}
     if model in ("gcn", "siamese-gcn"):
         settings["reverse_messages"] = "shared"
     if not model.startswith("siamese"):
         settings["similarity"] = training["loss"] = "hamming"
+    if kind == "strong":
+        settings["node_dim"] = 64
+        training |= {"loss": "contrastive", "mode": "triplets"}
+        if model != "gmn" and not model.startswith("siamese"):
+            training |= {"mode": "kin", "batch_size": 48, "learning_rate": 2e-3}
     if task.features == "mnemonics":
         settings |= {"node_input": "tokens", "node_input_size": len(task.vocabulary)}
     return {"model": settings, "train": training}

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from graphkin.errors import GraphError
 from graphkin.graphs import Graph, PairBatch
 
-Mode = Literal["pairs", "triplets"]
+Mode = Literal["pairs", "triplets", "kin"]
+"""Labelled pairs, triplets, or similar pairs with the number of their group as label."""
 Split = Literal["validation", "test"]
 
 
@@ -31,7 +32,7 @@ class Task(Protocol):
         Args:
             step: number of the step, from 0.
             size: pairs or triplets in the joint batch of all ranks.
-            mode: whether the batch holds labelled pairs, or triplets.
+            mode: what the batch holds; a task may refuse ``kin``.
             rank: which share of the joint batch: its examples ``rank::world``.
             world: number of shares.
         """

@@ -24,11 +24,13 @@ class TrainConfig:
     batch_size: int = 50
     """Pairs or triplets in a batch, over all processes."""
     mode: Mode = "pairs"
-    """Labelled pairs, or triplets."""
+    """Labelled pairs, triplets, or similar pairs that are told from all others of a batch."""
     loss: Loss = "margin"
-    """The paper's margin losses, or its losses on Hamming similarity."""
+    """The paper's margin losses, its losses on Hamming similarity, or contrastive."""
     margin: float = 0.1
     """gamma of the margin losses; the paper's triplets use 1.0."""
+    scale: float = 20.0
+    """1 / temperature of the contrastive loss."""
     learning_rate: float = 2e-3
     """The highest of the schedule."""
     schedule: Schedule = "onecycle"
@@ -57,7 +59,13 @@ class TrainConfig:
     def __post_init__(self) -> None:
         check_types(self)
         check_at_least(self, 1, "steps", "batch_size", "evaluate_every", "report_every")
-        check_at_least(self, 0, "margin", "learning_rate", "weight_decay", "clip", "regularizer")
+        check_at_least(
+            self, 0, "margin", "scale", "learning_rate", "weight_decay", "clip", "regularizer"
+        )
+        if self.mode == "kin" and self.loss != "contrastive":
+            raise ConfigError(f"mode='kin' needs loss='contrastive', got loss={self.loss!r}")
+        if self.mode == "pairs" and self.loss == "contrastive":
+            raise ConfigError("loss='contrastive' needs mode='kin' or mode='triplets'")
         if not 0 <= self.seed < 2**63:
             raise ConfigError(f"seed must lie in 0..2^63 - 1, got {self.seed}")
         if not math.isfinite(self.learning_rate):

@@ -28,7 +28,7 @@ from torch.nn.parallel import DistributedDataParallel
 from graphkin.errors import ConfigError, ModelError, TrainingError
 from graphkin.evaluation import evaluate
 from graphkin.graphs import PairBatch
-from graphkin.losses import check_loss, scores_loss
+from graphkin.losses import check_loss, contrastive_loss, scores_loss
 from graphkin.models.base import GraphModel, PairOutput
 from graphkin.tasks.pairs import Task
 from graphkin.training.background import prefetch
@@ -87,6 +87,11 @@ def train(
         TrainingError: where the loss is no number any more; the checkpoint is from before.
     """
     check_loss(config.loss, model.config.similarity)
+    if config.mode == "kin" and (model.config.matching or model.config.similarity == "siamese"):
+        raise ConfigError(
+            "mode='kin' compares every graph of a batch with every other by its vector; a "
+            "matcher or a Siamese head sees pairs. Use mode='triplets' with loss='contrastive'"
+        )
     folder = Path(folder)
     checkpoint = folder / CHECKPOINT_FILE
     if checkpoint.exists() and not resume:
@@ -190,8 +195,13 @@ class _Run:
 
     def _loss(self, output: PairOutput, labels: Tensor | None) -> Tensor:
         config, similarity = self.config, self.model.config.similarity
-        scores = output.scores.float()
-        loss = scores_loss(scores, labels, config.loss, config.margin, similarity)
+        if config.mode == "kin":
+            assert labels is not None, "the groups of a batch of kin are its labels"
+            left, right = output.left.float(), output.right.float()
+            loss = contrastive_loss(left, right, labels, config.scale, similarity)
+        else:
+            scores = output.scores.float()
+            loss = scores_loss(scores, labels, config.loss, config.margin, similarity, config.scale)
         vectors = torch.cat([output.left, output.right]).float()
         return loss + config.regularizer * 0.5 * vectors.square().mean()
 

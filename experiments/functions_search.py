@@ -1,0 +1,289 @@
+"""Search and rerank on functions that no model has seen; and the model that ships with graphkin.
+
+    python experiments/functions_search.py --corpus corpus.graphs --embedder runs/embedder \\
+        --matcher runs/matcher --out runs/functions
+
+fits the calibration on validation functions, puts embedder, matcher and calibration into ``--out``,
+and measures on test functions, through libraries made for it: recall at 1 and MRR at 10, by codes
+alone and reranked, in pools of 100 and of all functions, and from gcc -O0 to clang -O3; and how
+often what is said to have a probability is right. The result is also written to
+``experiments/results/functions-search.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+
+from graphkin import Graph, GraphEmbedder, GraphIndex, GraphMatcher
+from graphkin.evaluation import evaluate
+from graphkin.files import write_atomically
+from graphkin.models import load_model
+from graphkin.models.calibration import Calibration, Logistic, pair_figures
+from graphkin.progress import counter
+from graphkin.search.hits import Hit
+from graphkin.search.model import CALIBRATION_FILE, EMBEDDER, MATCHER, SearchModel
+from graphkin.tasks.functions import FunctionTask
+from graphkin.tasks.pairs import RetrievalBlock
+
+RESULT = Path(__file__).parent / "results" / "functions-search.json"
+PACKAGES = ("graphkin", "numpy", "torch", "scikit-learn", "faiss-cpu")
+CANDIDATES = 20
+"""Of each query, for the calibration: what a scan reranks."""
+BINS = 10
+HARDEST = ("gcc-O0", "clang-O3")
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Candidates that searches found: are they the function that was looked for?"""
+
+    figures: np.ndarray
+    """(N, 3)"""
+    scores: np.ndarray
+    """(N,) of the matcher."""
+    labels: np.ndarray
+    """(N,) whether they are."""
+    pool: int
+    queries: int
+
+
+def one_build_each(
+    task: FunctionTask, split: str, rng: np.random.Generator
+) -> list[tuple[int, Graph, Graph]]:
+    """(group, query, candidate) of every group of a split: two builds whose graphs differ."""
+    found = []
+    seen: set[int] = set()
+    for item in task.classes(split):
+        numbers = rng.permutation(list(item.graphs.values()))
+        contents = task.data.contents[numbers]
+        different = np.flatnonzero(contents != contents[0])
+        if item.group in seen or not len(different):
+            continue
+        seen.add(item.group)
+        pair = task.graphs_of([int(numbers[0]), int(numbers[different[0]])])
+        found.append((item.group, *pair))
+    return found
+
+
+def examples(model: SearchModel, task: FunctionTask, split: str, seed: int) -> Examples:
+    """Searches for every function of a split in a library that holds every second one of them.
+
+    The others of the library are training functions, one build of each.
+    """
+    rng = np.random.default_rng(seed)
+    asked, known = (one_build_each(task, name, rng) for name in (split, "training"))
+    held = [(group, graph) for group, _, graph in known]
+    held += [(group, graph) for number, (group, _, graph) in enumerate(asked) if number % 2]
+    with TemporaryDirectory() as folder, GraphIndex.create(Path(folder) / "l.kin", model) as index:
+        index.add([g for _, g in held], [{"function": str(group)} for group, _ in held])
+        with counter(f"calibrating on {split}") as progress:
+            found = index.search_many(
+                [query for _, query, _ in asked],
+                CANDIDATES,
+                rerank=CANDIDATES,
+                progress=progress,
+            )
+    rows, scores, labels = [], [], []
+    for (group, query, _), hits in zip(asked, found, strict=True):
+        apart = [hit.distance for hit in hits]
+        nodes = [hit.nodes for hit in hits]
+        rows.append(pair_figures(apart, model.space.width, query.num_nodes, nodes))
+        scores += [hit.score for hit in hits]
+        labels += [hit.entry.function == str(group) for hit in hits]
+    return Examples(np.concatenate(rows), np.array(scores), np.array(labels), len(held), len(asked))
+
+
+def reliability(chances: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
+    """How far probabilities are from the share that is right, by bins of equal width."""
+    places = np.minimum((chances * BINS).astype(int), BINS - 1)
+    bins = []
+    for place in range(BINS):
+        chosen = places == place
+        if chosen.any():
+            said, right = float(chances[chosen].mean()), float(labels[chosen].mean())
+            bins.append({"count": int(chosen.sum()), "said": said, "right": right})
+    error = sum(one["count"] * abs(one["said"] - one["right"]) for one in bins) / len(labels)
+    return {
+        "expected_calibration_error": error,
+        "brier": float(np.square(chances - labels).mean()),
+        "bins": bins,
+    }
+
+
+def pools(task: FunctionTask) -> dict[str, list[RetrievalBlock]]:
+    """Test functions to look for, and what to look for them in."""
+    found = {
+        "pools of 100": replace(task, pool=100).retrieval("test"),
+        "all functions": replace(task, pool=0).retrieval("test"),
+    }
+    builds = sorted({build for item in task.classes("test") for build in item.graphs})
+    chosen = [next((b for b in builds if b.endswith(name)), None) for name in HARDEST]
+    if None not in chosen:
+        found[" to ".join(HARDEST) + ", all functions"] = [block_of(task, *chosen)]
+    return found
+
+
+def block_of(task: FunctionTask, asked: str, held: str) -> RetrievalBlock:
+    """All test functions, one of each group, from one build to another."""
+    one_each = {item.group: item for item in reversed(task.classes("test"))}
+    both = [item.graphs for item in one_each.values() if {asked, held} <= item.graphs.keys()]
+    queries = task.graphs_of([graphs[asked] for graphs in both])
+    return RetrievalBlock(tuple(queries), tuple(task.graphs_of([graphs[held] for graphs in both])))
+
+
+def ranks(found: Sequence[Sequence[Hit]], reranked: bool) -> np.ndarray:
+    """(Q,) place of the right hit, from 1; what ties with it counts as ahead."""
+    places = []
+    for number, hits in enumerate(found):
+        keys = [-(hit.probability or 0.0) if reranked else hit.distance for hit in hits]
+        own = next(
+            (key for key, hit in zip(keys, hits, strict=True) if hit.entry.function == str(number)),
+            np.inf,
+        )
+        places.append(sum(key <= own for key in keys) if own < np.inf else np.inf)
+    return np.array(places, dtype=np.float64)
+
+
+def search_quality(
+    model: SearchModel, blocks: Sequence[RetrievalBlock], rerank: int, name: str
+) -> dict[str, Any]:
+    """Recall at 1 and MRR at 10, by codes and reranked, over libraries of these pools."""
+    before, after = [], []
+    with counter(f"searching {name}, rerank {rerank}") as progress:
+        for done, block in enumerate(blocks):
+            with (
+                TemporaryDirectory() as folder,
+                GraphIndex.create(Path(folder) / "l.kin", model) as index,
+            ):
+                numbers = [{"function": str(number)} for number in range(len(block.pool))]
+                index.add(block.pool, numbers)
+                count = len(block.pool)
+                before.append(ranks(index.search_many(block.queries, count), reranked=False))
+                found = index.search_many(block.queries, rerank, rerank=rerank)
+                after.append(ranks(found, reranked=True))
+            progress(done + 1, len(blocks))
+    return {
+        "queries": sum(len(block.queries) for block in blocks),
+        "pool": max(len(block.pool) for block in blocks),
+        "rerank": rerank,
+        "codes": retrieval(np.concatenate(before)),
+        "reranked": retrieval(np.concatenate(after)),
+    }
+
+
+def retrieval(places: np.ndarray) -> dict[str, float]:
+    return {
+        "recall_at_1": float((places == 1).mean()),
+        "mrr_at_10": float(np.where(places <= 10, 1 / places, 0).mean()),
+    }
+
+
+def pair_scores(model: Any, task: FunctionTask) -> dict[str, Any]:
+    """Pair AUC and triplet accuracy by both protocols."""
+    found = {}
+    for protocol in ("paper", "clean"):
+        sets = replace(task, protocol=protocol, min_builds=0).evaluation_sets("test")
+        for name, one in sets.items():
+            found[f"{protocol}, {name}"] = {"data": one.digest, "metrics": evaluate(model, one)}
+    return found
+
+
+def table(measured: dict[str, Any]) -> str:
+    lines = [
+        "| looked for in | pool | rerank | recall@1, codes | reranked | MRR@10, codes | reranked |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, rows in measured["search"].items():
+        for one in rows:
+            cells = [
+                f"{100 * one[side][metric]:.1f}"
+                for metric in ("recall_at_1", "mrr_at_10")
+                for side in ("codes", "reranked")
+            ]
+            lines.append(f"| {name} | {one['pool']} | {one['rerank']} | {' | '.join(cells)} |")
+    lines += ["", "| pairs, triplets of test functions | embedder | matcher |", "|---|---|---|"]
+    for name in measured["embedder"]:
+        cells = [
+            "{:.1f} / {:.1f}".format(*(100 * v for v in measured[side][name]["metrics"].values()))
+            for side in ("embedder", "matcher")
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    for name, one in measured["calibration"].items():
+        error, brier = one["expected_calibration_error"], one["brier"]
+        lines += ["", f"Calibration {name}: expected error {error:.3f}, Brier score {brier:.3f}"]
+        lines += [
+            f"- said {row['said']:.2f}, right {row['right']:.2f} ({row['count']:,} candidates)"
+            for row in one["bins"]
+        ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--embedder", type=Path, required=True)
+    parser.add_argument("--matcher", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    embedder, matcher = load_model(options.embedder), load_model(options.matcher)
+    assert isinstance(embedder, GraphEmbedder)
+    assert isinstance(matcher, GraphMatcher)
+    assert embedder.vocabulary is not None
+    task = FunctionTask(
+        str(options.corpus), protocol="clean", min_builds=2, words=embedder.vocabulary.words
+    )
+    plain = SearchModel.of(embedder, matcher, name="functions")
+    fitted = examples(plain, task, "validation", options.seed)
+    calibration = Calibration(
+        distance=Logistic.fit(fitted.figures, fitted.labels),
+        matched=Logistic.fit(np.column_stack([fitted.figures, fitted.scores]), fitted.labels),
+        pool=fitted.pool,
+        queries=fitted.queries,
+        data=task.data.digest,
+    )
+    model = SearchModel.of(embedder, matcher, calibration, name="functions")
+    tested = examples(model, task, "test", options.seed)
+    whole = replace(task, min_builds=0)
+    measured: dict[str, Any] = {
+        "corpus": task.data.digest,
+        "seed": options.seed,
+        "weights": model.pin.weights,
+        "search": {
+            name: [search_quality(model, blocks, rerank, name) for rerank in (20, 100)]
+            for name, blocks in pools(whole).items()
+        },
+        "embedder": pair_scores(embedder, whole),
+        "matcher": pair_scores(matcher, whole),
+        "calibration": {
+            "by codes": reliability(calibration.by_distance(tested.figures), tested.labels),
+            "reranked": reliability(
+                calibration.by_score(tested.figures, tested.scores), tested.labels
+            ),
+        },
+        "versions": {name: version(name) for name in PACKAGES},
+        "machine": platform.processor() or platform.machine(),
+    }
+    embedder.save_pretrained(options.out / EMBEDDER)
+    matcher.save_pretrained(options.out / MATCHER)
+    write_atomically(options.out / CALIBRATION_FILE, calibration.to_json().encode())
+    write_atomically(RESULT, json.dumps(measured, indent=1).encode())
+    print(table(measured))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""From the figures of a comparison to the probability that two graphs are kin.
+
+Logistic regression on few figures: how far apart the codes are, what the matcher says, how large
+the graphs are (small ones look alike by chance) and how much their sizes differ.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from graphkin.errors import ConfigError, FormatError
+
+FORMAT = {"format": "graphkin calibration", "version": 1}
+FIGURES = ("distance", "log2_nodes", "log2_ratio")
+"""Of a pair: the distance as a share of the largest, log2 of the nodes of the smaller graph, and
+how many times larger the other is, as log2."""
+MATCHED_FIGURES = (*FIGURES, "score")
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """A probability from a weighted sum."""
+
+    weights: tuple[float, ...]
+    bias: float
+
+    def __call__(self, figures: Floats) -> Floats:
+        """(N, F) -> (N,)"""
+        exponents = figures @ np.array(self.weights) + self.bias
+        # Beyond these a probability is 0 or 1 to the last bit, and exp would overflow.
+        chances: Floats = 1 / (1 + np.exp(-np.clip(exponents, -700, 700)))
+        return chances
+
+    @classmethod
+    def fit(cls, figures: Floats, labels: ArrayLike) -> Logistic:
+        """The most likely weights, with hardly any pull towards 0."""
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.preprocessing import StandardScaler
+
+        if len(np.unique(np.asarray(labels))) != 2:
+            raise ConfigError("a calibration needs examples of both kinds, kin and not")
+        scaler = StandardScaler().fit(figures)
+        fitted = LogisticRegression(C=1e3, max_iter=1000).fit(scaler.transform(figures), labels)
+        weights = fitted.coef_[0] / scaler.scale_
+        bias = float(fitted.intercept_[0] - weights @ scaler.mean_)
+        return cls(tuple(weights.tolist()), bias)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Probabilities of an embedder alone, and of one with a matcher.
+
+    They hold for libraries like the one that it was fitted on: among many more functions,
+    accidental likeness is more frequent.
+    """
+
+    distance: Logistic
+    """Over ``FIGURES``."""
+    matched: Logistic
+    """Over ``MATCHED_FIGURES``."""
+    pool: int
+    """Graphs in the library that it was fitted on."""
+    queries: int
+    """Functions that were looked for there."""
+    data: str
+    """SHA-256 of the corpus."""
+
+    def by_distance(self, figures: Floats) -> Floats:
+        """(N, 3) figures -> (N,) probabilities."""
+        return self.distance(figures)
+
+    def by_score(self, figures: Floats, scores: ArrayLike) -> Floats:
+        """(N, 3) figures and (N,) scores of the matcher -> (N,) probabilities."""
+        return self.matched(np.column_stack([figures, np.asarray(scores, dtype=np.float64)]))
+
+    def to_json(self) -> str:
+        return json.dumps({**FORMAT, **asdict(self)}, indent=2)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Calibration:
+        """Reads what :meth:`to_json` wrote."""
+        try:
+            values = json.loads(text)
+            kind = {name: values.pop(name, None) for name in FORMAT}
+            if kind != FORMAT:
+                raise FormatError(f"no calibration that this graphkin reads: {kind}")
+            distance = _logistic(values.pop("distance"), len(FIGURES))
+            matched = _logistic(values.pop("matched"), len(MATCHED_FIGURES))
+            return cls(distance, matched, **values)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            if isinstance(error, FormatError):
+                raise
+            raise FormatError(f"a calibration is damaged: {error}") from error
+
+
+def _logistic(values: dict[str, Any], count: int) -> Logistic:
+    weights = tuple(float(weight) for weight in values["weights"])
+    found = Logistic(weights, float(values["bias"]))
+    if len(weights) != count or not np.isfinite([*weights, found.bias]).all():
+        raise FormatError(f"a calibration needs {count} finite weights, got {values}")
+    return found
+
+
+def pair_figures(distances: ArrayLike, largest: float, left: int, right: Sequence[int]) -> Floats:
+    """(N, 3) ``FIGURES`` of one graph with N others.
+
+    Args:
+        distances: (N,)
+        largest: what a distance is a share of: the bits of a code, for example.
+        left: nodes of the one graph.
+        right: nodes of each of the others.
+    """
+    shares = np.asarray(distances, dtype=np.float64) / largest
+    ours, theirs = np.log2(left), np.log2(np.asarray(right, dtype=np.float64))
+    return np.column_stack([shares, np.minimum(ours, theirs), np.abs(ours - theirs)])
