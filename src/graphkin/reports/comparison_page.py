@@ -1,0 +1,89 @@
+"""Two functions beside each other, and which block of one the matcher takes for which."""
+
+from __future__ import annotations
+
+from graphkin.binaries.source import Function
+from graphkin.binaries.views import summary
+from graphkin.errors import ConfigError
+from graphkin.reports.attention import SCALE, Attention, checked, mutual_pairs, steps
+from graphkin.reports.drawing import Drawing, draw
+from graphkin.reports.page import facts, page, text
+from graphkin.reports.text import distance_text, number_text, share_text
+from graphkin.search.rerank import LEAST_WEIGHT
+
+SCRIPTS = ("comparison_view", "comparison_events")
+
+
+def comparison_page(
+    left: Function,
+    right: Function,
+    *,
+    maps: Attention,
+    score: float | None = None,
+    probability: float | None = None,
+    distance: float | None = None,
+) -> str:
+    """One HTML file with both control-flow graphs.
+
+    Blocks that look at each other most share a colour; lines between them are as strong as the
+    attention. The page can be set to any propagation step and to the least weight that counts.
+
+    Args:
+        left: with the text of its instructions; mnemonics stand in where there is none.
+        right: likewise.
+        maps: the attention between their blocks, from ``GraphMatcher.explain``.
+        score: of the matcher.
+        probability: that both are the same code.
+        distance: of their codes.
+
+    Raises:
+        ConfigError: for a function without blocks, or maps of other functions.
+    """
+    for function in (left, right):
+        if not function.blocks:
+            raise ConfigError(f"{function.name} of {function.binary} has no blocks to compare")
+    last = checked(maps, len(left.blocks), len(right.blocks)) - 1
+    pairs = mutual_pairs(maps.left_to_right[last], maps.right_to_left[last])
+    matched = sum(pair.weight >= LEAST_WEIGHT for pair in pairs)
+    numbers = [
+        ("probability", number_text(probability, 3)),
+        ("score", number_text(score, 3)),
+        ("distance", "" if distance is None else distance_text(distance)),
+    ]
+    drawings = draw(left), draw(right)
+    data = {
+        "left": _places(drawings[0], left),
+        "right": _places(drawings[1], right),
+        "steps": steps(maps),
+        "scale": SCALE,
+    }
+    markup = {
+        "left_head": _head(left),
+        "right_head": _head(right),
+        "facts": facts(numbers),
+        "share": f"{share_text(matched / len(left.blocks))} ({matched} of {len(left.blocks)})",
+        "last": str(last),
+        "threshold": f"{LEAST_WEIGHT:g}",
+        "left_name": text(left.name),
+        "right_name": text(right.name),
+        "left_drawing": drawings[0].markup,
+        "right_drawing": drawings[1].markup,
+    }
+    title = f"{left.name} and {right.name}"
+    return page("comparison", title=title, markup=markup, data=data, scripts=SCRIPTS)
+
+
+def _head(function: Function) -> str:
+    lines = [summary(function), function.binary]
+    if function.compiler:
+        lines.append(function.compiler)
+    return f"<h2>{text(function.name)}</h2>" + "".join(f"<p>{text(line)}</p>" for line in lines)
+
+
+def _places(drawing: Drawing, function: Function) -> dict[str, object]:
+    return {
+        "boxes": drawing.boxes,
+        "width": drawing.width,
+        "height": drawing.height,
+        "addresses": [f"{block.address:x}" for block in function.blocks],
+    }

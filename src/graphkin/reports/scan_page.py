@@ -1,0 +1,81 @@
+"""A scan as one HTML file: what was found, to filter, to sort and to look into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from graphkin.reports.grouping import count, groups, tag_title
+from graphkin.reports.json_lines import hit_document
+from graphkin.reports.page import facts, page, text
+from graphkin.reports.sarif import level
+from graphkin.reports.text import address_text, distance_text, number_text, share_text
+from graphkin.search.hits import Hit, SearchResult
+
+
+def scan_page(
+    results: Iterable[SearchResult], *, library: str, title: str = "graphkin scan"
+) -> str:
+    """One row for each function that has a hit, with its best one; a click shows all its hits.
+
+    Functions without hits are counted, not listed.
+    """
+    everything = list(results)
+    counts = count(everything)
+    found = [result for group in groups(everything) for result in group.results]
+    numbers = [
+        ("files", f"{counts.files:,}"),
+        ("functions", f"{counts.functions:,}"),
+        ("with a hit", f"{counts.found:,}"),
+        ("hits", f"{counts.hits:,}"),
+        ("library", library),
+    ]
+    data = [
+        [_details(hit, rank) for rank, hit in enumerate(result.hits, start=1)] for result in found
+    ]
+    markup = {
+        "title": text(title),
+        "facts": facts(numbers),
+        "rows": "\n".join(_row(number, result) for number, result in enumerate(found)),
+        "nothing": "" if found else '<p class="nothing">Nothing was found.</p>',
+    }
+    return page("scan", title=title, markup=markup, data=data)
+
+
+def _details(hit: Hit, rank: int) -> dict[str, Any]:
+    """What a row opens to; scripts would round large numbers, so that addresses are text."""
+    return {**hit_document(hit, rank), "address": address_text(hit.entry.address)}
+
+
+def _row(number: int, result: SearchResult) -> str:
+    """A row; what it is sorted by is in ``data-key`` where the text does not sort."""
+    query, best = result.query, result.hits[0]
+    evidence = best.evidence
+    tags = tag_title(best.entry) if best.entry.tags else ""
+    cells = (
+        _cell(
+            f'<button type="button" aria-expanded="false">{text(query.function) or "unnamed"}'
+            "</button>",
+            query.function,
+        ),
+        _cell(text(query.binary)),
+        _cell(f"<code>{address_text(query.address)}</code>", str(query.address or 0)),
+        _cell(
+            f'<span class="chance {level(best.probability)}">'
+            f"{number_text(best.probability, 3) or '-'}</span>",
+            str(-1 if best.probability is None else best.probability),
+        ),
+        _cell(distance_text(best.distance), str(best.distance)),
+        _cell(
+            "" if evidence is None else share_text(evidence.matched_share),
+            str(-1 if evidence is None else evidence.matched_share),
+        ),
+        _cell(f"<span>{text(best.entry.function)}</span>"),
+        _cell(text(best.entry.binary)),
+        _cell(text(tags)),
+    )
+    return f'<tr data-row="{number}">{"".join(cells)}</tr>'
+
+
+def _cell(markup: str, key: str | None = None) -> str:
+    return f"<td>{markup}</td>" if key is None else f'<td data-key="{text(key)}">{markup}</td>'

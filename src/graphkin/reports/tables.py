@@ -1,0 +1,178 @@
+"""Results for people at a terminal: plain text, without colours or other control characters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from graphkin.reports.grouping import count, groups
+from graphkin.reports.text import (
+    address_text,
+    distance_text,
+    number_text,
+    padded,
+    plural,
+    printable,
+    share_text,
+    shortened,
+)
+from graphkin.search.hits import Evidence, Hit, Query, SearchResult
+
+GAP = "  "
+INDENT = "     "
+FUNCTION, FILE = 3, 2
+"""How functions and files share what room there is."""
+LEAST_NAME = 6
+"""Columns that a name keeps, however narrow the table."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table."""
+
+    title: str
+    cells: Sequence[str]
+    right: bool = False
+    """Numbers stand at the right."""
+    share: int = 0
+    """Of the room that is left, where the table is too wide; 0 for what is never cut."""
+
+
+def search_table(result: SearchResult, *, width: int = 100) -> str:
+    """What was found for one function: a row for each hit, and its evidence below it.
+
+    ``was`` is the place by distance alone, ``blocks`` the share of the query's blocks that have
+    a partner.
+    """
+    head = _sentence(result.query, width)
+    if not result.hits:
+        return f"{head}\n{GAP}nothing found"
+    hits = result.hits
+    table = _lines(
+        [
+            Column("#", [str(rank) for rank in range(1, len(hits) + 1)], right=True),
+            Column("was", [str(hit.rank_before) for hit in hits], right=True),
+            *_measures(hits),
+            Column("function", [hit.entry.function for hit in hits], share=FUNCTION),
+            Column("binary", [hit.entry.binary for hit in hits], share=FILE),
+            Column("address", [address_text(hit.entry.address) for hit in hits], right=True),
+        ],
+        width,
+    )
+    lines = [head, table[0]]
+    for line, hit in zip(table[1:], hits, strict=True):
+        lines += [line, *_details(hit, width)]
+    return "\n".join(lines)
+
+
+def scan_table(results: Iterable[SearchResult], *, width: int = 100) -> str:
+    """One line for each function that has a hit, with its best one, under the tags of that hit.
+
+    Vulnerabilities come first, then other tags, then what has none; the likeliest on top.
+    """
+    everything = list(results)
+    found = groups(everything)
+    counts = count(everything)
+    lines = []
+    for group in found:
+        lines += [shortened(group.title, width)]
+        rows = _scan_lines(group.results, width - len(GAP), several=counts.files > 1)
+        lines += [GAP + line for line in rows]
+        lines += [""]
+    end = f": {plural(counts.functions, 'function')}, {counts.found:,} with a hit"
+    if counts.files == 1:
+        place = shortened(everything[0].query.binary, max(width - len(end), LEAST_NAME))
+    else:
+        place = plural(counts.files, "file")
+    return "\n".join([*lines, place + end])
+
+
+def _scan_lines(results: Sequence[SearchResult], width: int, *, several: bool) -> list[str]:
+    """The table of a group; which file a function is in, where there are several."""
+    queries = [result.query for result in results]
+    best = [result.hits[0] for result in results]
+    columns = [
+        *(column for column in _measures(best) if column.title != "score"),
+        Column("function", [query.function for query in queries], share=FUNCTION),
+        Column("address", [address_text(query.address) for query in queries], right=True),
+        Column("is like", [hit.entry.function for hit in best], share=FUNCTION),
+        Column("of", [hit.entry.binary for hit in best], share=FILE),
+    ]
+    if several:
+        columns.insert(-2, Column("in", [query.binary for query in queries], share=FILE))
+    return _lines(columns, width)
+
+
+def _measures(hits: Sequence[Hit]) -> list[Column]:
+    """Probability, score, distance and blocks matched, where there are any."""
+    columns = [
+        Column("prob.", [number_text(hit.probability, 3) for hit in hits], right=True),
+        Column("score", [number_text(hit.score, 2) for hit in hits], right=True),
+        Column("dist.", [distance_text(hit.distance) for hit in hits], right=True),
+        Column("blocks", [_share(hit.evidence) for hit in hits], right=True),
+    ]
+    return [column for column in columns if any(column.cells)]
+
+
+def _share(evidence: Evidence | None) -> str:
+    return "" if evidence is None else share_text(evidence.matched_share)
+
+
+def _sentence(query: Query, width: int) -> str:
+    place = f" at {address_text(query.address)}" if query.address is not None else ""
+    end = f"{place}, {plural(query.nodes, 'block')}"
+    room = max(width - len(" of ") - len(end), 2 * LEAST_NAME)
+    function = shortened(query.function, room // 2)
+    return f"{function} of {shortened(query.binary, room - cell_len(function))}{end}"
+
+
+def _details(hit: Hit, width: int) -> list[str]:
+    """Tags and the strongest pairs of blocks, as many as fit on a line."""
+    lines = []
+    if hit.entry.tags:
+        tags = "  ".join(f"{key}={value}" for key, value in sorted(hit.entry.tags.items()))
+        lines.append(INDENT + shortened(tags, width - len(INDENT)))
+    if hit.evidence is not None and hit.evidence.pairs:
+        line = f"{INDENT}block pairs"
+        for pair in hit.evidence.pairs:
+            more = f"  {pair.left}={pair.right} ({pair.weight:.2f})"
+            if len(line) + len(more) > width:
+                break
+            line += more
+        lines.append(line)
+    return lines
+
+
+def _lines(columns: Sequence[Column], width: int) -> list[str]:
+    """The titles, then the rows; names are cut so that all of it fits."""
+    widths = _widths(columns, width)
+    rows = zip(*(column.cells for column in columns), strict=True)
+    lines = []
+    for row in ([column.title for column in columns], *rows):
+        cells = [
+            padded(shortened(text, room), room, right=column.right)
+            for column, text, room in zip(columns, row, widths, strict=True)
+        ]
+        lines.append(GAP.join(cells).rstrip())
+    return lines
+
+
+def _widths(columns: Sequence[Column], width: int) -> list[int]:
+    """Columns of numbers as wide as they are; names share the rest, short ones taking less."""
+    widths = [
+        max(cell_len(printable(text)) for text in (column.title, *column.cells))
+        for column in columns
+    ]
+    fixed = sum(size for size, column in zip(widths, columns, strict=True) if not column.share)
+    room = width - fixed - len(GAP) * (len(columns) - 1)
+    names = [place for place, column in enumerate(columns) if column.share]
+    names.sort(key=lambda place: widths[place] / columns[place].share)
+    shares = sum(columns[place].share for place in names)
+    for place in names:
+        own = room * columns[place].share // shares
+        widths[place] = min(widths[place], max(own, LEAST_NAME))
+        room -= widths[place]
+        shares -= columns[place].share
+    return widths

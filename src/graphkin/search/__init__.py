@@ -1,0 +1,1 @@
+"""A library of graphs: kept, searched by code, and reranked by matching."""
