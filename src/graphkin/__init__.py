@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from graphkin.graphs import Graph, GraphBatch, PairBatch, TokenBags
     from graphkin.models import AttentionMaps, GraphEmbedder, GraphMatcher, ModelConfig
+    from graphkin.search.index import GraphIndex
+    from graphkin.search.records import Filter
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "AttentionMaps": "graphkin.models",
+    "Filter": "graphkin.search.records",
     "Graph": "graphkin.graphs",
     "GraphBatch": "graphkin.graphs",
     "GraphEmbedder": "graphkin.models",
+    "GraphIndex": "graphkin.search.index",
     "GraphMatcher": "graphkin.models",
     "ModelConfig": "graphkin.models",
     "PairBatch": "graphkin.graphs",
@@ -23,9 +27,11 @@ _HOMES = {
 
 __all__ = [
     "AttentionMaps",
+    "Filter",
     "Graph",
     "GraphBatch",
     "GraphEmbedder",
+    "GraphIndex",
     "GraphMatcher",
     "ModelConfig",
     "PairBatch",

@@ -6,6 +6,7 @@ import math
 import os
 import pickle
 import shutil
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -45,9 +46,14 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class _FileSummary:
+class FileSummary:
+    """What is to be said of one file when all its functions are read."""
+
     small: int
+    """Functions left out because they have too few blocks."""
     skipped: list[Skipped]
+    seconds: float = 0.0
+    """CPU time that reading took."""
 
 
 def extract(
@@ -80,21 +86,20 @@ def extract(
     """
     out = Path(out)
     limits = limits or Limits()
-    if not 0 <= limits.seconds < math.inf:
-        raise ConfigError(f"the seconds for a file must be a finite number, got {limits.seconds}")
+    check_reading(backend, limits)
     if os.path.lexists(out):
         raise StorageError(f"{out} exists already; remove it, or name another corpus")
     summary = Summary()
-    files = _distinct(binaries_in(paths, summary.skipped))
+    files = distinct(binaries_in(paths, summary.skipped))
     if not files:
         named = ", ".join(map(str, paths))
         raise FormatError(f"no binary found in {named or 'no paths at all'}")
     summary.files = len(files)
-    if backend == "smda" and find_spec("smda") is None:
-        raise MissingDependencyError(SMDA_MISSING)
     builds = build_names(files)
-    read = partial(_records, builds=builds, min_blocks=min_blocks, backend=backend, limits=limits)
-    pool: WorkerPool[Path, FunctionRecord | _FileSummary] = WorkerPool(
+    read = partial(
+        read_records, builds=builds, min_blocks=min_blocks, backend=backend, limits=limits
+    )
+    pool: WorkerPool[Path, FunctionRecord | FileSummary] = WorkerPool(
         jobs, read, seconds=limits.seconds + MARGIN_SECONDS, memory_bytes=MEMORY_BYTES
     )
     try:
@@ -117,6 +122,14 @@ def extract(
     except OSError as error:
         raise StorageError(f"cannot write {out}: {error.strerror or error}") from error
     return summary
+
+
+def check_reading(backend: Backend, limits: Limits) -> None:
+    """Refuses a time that is none, and a backend that is not installed."""
+    if not 0 <= limits.seconds < math.inf:
+        raise ConfigError(f"the seconds for a file must be a finite number, got {limits.seconds}")
+    if backend == "smda" and find_spec("smda") is None:
+        raise MissingDependencyError(SMDA_MISSING)
 
 
 def binaries_in(paths: Iterable[PathLike], skipped: list[Skipped]) -> Iterator[Path]:
@@ -143,7 +156,7 @@ def binaries_in(paths: Iterable[PathLike], skipped: list[Skipped]) -> Iterator[P
                     yield file
 
 
-def _distinct(paths: Iterable[Path]) -> list[Path]:
+def distinct(paths: Iterable[Path]) -> list[Path]:
     """Each file once, under the first of its names."""
     found: dict[str, Path] = {}
     for path in paths:
@@ -193,21 +206,31 @@ def build_names(files: Sequence[Path]) -> dict[Path, str]:
             depths[file] += names[file] in unclear
 
 
-def _records(
-    path: Path, *, builds: Mapping[Path, str], min_blocks: int, backend: Backend, limits: Limits
-) -> Iterator[FunctionRecord | _FileSummary]:
-    """Runs in a worker process."""
-    source = open_source(path, backend=backend, with_files=True, limits=limits)
+def read_records(
+    path: Path,
+    *,
+    builds: Mapping[Path, str],
+    min_blocks: int,
+    backend: Backend,
+    limits: Limits,
+    with_files: bool = True,
+) -> Iterator[FunctionRecord | FileSummary]:
+    """The functions of a file that have enough blocks, and then its summary.
+
+    It is the task of worker processes: see :class:`graphkin.binaries.workers.WorkerPool`.
+    """
+    started = time.process_time()
+    source = open_source(path, backend=backend, with_files=with_files, limits=limits)
     small = 0
     for function in source.functions():
         if len(function.blocks) < min_blocks:
             small += 1
         else:
             yield FunctionRecord.of(function, path, builds[path])
-    yield _FileSummary(small, source.skipped)
+    yield FileSummary(small, source.skipped, time.process_time() - started)
 
 
-Result = FunctionRecord | _FileSummary | Failure | Done
+Result = FunctionRecord | FileSummary | Failure | Done
 
 
 class _Spool:
@@ -268,7 +291,7 @@ def _functions(
         if isinstance(result, FunctionRecord):
             yield result
             continue
-        if isinstance(result, _FileSummary):
+        if isinstance(result, FileSummary):
             summary.small += result.small
             summary.skipped += result.skipped
             continue

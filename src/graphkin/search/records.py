@@ -60,8 +60,10 @@ class Entry:
         """(16 bytes) equal for what counts as the same content: graph, file and place in it.
 
         Neither the path nor the tags count: a copy of a file under another name adds nothing.
+        The member of an archive does: equal functions of two members are at one address.
         """
-        where = self.file_hash or self.binary
+        member = self.binary[self.binary.rfind("(") :] if self.binary.endswith(")") else ""
+        where = self.file_hash + member if self.file_hash else self.binary
         parts = [graph_hash, where, self.function, "" if self.address is None else self.address]
         return hashlib.sha256(json.dumps(parts).encode()).digest()[:16]
 

@@ -1,0 +1,53 @@
+"""Distances between vectors, and probabilities from distances and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkin.graphs import Graph
+from graphkin.models.calibration import pair_figures
+from graphkin.search.engine import Space
+from graphkin.search.model import SearchModel
+from graphkin.similarity import hamming_distances
+
+
+def distances(space: Space, query: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float32]:
+    """(N,) distances of one vector (columns,) to others (N, columns), as engines have them."""
+    found: NDArray[Any]
+    if space.metric == "hamming":
+        found = hamming_distances(query[None], others)[0]
+    elif space.metric == "euclidean":
+        found = np.square(others - query).sum(axis=1)
+    else:
+        lengths = np.linalg.norm(query) * np.linalg.norm(others, axis=1)
+        found = 1 - (others @ query) / np.maximum(lengths, 1e-12)
+    return found.astype(np.float32)
+
+
+def probabilities(
+    model: SearchModel,
+    query: Graph,
+    nodes: Sequence[int],
+    apart: NDArray[np.float32],
+    scores: NDArray[np.float32] | None = None,
+) -> list[float | None]:
+    """Of each of N graphs, the probability that it is kin of the query.
+
+    Args:
+        model: without a calibration the answer is None.
+        query: the graph that was asked for.
+        nodes: of each of the others.
+        apart: (N,) their distances.
+        scores: (N,) what the matcher says of them, where it was asked.
+    """
+    if model.calibration is None or not len(nodes):
+        return [None] * len(nodes)
+    largest = model.space.width if model.space.metric == "hamming" else 1.0
+    figures = pair_figures(apart, largest, query.num_nodes, nodes)
+    if scores is None:
+        return model.calibration.by_distance(figures).tolist()  # type: ignore[no-any-return]
+    return model.calibration.by_score(figures, scores).tolist()  # type: ignore[no-any-return]

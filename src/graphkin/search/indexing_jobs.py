@@ -1,0 +1,173 @@
+"""Which files are to be read into a library, and what one file gives on the way there."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from graphkin.binaries.corpus import FunctionRecord
+from graphkin.binaries.extraction import (
+    MARGIN_SECONDS,
+    MEMORY_BYTES,
+    FileSummary,
+    build_names,
+    read_records,
+)
+from graphkin.binaries.native import Limits
+from graphkin.binaries.source import Skipped
+from graphkin.binaries.sources import Backend
+from graphkin.binaries.workers import Done, Failure, WorkerPool
+from graphkin.errors import FormatError
+from graphkin.files import PathLike
+
+HASH_BYTES = 1 << 20
+"""Bytes of a file that are in memory while it is hashed."""
+
+
+class FileJob(NamedTuple):
+    """A file whose functions are to be added."""
+
+    path: str
+    """As it was named."""
+    build: str
+    """See :func:`graphkin.binaries.extraction.build_names`."""
+    file_hash: str
+    """SHA-256 of the file, in hexadecimal."""
+    copy: str | None = None
+    """Where the same bytes lie, if not at ``path``."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are read. A file that was read in another way is read again."""
+
+    min_blocks: int = 5
+    backend: Backend = "auto"
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def settings(self) -> str:
+        """All that decides which functions a file gives."""
+        return (
+            f"{self.backend} min_blocks={self.min_blocks} seconds={self.limits.seconds:g} "
+            f"function_bytes={self.limits.function_bytes}"
+        )
+
+    def pool(self, jobs: int) -> WorkerPool[FileJob, FunctionRecord | FileSummary]:
+        """Processes that read files, and may be lost with them."""
+        return WorkerPool(
+            jobs,
+            partial(_read, reading=self),
+            seconds=self.limits.seconds + MARGIN_SECONDS,
+            memory_bytes=MEMORY_BYTES,
+        )
+
+
+Result = FunctionRecord | FileSummary | Failure | Done
+"""What a pool says of a file: functions, then a summary, then an end; or a failure at any time."""
+
+
+def _read(job: FileJob, *, reading: Reading) -> Iterator[FunctionRecord | FileSummary]:
+    """Runs in a worker process."""
+    path = Path(job.copy or job.path)
+    results = read_records(
+        path,
+        builds={path: job.build},
+        min_blocks=reading.min_blocks,
+        backend=reading.backend,
+        limits=reading.limits,
+        with_files=False,
+    )
+    if job.copy is None:
+        yield from results
+        return
+    for result in results:
+        yield _renamed(result, job.copy, job.path)
+
+
+def _renamed(
+    result: FunctionRecord | FileSummary, copy: str, path: str
+) -> FunctionRecord | FileSummary:
+    """What was read from a copy, as if it had been read from the file itself."""
+    if isinstance(result, FunctionRecord):
+        return result  # its binary is named when it gets an entry
+    skipped = [
+        item._replace(
+            binary=path + item.binary.removeprefix(copy), reason=item.reason.replace(copy, path)
+        )
+        for item in result.skipped
+    ]
+    return FileSummary(result.small, skipped, result.seconds)
+
+
+@dataclass
+class Listing:
+    """Files that may have to be read."""
+
+    files: Sequence[Path]
+    known: int = 0
+    """Files found to be in the library, or to be copies of others; :meth:`jobs` counts them."""
+    skipped: list[Skipped] = field(default_factory=list)
+    """Files that could not be hashed."""
+
+    def jobs(self, finished: set[tuple[str, str]], settings: str) -> Iterator[FileJob]:
+        """The files that are not in the library, each content once; hashed as they are asked for.
+
+        Args:
+            finished: (file hash, settings) of those that are.
+            settings: how files are read now.
+        """
+        builds = build_names(self.files)
+        seen = {file_hash for file_hash, how in finished if how == settings}
+        for file in self.files:
+            try:
+                digest = hash_file(file)
+            except (OSError, FormatError) as error:
+                reason = f"cannot read it: {getattr(error, 'strerror', None) or error}"
+                self.skipped.append(Skipped(str(file), "", reason))
+                continue
+            if digest in seen:
+                self.known += 1
+                continue
+            seen.add(digest)
+            yield FileJob(str(file), builds[file], digest)
+
+
+def hash_file(path: PathLike) -> str:
+    """SHA-256 of a file, in hexadecimal.
+
+    Raises:
+        FormatError: for what is no regular file; a pipe would never end.
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise FormatError(f"{path} is no regular file; name a binary file")
+    sha = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(HASH_BYTES):
+            sha.update(block)
+    return sha.hexdigest()
+
+
+def groups(
+    jobs: Iterable[FileJob], most_bytes: int, most_files: int
+) -> Iterator[tuple[FileJob, ...]]:
+    """Runs of files that are small together, so that the start of a task is worth its while."""
+    group: list[FileJob] = []
+    total = 0
+    for job in jobs:
+        try:
+            size = os.path.getsize(job.path)
+        except OSError:  # the task will say what is wrong
+            size = 0
+        if group and (total + size > most_bytes or len(group) == most_files):
+            yield tuple(group)
+            group, total = [], 0
+        group.append(job)
+        total += size
+    if group:
+        yield tuple(group)

@@ -1,0 +1,66 @@
+"""A second look at what was found: pairs are scored by the matcher, and the best explained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkin.graphs import Graph
+from graphkin.search.hits import BlockPair, Evidence
+
+if TYPE_CHECKING:
+    from graphkin.models import GraphMatcher
+    from graphkin.models.base import Progress
+
+STRONGEST = 10
+"""Pairs of nodes that evidence lists."""
+LEAST_WEIGHT = 0.5
+"""Attention that a node pays its partner, at least, for the two to count as matched."""
+
+Pair = tuple[Graph, str, Graph, str]
+"""Two graphs, each with its hash."""
+
+
+def score_pairs(
+    matcher: GraphMatcher, pairs: Sequence[Pair], progress: Progress | None = None
+) -> NDArray[np.float32]:
+    """(P,) scores of the matcher; a pair of contents that occurs twice is computed once.
+
+    Compilers make equal graphs of a function at several levels, so that a third of the candidates
+    of a query may be copies of others.
+    """
+    distinct: dict[tuple[str, str], int] = {}
+    graphs: list[tuple[Graph, Graph]] = []
+    places = np.empty(len(pairs), dtype=np.int64)
+    for row, (left, left_hash, right, right_hash) in enumerate(pairs):
+        place = distinct.setdefault((left_hash, right_hash), len(graphs))
+        if place == len(graphs):
+            graphs.append((left, right))
+        places[row] = place
+    if not graphs:
+        return np.zeros(0, dtype=np.float32)
+    return matcher.predict(graphs, progress=progress)[places]
+
+
+def evidence(matcher: GraphMatcher, left: Graph, right: Graph) -> Evidence:
+    """Which nodes look at each other, after the last propagation step.
+
+    Two nodes are matched where each is what the other looks at most, and both look firmly.
+    """
+    maps = matcher.explain(left, right)
+    return matched_nodes(maps.left_to_right[-1], maps.right_to_left[-1])
+
+
+def matched_nodes(forth: NDArray[np.float32], back: NDArray[np.float32]) -> Evidence:
+    """The evidence in attention (n1, n2) of the left graph, and (n2, n1) of the right one."""
+    partners = forth.argmax(axis=1)
+    rows = np.arange(len(forth))
+    weights = np.minimum(forth[rows, partners], back[partners, rows])
+    mutual = (back.argmax(axis=1)[partners] == rows) & (weights >= LEAST_WEIGHT)
+    order = np.argsort(-weights, kind="stable")
+    chosen = order[mutual[order]][:STRONGEST].tolist()
+    pairs = [BlockPair(row, int(partners[row]), float(weights[row])) for row in chosen]
+    return Evidence(float(mutual.mean()), tuple(pairs))

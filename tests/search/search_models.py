@@ -1,0 +1,45 @@
+"""Small models without training, for tests of libraries."""
+
+from __future__ import annotations
+
+import torch
+
+from graphkin import GraphEmbedder, GraphMatcher, ModelConfig
+from graphkin.binaries.vocabulary import Vocabulary
+from graphkin.models.calibration import Calibration, Logistic
+from graphkin.search.model import SearchModel
+
+WORDS = ("mov", "add", "cmp", "jne", "lea", "call", "xor", "test", "je", "ret", "push", "pop")
+CALIBRATION = Calibration(
+    Logistic((-20.0, 0.2, -0.5), 3.0), Logistic((-10.0, 0.2, -0.5, 5.0), 0.0), 1000, 100, "0" * 64
+)
+
+
+def search_model(
+    similarity: str = "hamming",
+    *,
+    seed: int = 0,
+    matcher: bool = True,
+    calibrated: bool = True,
+    words: tuple[str, ...] = WORDS,
+) -> SearchModel:
+    """A model whose matcher starts from its embedder, moved a little."""
+    vocabulary = Vocabulary(words)
+    options = {"similarity": similarity, "node_input": "tokens", "node_input_size": len(vocabulary)}
+    torch.manual_seed(seed)
+    embedder = GraphEmbedder(ModelConfig.named("gnn", **options))
+    # Untrained vectors are small; what is larger has more different codes.
+    with torch.no_grad():
+        for parameter in embedder.parameters():
+            parameter += 0.05 * torch.randn_like(parameter)
+    embedder.vocabulary = vocabulary
+    found = None
+    if matcher:
+        found = GraphMatcher(ModelConfig.named("gmn", **options))
+        found.vocabulary = vocabulary
+        found.start_from(embedder)
+        with torch.no_grad():
+            for parameter in found.parameters():
+                parameter += 0.02 * torch.randn_like(parameter)
+    calibration = CALIBRATION if calibrated and matcher else None
+    return SearchModel.of(embedder, found, calibration, name=f"test-{seed}")
