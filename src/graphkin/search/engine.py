@@ -73,10 +73,11 @@ class Engine(ABC):
 
     @abstractmethod
     def add(self, rows: Sequence[Row]) -> int:
-        """Adds rows whose keys are new, all or none, and returns how many those were.
+        """Adds rows whose keys are new, and returns how many those were.
 
-        When it returns, they survive the end of the process at any moment. A key that is twice
-        in ``rows`` counts once.
+        When it returns, they survive the end of the process at any moment. An engine with
+        transactions adds all or none; with another, adding again completes what was interrupted.
+        A key that is twice in ``rows`` counts once.
         """
 
     @abstractmethod

@@ -99,7 +99,8 @@ class Stored:
     """A graph of a library, without the graph itself."""
 
     id: int
-    """Given once, rising, and never again."""
+    """Unique and stable. In a file ids rise and are never given again; in Milvus they follow from
+    the key."""
     entry: Entry
     nodes: int
     """Of the graph: basic blocks, for a function."""

@@ -1,0 +1,200 @@
+"""A folder of bundles of bytes, each named by its content.
+
+A bundle is written beside its place, flushed to disk, and moved in: what has a name is whole, and
+two writers of one bundle write the same. So any number of machines may share the folder, on any
+file system that they have mounted::
+
+    folder/ab/ab34...    SHA-256 of the content, in hexadecimal
+
+Many graphs share a bundle: a file for each would take a block of the disk, and a wait for it, for
+a few hundred bytes.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple
+
+from graphkin.errors import FormatError, StorageError
+
+NAME = re.compile("[0-9a-f]{64}")
+FAN_OUT = 2
+"""Characters of a name that choose its subfolder: 256 of them."""
+TEMPORARY = ".new-"
+
+
+class Piece(NamedTuple):
+    """A run of bytes of a bundle."""
+
+    bundle: str
+    start: int
+    size: int
+
+
+class Bundle(NamedTuple):
+    """A bundle as the folder lists it."""
+
+    name: str
+    size: int
+    modified: float
+    """Seconds since 1970; last written, or found to be there by a writer of the same content."""
+
+
+class PayloadStore:
+    """Bundles in a folder, which is made by the first write."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+
+    def put(self, parts: Sequence[bytes]) -> list[Piece]:
+        """Writes one bundle, and returns where each part lies in it; equal parts lie together.
+
+        When it returns, the bundle survives a loss of power.
+        """
+        starts: dict[bytes, int] = {}
+        end = 0
+        for part in parts:
+            if part not in starts:
+                starts[part] = end
+                end += len(part)
+        content = b"".join(starts)
+        name = hashlib.sha256(content).hexdigest()
+        path = self._path(name)
+        with _storage(f"write {path}"):
+            if not _touched(path, len(content)):
+                _write(path, content)
+        return [Piece(name, starts[part], len(part)) for part in parts]
+
+    def read(self, pieces: Sequence[Piece]) -> list[bytes]:
+        """The bytes of pieces, in the order given.
+
+        Raises:
+            FormatError: a bundle is missing or too short.
+        """
+        found: dict[Piece, bytes] = {}
+        for bundle, own in groupby(sorted(set(pieces)), key=attrgetter("bundle")):
+            path = self._path(bundle)
+            with _readable(path), open(path, "rb") as file:
+                for piece in own:
+                    file.seek(piece.start)
+                    found[piece] = file.read(piece.size)
+                    if len(found[piece]) != piece.size:
+                        raise FormatError(
+                            f"{path} is truncated: no {piece.size} bytes at {piece.start}; "
+                            "restore it from a copy"
+                        )
+        return [found[piece] for piece in pieces]
+
+    def read_whole(self, bundle: str) -> bytes:
+        """A bundle, checked against its name."""
+        path = self._path(bundle)
+        with _readable(path):
+            content = path.read_bytes()
+        if (actual := hashlib.sha256(content).hexdigest()) != bundle:
+            raise FormatError(
+                f"{path} is damaged: its content has the SHA-256 {actual}; restore it from a copy"
+            )
+        return content
+
+    def bundles(self) -> Iterator[Bundle]:
+        """Every bundle, in the order of names."""
+        with _storage(f"list {self.folder}"):
+            for folder in sorted(self.folder.glob("?" * FAN_OUT)):
+                for path in sorted(folder.iterdir()):
+                    if not NAME.fullmatch(path.name):
+                        continue
+                    with suppress(FileNotFoundError):
+                        status = path.stat()
+                        yield Bundle(path.name, status.st_size, status.st_mtime)
+
+    def discard_leftovers(self, before: float) -> None:
+        """Deletes what writers that were killed before some time left behind."""
+        with _storage(f"clear {self.folder}"):
+            for path in sorted(self.folder.glob(f"{'?' * FAN_OUT}/{TEMPORARY}*")):
+                with suppress(FileNotFoundError):
+                    if path.stat().st_mtime < before:
+                        path.unlink()
+
+    def discard(self, bundle: str) -> None:
+        """Deletes a bundle, if it is there."""
+        path = self._path(bundle)
+        with _storage(f"delete {path}"):
+            path.unlink(missing_ok=True)
+
+    def _path(self, bundle: str) -> Path:
+        if not NAME.fullmatch(bundle):
+            raise FormatError(f"{bundle!r} is no name of a bundle in {self.folder}")
+        return self.folder / bundle[:FAN_OUT] / bundle
+
+
+def _touched(path: Path, size: int) -> bool:
+    """Whether a bundle is there already, whole; it then counts as just written.
+
+    One that is there but cannot be touched, say as the file of another user, is written again.
+    """
+    try:
+        os.utime(path)
+        return path.stat().st_size == size
+    except OSError:
+        return False
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    for folder in (path.parent, path.parent.parent):
+        _sync_folder(folder)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        # File systems over object storage have no folders to flush.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _storage(action: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"cannot {action}: {error.strerror or error}; what was written before is intact"
+        ) from error
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise FormatError(
+            f"{path} is missing; is the folder of the payloads the right one, and mounted?"
+        ) from error
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror or error}") from error

@@ -1,0 +1,53 @@
+"""Libraries on the tests' Milvus server, each of a name of its own."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from graphkin.search.engine import Engine, Space
+from graphkin.search.milvus_engine import MilvusEngine
+from graphkin.search.milvus_places import places
+from graphkin.search.milvus_schema import RECORDS
+from graphkin.search.records import Row
+
+
+class Factory:
+    """Makes libraries of names that no other test uses, and drops them at the end."""
+
+    def __init__(self, address: str, payloads: Path) -> None:
+        self.address, self.payloads = address, payloads
+        self._urls: list[str] = []
+
+    def url(self) -> str:
+        self._urls.append(f"milvus://{self.address}/test_{secrets.token_hex(6)}")
+        return self._urls[-1]
+
+    def create(self, space: Space, documents: Mapping[str, bytes]) -> MilvusEngine:
+        return MilvusEngine.create(self.url(), space, documents, payloads=self.payloads)
+
+    def reopen(self, engine: Engine) -> MilvusEngine:
+        assert isinstance(engine, MilvusEngine)
+        engine.close()
+        return MilvusEngine.open(str(engine.address))
+
+    def drop(self) -> None:
+        client = raw_client(self.address)
+        for url in self._urls:
+            for name in (url.rpartition("/")[2], url.rpartition("/")[2] + RECORDS):
+                client.drop_collection(name)
+        client.close()
+
+
+def raw_client(address: str) -> Any:
+    from pymilvus import MilvusClient
+
+    return MilvusClient(uri=f"http://{address}", dedicated=True)
+
+
+def in_order_of_ids(engine: Engine, rows: list[Row]) -> list[Row]:
+    """Rows as a scan returns them: ids come from keys, and not from the order of adding."""
+    ids = {places(row.key)[0]: row for row in rows}
+    return [ids[stored.id] for stored in engine.scan()]
