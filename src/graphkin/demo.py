@@ -1,87 +1,182 @@
-"""The first thing that a newcomer runs: a matching network learns edit distance in a minute."""
+"""The main job in one go, on bundled samples: a known function is found in a stripped firmware."""
 
 from __future__ import annotations
 
-import tempfile
-from dataclasses import asdict, dataclass
+import time
+from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from graphkin.baselines.wl import WLKernel
-from graphkin.evaluation import evaluate
-from graphkin.models import GraphMatcher, ModelConfig, build_model
-from graphkin.plots import plot_attention
-from graphkin.progress import TrainingProgress
-from graphkin.tasks.edits import EditTask
-from graphkin.training import TrainConfig, train
+from graphkin import samples
+from graphkin.binaries.lookup import find_function, parse_target
+from graphkin.files import write_atomically
+from graphkin.progress import counter
+from graphkin.reports.comparison_page import comparison_page
+from graphkin.reports.json_lines import to_document
+from graphkin.reports.scan_page import scan_page
+from graphkin.reports.tables import scan_table
+from graphkin.reports.text import address_text
+from graphkin.search.functions import compare, explained, functions_of, search_functions
+from graphkin.search.hits import SearchResult
+from graphkin.search.index import GraphIndex
+from graphkin.search.indexing import index_paths
 
-STEPS = 2_500
-TASK = EditTask(nodes=(20, 20), p=(0.2, 0.2), positive_edits=1, negative_edits=4)
-PICTURED = EditTask(nodes=(10, 10), p=(0.3, 0.3), evaluation_size=2)
-"""Smaller graphs than it is trained on, for a picture in which single lines can be told apart."""
+MIN_BLOCKS = 5
+MIN_PROBABILITY = 0.9
+RERANK = 20
+TAG, IDENTIFIER = samples.TAG
 
 
 @dataclass(frozen=True)
 class DemoResult:
-    """Pair AUC and triplet accuracy of both, on the same test set."""
+    """What was found, and where it can be looked at."""
 
-    gmn: dict[str, float]
-    wl: dict[str, float]
-    steps: int
-    seconds: float
-    picture: str
-    data: str
+    files: int
+    """In the library."""
+    functions: int
+    """In the library."""
+    scanned: int
+    """Functions of the firmware."""
+    results: tuple[SearchResult, ...]
+    """Probable kin of the firmware's functions."""
+    suspect: SearchResult | None
+    """The likeliest one with the tag of the vulnerability."""
+    right: int
+    """Functions whose best hit has their true name."""
+    named: int
+    """Functions that have a hit of sufficient probability."""
+    seconds: dict[str, float]
+    library: str
+    report: str
+    comparison: str | None
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {
+            **vars(self),
+            "results": [to_document(result) for result in self.results],
+            "suspect": None if self.suspect is None else to_document(self.suspect),
+        }
 
     def to_text(self) -> str:
-        edits = f"{TASK.positive_edits} edge substituted against {TASK.negative_edits}"
-        rows = [
-            f"Edit distance of random graphs ({TASK.nodes[0]} nodes, p = {TASK.p[0]}): {edits}",
+        total = sum(self.seconds.values())
+        lines = [
+            (
+                f"Library: {self.functions:,} functions of {self.files} files, made by gcc and clang "
+                f"at several levels; `process_heartbeat` is tagged {TAG}={IDENTIFIER}."
+            ),
+            (
+                f"Firmware: {samples.FIRMWARE.name}, stripped, by clang at a level that the library "
+                f"does not have; {self.scanned} functions."
+            ),
             "",
-            f"{'':<34}{'pair AUC':>10}{'triplets':>10}",
-            _row(f"GMN, trained for {self.seconds:.0f} s", self.gmn),
-            _row("WL kernel, best of 0..5 iterations", self.wl),
+            scan_table(self.results),
             "",
-            "The GMN learns from nothing, and goes on learning for hours: see `graphkin train`.",
-            f"attention over the steps: {self.picture}",
+            self._verdict(),
+            (
+                f"Best hits of the {self.named} functions above that have the true name, which "
+                f"stripping took away: {self.right}."
+            ),
+            "",
+            f"Indexed, scanned and drawn in {total:.1f} s.",
+            f"report: {self.report}",
         ]
-        return "\n".join(rows)
+        if self.comparison is not None:
+            lines.append(f"which block matches which: {self.comparison}")
+        return "\n".join(lines)
+
+    def _verdict(self) -> str:
+        if self.suspect is None:
+            return f"No function has kin with the tag {TAG}={IDENTIFIER}: it was not found."
+        query, hit = self.suspect.query, self.suspect.hits[0]
+        true = samples.true_names().get(query.address or 0, "unknown")
+        return (
+            f"The function at {address_text(query.address)} is `{hit.entry.function}` with "
+            f"probability {hit.probability:.3f} (its true name: `{true}`)."
+        )
 
 
-def _row(name: str, metrics: dict[str, float]) -> str:
-    auc, triplets = 100 * metrics["pair_auc"], 100 * metrics["triplet_accuracy"]
-    return f"{name:<34}{auc:>10.1f}{triplets:>10.1f}"
-
-
-def run_demo(output: Path, steps: int | None = None) -> DemoResult:
-    """Trains, evaluates beside the WL kernel, and draws the attention of one pair."""
+def run_demo(output: Path) -> DemoResult:
+    """Indexes the sample libraries, scans the sample firmware, and draws what was found."""
     torch.set_num_threads(1)
-    config = TrainConfig(
-        steps=steps or STEPS, batch_size=20, learning_rate=1e-3, evaluate_every=500
-    )
-    model = build_model(ModelConfig.named("gmn"), config.seed)
-    with tempfile.TemporaryDirectory() as run:
-        with TrainingProgress(config.steps) as progress:
-            result = train(model, TASK, config, run, on_report=progress)
-        matcher = GraphMatcher.from_pretrained(Path(run) / "model")
-    test = TASK.evaluation_set("test")
-    kernels = [evaluate(WLKernel(iterations), test) for iterations in range(6)]
-    best = max(kernels, key=lambda metrics: metrics["pair_auc"])
-    left, right = PICTURED.evaluation_set("test").pairs[0]
     output.mkdir(parents=True, exist_ok=True)
-    picture = output / "attention.png"
-    maps = matcher.explain(left, right)
-    title = "Attention between two graphs that differ by one edge"
-    plot_attention(left, right, maps, picture, steps=(0, 1, 3, 5), title=title)
+    library = output / "library.kin"
+    for leftover in output.glob("library.kin*"):
+        leftover.unlink()
+    began = time.monotonic()
+    with GraphIndex.create(library) as index:
+        with counter("indexing files") as progress:
+            for tags, files in _by_tags():
+                index_paths(index, files, tags=dict(tags), progress=progress)
+        functions = len(index)
+        indexed = time.monotonic()
+        asked = functions_of(str(samples.FIRMWARE), "auto", MIN_BLOCKS, [])
+        with counter("scanning functions") as progress:
+            found = search_functions(index, asked, 3, rerank=RERANK, progress=progress)
+        probable = [result.above(MIN_PROBABILITY) for result in found]
+        results = tuple(explained(index, asked, probable))
+        suspect = _suspect(results)
+        scanned = time.monotonic()
+        comparison = None if suspect is None else output / "comparison.html"
+        if suspect is not None and comparison is not None:
+            _draw(index, suspect, comparison)
+    report = output / "report.html"
+    page = scan_page(results, library=library.name, title=f"Scan of {samples.FIRMWARE.name}")
+    write_atomically(report, page.encode())
+    names = samples.true_names()
+    named = [result for result in results if result.hits]
     return DemoResult(
-        gmn=evaluate(matcher, test),
-        wl=best,
-        steps=result.step,
-        seconds=result.seconds,
-        picture=str(picture),
-        data=test.digest,
+        files=len(samples.KNOWN),
+        functions=functions,
+        scanned=len(asked),
+        results=results,
+        suspect=suspect,
+        right=sum(r.hits[0].entry.function == names.get(r.query.address or 0) for r in named),
+        named=len(named),
+        seconds={
+            "index": indexed - began,
+            "scan": scanned - indexed,
+            "draw": time.monotonic() - scanned,
+        },
+        library=str(library),
+        report=str(report),
+        comparison=None if comparison is None else str(comparison),
     )
+
+
+def _by_tags() -> list[tuple[tuple[tuple[str, str], ...], list[Path]]]:
+    """The files of the library, those with equal tags together."""
+    groups: dict[tuple[tuple[str, str], ...], list[Path]] = defaultdict(list)
+    for file in samples.KNOWN:
+        groups[tuple(samples.tags(file).items())].append(file)
+    return list(groups.items())
+
+
+def _suspect(results: tuple[SearchResult, ...]) -> SearchResult | None:
+    """The likeliest function whose best hit has the tag."""
+    tagged = [
+        result
+        for result in results
+        if result.hits and result.hits[0].entry.tags.get(TAG) == IDENTIFIER
+    ]
+    return max(tagged, key=lambda result: result.hits[0].probability or 0.0, default=None)
+
+
+def _draw(index: GraphIndex, suspect: SearchResult, file: Path) -> None:
+    query, hit = suspect.query, suspect.hits[0]
+    sides = [
+        find_function(parse_target(f"{place.binary}:{place.address:#x}"))
+        for place in (query, hit.entry)
+    ]
+    found = compare(index.model, *sides)
+    page = comparison_page(
+        found.left,
+        found.right,
+        maps=found.maps,
+        score=found.score,
+        probability=found.probability,
+        distance=found.distance,
+    )
+    write_atomically(file, page.encode())

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from graphkin.cli import building, edits, extraction, functions, show
+from graphkin.cli import building, edits, extraction, functions, library, searching, show
 from graphkin.cli.options import Json
 from graphkin.errors import GraphkinError
 
@@ -34,6 +34,8 @@ train_app.command("functions")(functions.train_functions)
 eval_app.command("functions")(functions.eval_functions)
 building.register(app)
 extraction.register(app)
+library.register(app)
+searching.register(app)
 show.register(app)
 
 
@@ -52,14 +54,15 @@ def root(
 
 @app.command()
 def demo(
-    output: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo-output"),
-    steps: Annotated[int | None, typer.Option(help="Training steps.", min=1)] = None,
+    output: Annotated[Path, typer.Option(help="Folder for library and pages.")] = Path(
+        "demo-output"
+    ),
     as_json: Json = False,
 ) -> None:
-    """Train a small matching network for about a minute, and compare it with the WL kernel."""
+    """Find a known function in a stripped firmware, on bundled samples, in less than a minute."""
     from graphkin.demo import run_demo
 
-    result = run_demo(output, steps)
+    result = run_demo(output)
     typer.echo(json.dumps(result.to_dict()) if as_json else result.to_text())
 
 

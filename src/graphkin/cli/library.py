@@ -1,0 +1,329 @@
+"""``index`` and ``library``: fill a library of functions, and look after it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from graphkin.cli.filters import (
+    ArchitectureFilter,
+    BinaryFilter,
+    BuildFilter,
+    CompilerFilter,
+    FunctionFilter,
+    MaxBlocks,
+    MinBlocks,
+    TagFilter,
+    chosen_part,
+    parse_tags,
+)
+from graphkin.cli.options import Backend, Jobs, Json, checked_backend, checked_jobs, show_skipped
+from graphkin.errors import ConfigError, FormatError
+from graphkin.reports.text import encodable, plural, printable
+
+if TYPE_CHECKING:
+    from graphkin.search.index import GraphIndex
+    from graphkin.search.indexing import IndexSummary
+
+Library = Annotated[str, typer.Argument(help="A library: a file, or milvus://host:port/name.")]
+Payloads = Annotated[
+    Path | None, typer.Option(help="Where a Milvus library keeps its graphs, a folder.")
+]
+
+MOST_SHOWN = 12
+"""Lines of a table of counts."""
+
+
+class VerbAnywhere(TyperGroup):
+    """Takes ``library LIB stats`` as well as ``library stats LIB``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if len(args) > 1 and args[0] not in self.commands and args[1] in self.commands:
+            args = [args[1], args[0], *args[2:]]
+        return super().parse_args(ctx, args)
+
+
+library_app = typer.Typer(
+    cls=VerbAnywhere, no_args_is_help=True, help="Look into a library, check it, change it."
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the verbs to the application."""
+    app.command("index")(index)
+    for verb in (stats, list_, remove, verify, compact, copy):
+        library_app.command(verb.__name__.rstrip("_"))(verb)
+    app.add_typer(library_app, name="library")
+
+
+def index(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="LIBRARY PATH...",
+            help="The library, made when absent; then binaries, archives, folders, corpora. "
+            "- reads a list of paths from stdin.",
+        ),
+    ],
+    to: Annotated[
+        str | None, typer.Option(help="The library, when it is not the first argument.")
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(help="KEY=VALUE to keep with every function; repeatable.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Model of a new library: functions, or a folder.")
+    ] = None,
+    min_blocks: Annotated[
+        int, typer.Option(help="Leave smaller functions out, by basic blocks.", min=1)
+    ] = 5,
+    jobs: Jobs = None,
+    ray: Annotated[
+        str | None, typer.Option(help="Spread the work over Ray: local, or a cluster's address.")
+    ] = None,
+    backend: Backend = "auto",
+    seconds: Annotated[float, typer.Option(help="Time for one file.", min=0)] = 600.0,
+    approximate: Annotated[
+        bool, typer.Option(help="Make a new library approximate: faster beyond 10 million.")
+    ] = False,
+    payloads: Payloads = None,
+    as_json: Json = False,
+) -> None:
+    """Add the functions of binaries to a library; what is there already costs little."""
+    from graphkin.binaries.native import Limits
+    from graphkin.progress import counter
+    from graphkin.search.indexing import index_paths
+
+    library, sources = (to, paths) if to is not None else (paths[0], paths[1:])
+    sources = [line for path in sources for line in (_from_stdin() if path == "-" else [path])]
+    if not sources:
+        raise ConfigError(f"name what to add to {library}: graphkin index LIBRARY PATH...")
+    tags = parse_tags(tag or [])
+    reader, processes = checked_backend(backend), checked_jobs(jobs)
+    with _open_or_create(library, model, approximate, payloads) as opened:
+        try:
+            with counter("indexing files") as progress:
+                summary = index_paths(
+                    opened,
+                    sources,
+                    tags=tags,
+                    jobs=processes,
+                    min_blocks=min_blocks,
+                    backend=reader,
+                    limits=Limits(seconds=seconds),
+                    ray=ray,
+                    progress=progress,
+                )
+        except KeyboardInterrupt:
+            typer.echo("graphkin: interrupted; the same command goes on from here", err=True)
+            raise typer.Exit(130) from None
+        show_skipped(summary.skipped)
+        total = len(opened)
+    if as_json:
+        typer.echo(json.dumps({"library": library, "total": total, **_document(summary)}))
+        return
+    rate = summary.rates().get("total", 0.0)
+    typer.echo(
+        f"{library}: {plural(summary.added, 'function')} added, {total:,} in all; "
+        f"{summary.known:,} known, {summary.small:,} smaller than {plural(min_blocks, 'block')}, "
+        f"{len(summary.skipped):,} skipped; {plural(summary.files, 'file')}, "
+        f"{summary.known_files:,} known; {rate:,.0f} functions/s"
+    )
+
+
+def _document(summary: IndexSummary) -> dict[str, Any]:
+    skipped = [item._asdict() for item in summary.skipped]
+    return {**vars(summary), "skipped": skipped, "rates": summary.rates()}
+
+
+def _from_stdin() -> list[str]:
+    return [line for line in (text.rstrip("\r\n") for text in sys.stdin) if line]
+
+
+def _open_or_create(
+    library: str, model: str | None, approximate: bool, payloads: Path | None
+) -> GraphIndex:
+    from graphkin.search.index import DEFAULT_MODEL, GraphIndex
+
+    if library_exists(library, payloads):
+        return GraphIndex.open(library, model, payloads=payloads)
+    return GraphIndex.create(
+        library, model or DEFAULT_MODEL, approximate=approximate, payloads=payloads
+    )
+
+
+def library_exists(library: str, payloads: Path | None = None) -> bool:
+    """Whether there is such a file, or collection."""
+    from graphkin.search.index import MILVUS
+
+    if not library.startswith(MILVUS):
+        return os.path.lexists(library)
+    from graphkin.search.milvus_engine import MilvusEngine
+
+    return MilvusEngine.exists(library)
+
+
+def open_library(library: str, payloads: Path | None = None) -> GraphIndex:
+    """A library that must exist."""
+    from graphkin.search.index import GraphIndex
+
+    if not library_exists(library, payloads):
+        raise FormatError(f"there is no library {library}; `graphkin index` makes one")
+    return GraphIndex.open(library, payloads=payloads)
+
+
+def stats(library: Library, payloads: Payloads = None, as_json: Json = False) -> None:
+    """Count what a library holds, and say which model made it."""
+    with open_library(library, payloads) as opened:
+        found = opened.stats()
+    if as_json:
+        typer.echo(json.dumps({"library": library, **found}))
+        return
+    for name, value in found.items():
+        if not isinstance(value, dict):
+            typer.echo(f"{name.replace('_', ' '):<16} {_shown(value)}")
+            continue
+        typer.echo(f"{name.replace('_', ' ')}")
+        for key, count in list(value.items())[:MOST_SHOWN]:
+            typer.echo(f"  {_shown(count):>14}  {printable(key) or '(not known)'}")
+        if len(value) > MOST_SHOWN:
+            typer.echo(f"  and {len(value) - MOST_SHOWN} more; --json lists them")
+
+
+def _shown(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def list_(
+    library: Library,
+    function: FunctionFilter = None,
+    binary: BinaryFilter = None,
+    architecture: ArchitectureFilter = None,
+    compiler: CompilerFilter = None,
+    build: BuildFilter = None,
+    tag: TagFilter = None,
+    min_nodes: MinBlocks = 0,
+    max_nodes: MaxBlocks = None,
+    limit: Annotated[int, typer.Option(help="Functions to list; 0 for all.", min=0)] = 0,
+    payloads: Payloads = None,
+    as_json: Json = False,
+) -> None:
+    """List functions of a library, one a line; with --json one object a line."""
+    part = chosen_part(
+        function=function,
+        binary=binary,
+        architecture=architecture,
+        compiler=compiler,
+        build=build,
+        tag=tag,
+        min_nodes=min_nodes,
+        max_nodes=max_nodes,
+    )
+    with open_library(library, payloads) as opened:
+        found = opened.engine.scan(part)
+        for item in islice(found, limit) if limit else found:
+            if as_json:
+                document = {"id": item.id, "nodes": item.nodes, **item.entry.to_dict()}
+                typer.echo(encodable(json.dumps(document, ensure_ascii=False)))
+                continue
+            entry = item.entry
+            where = "" if entry.address is None else f"{entry.address:#x}"
+            tags = " ".join(f"{key}={value}" for key, value in entry.tags.items())
+            line = f"{item.id:>9} {item.nodes:>6} {where:>12}  {entry.function}  {entry.binary}"
+            typer.echo(printable(f"{line}  {tags}".rstrip()))
+
+
+def remove(
+    library: Library,
+    function: FunctionFilter = None,
+    binary: BinaryFilter = None,
+    architecture: ArchitectureFilter = None,
+    compiler: CompilerFilter = None,
+    build: BuildFilter = None,
+    tag: TagFilter = None,
+    min_nodes: MinBlocks = 0,
+    max_nodes: MaxBlocks = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many.")] = False,
+    payloads: Payloads = None,
+    as_json: Json = False,
+) -> None:
+    """Remove the functions that fit every condition; at least one is needed."""
+    part = chosen_part(
+        function=function,
+        binary=binary,
+        architecture=architecture,
+        compiler=compiler,
+        build=build,
+        tag=tag,
+        min_nodes=min_nodes,
+        max_nodes=max_nodes,
+    )
+    if part.is_empty():
+        raise ConfigError("name what to remove, for example --binary '*/libold.so'")
+    with open_library(library, payloads) as opened:
+        count = opened.engine.count(part) if dry_run else opened.remove(part)
+        left = len(opened)
+    if as_json:
+        document = {"library": library, "removed": 0 if dry_run else count, "fitting": count}
+        typer.echo(json.dumps({**document, "total": left}))
+        return
+    verb = "would be removed" if dry_run else "removed"
+    typer.echo(f"{library}: {count:,} functions {verb}, {left:,} in all")
+
+
+def verify(library: Library, payloads: Payloads = None, as_json: Json = False) -> None:
+    """Read everything, and say what is damaged; the exit code is 11 where something is."""
+    with open_library(library, payloads) as opened:
+        found = opened.verify()
+    if as_json:
+        typer.echo(json.dumps({"library": library, **vars(found)}))
+    else:
+        for sentence in found.damage:
+            typer.echo(sentence)
+        for name, value in found.notes.items():
+            typer.echo(f"{name}: {value}")
+        typer.echo(f"{library}: {found.entries:,} functions checked, {len(found.damage)} damaged")
+    if found.damage:
+        raise typer.Exit(FormatError.exit_code)
+
+
+def compact(library: Library, payloads: Payloads = None, as_json: Json = False) -> None:
+    """Give back the space of what was removed."""
+    with open_library(library, payloads) as opened:
+        opened.compact()
+        found = opened.stats()
+    typer.echo(json.dumps({"library": library, **found}) if as_json else f"{library}: compacted")
+
+
+def copy(
+    source: Library,
+    target: Annotated[str, typer.Argument(help="Another library, made when absent.")],
+    payloads: Payloads = None,
+    as_json: Json = False,
+) -> None:
+    """Copy a library into another, of any engine; what is there already is not copied again."""
+    from graphkin.progress import counter
+    from graphkin.search.copying import copy as run
+    from graphkin.search.index import GraphIndex
+
+    with open_library(source) as opened:
+        if library_exists(target, payloads):
+            place = GraphIndex.open(target, payloads=payloads)
+        else:
+            place = GraphIndex.create(target, opened.model, payloads=payloads)
+        with place, counter("copying functions") as progress:
+            copied = run(opened.engine, place.engine, progress)
+            total = len(place)
+    if as_json:
+        typer.echo(
+            json.dumps({"source": source, "target": target, "copied": copied, "total": total})
+        )
+        return
+    typer.echo(f"{target}: {copied:,} functions copied from {source}, {total:,} in all")

@@ -1,0 +1,281 @@
+"""The SQLite file of a library: its tables, how it is opened, and what its errors mean.
+
+Every write is one transaction in a write-ahead log that is flushed before it counts, so that
+the end of a process at any moment leaves all of a write or nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+import threading
+import uuid
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from graphkin.errors import FormatError, StorageError
+
+APPLICATION_ID = int.from_bytes(b"gkin")
+VERSION = 1
+WAIT_SECONDS = 5.0
+"""For another process that is writing."""
+
+# Ids of entries and texts are never given again (AUTOINCREMENT), so that what another process
+# remembers of one cannot come to mean another. Foreign keys are declared for `verify` to
+# check; enforcing them would look through all entries for each graph that is removed.
+SCHEMA = """
+CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE documents (name TEXT PRIMARY KEY, checksum INTEGER NOT NULL, content BLOB NOT NULL);
+CREATE TABLE texts (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind INTEGER NOT NULL,
+    value NOT NULL,
+    UNIQUE (kind, value)
+);
+CREATE TABLE graphs (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    hash BLOB NOT NULL UNIQUE,
+    content BLOB NOT NULL
+);
+CREATE TABLE entries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    key BLOB NOT NULL UNIQUE,
+    graph INTEGER NOT NULL REFERENCES graphs (id),
+    nodes INTEGER NOT NULL,
+    binary INTEGER NOT NULL REFERENCES texts (id),
+    architecture INTEGER NOT NULL REFERENCES texts (id),
+    compiler INTEGER NOT NULL REFERENCES texts (id),
+    build INTEGER NOT NULL REFERENCES texts (id),
+    file_hash INTEGER NOT NULL REFERENCES texts (id),
+    tags INTEGER NOT NULL REFERENCES texts (id),
+    address INTEGER,
+    size INTEGER,
+    function NOT NULL,
+    vector BLOB NOT NULL,
+    checksum INTEGER NOT NULL
+);
+CREATE TABLE finished (
+    file_hash NOT NULL,
+    settings NOT NULL,
+    PRIMARY KEY (file_hash, settings)
+) WITHOUT ROWID;
+"""
+
+UNREADABLE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+class SqliteFile:
+    """One connection; calls of several threads take turns."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lock = threading.RLock()
+        self._connection = _connect(path)
+        with self.explained("open"):
+            _check_header(path, self._connection)
+
+    @classmethod
+    def create(
+        cls, path: Path, facts: Mapping[str, str | int], documents: Mapping[str, bytes]
+    ) -> SqliteFile:
+        """Makes a new file; it appears whole, or not at all."""
+        if path.exists():
+            raise StorageError(f"{path} exists already; open it, or choose another name")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            os.close(handle)
+            try:
+                with _explained(path, "create"):
+                    _fill(temporary, facts, documents)
+                os.chmod(temporary, 0o644)
+                os.replace(temporary, path)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(temporary)
+                raise
+        except OSError as error:
+            if isinstance(error, StorageError):
+                raise
+            raise StorageError(f"cannot create {path}: {error.strerror or error}") from error
+        return cls(path)
+
+    def explained(self, action: str) -> Any:
+        """A context that turns errors of SQLite into those of graphkin."""
+        return _explained(self.path, action)
+
+    def execute(self, statement: str, values: Any = ()) -> sqlite3.Cursor:
+        return self._connection.execute(statement, values)
+
+    def executemany(self, statement: str, values: Any) -> sqlite3.Cursor:
+        return self._connection.executemany(statement, values)
+
+    def value(self, statement: str, values: Any = ()) -> Any:
+        """The only value of the only row, or None where there is no row."""
+        row = self.execute(statement, values).fetchone()
+        return None if row is None else row[0]
+
+    def facts(self) -> dict[str, Any]:
+        return dict(self.execute("SELECT name, value FROM facts").fetchall())
+
+    def epoch(self) -> int:
+        """How often something was taken away: what was read before then may be gone."""
+        epoch = self.value("SELECT value FROM facts WHERE name = 'epoch'")
+        if not isinstance(epoch, int):
+            raise FormatError(f"{self.path} is damaged: its epoch is {epoch!r}")
+        return epoch
+
+    def begin_epoch(self) -> int:
+        self.execute("UPDATE facts SET value = value + 1 WHERE name = 'epoch'")
+        return self.epoch()
+
+    def changes_by_others(self) -> int:
+        """A number that is another after another connection wrote."""
+        return int(self.value("PRAGMA data_version"))
+
+    @contextmanager
+    def reading(self, action: str = "read") -> Iterator[None]:
+        """One state of the library, whatever others write meanwhile."""
+        with self.lock, self.explained(action):
+            if self._connection.in_transaction:
+                yield
+                return
+            self.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._end("ROLLBACK")
+
+    @contextmanager
+    def writing(self, action: str) -> Iterator[None]:
+        """All of it, or nothing."""
+        with self.lock, self.explained(action):
+            self.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self.execute("COMMIT")
+            except BaseException:
+                self._end("ROLLBACK")
+                raise
+
+    def _end(self, how: str) -> None:
+        # SQLite itself rolls back after some errors; and what matters is the first error.
+        with suppress(sqlite3.Error):
+            if self._connection.in_transaction:
+                self.execute(how)
+
+    def close(self) -> None:
+        with self.lock, self.explained("close"):
+            self._connection.close()
+
+
+def _fill(path: str, facts: Mapping[str, str | int], documents: Mapping[str, bytes]) -> None:
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("BEGIN")
+        for statement in SCHEMA.split(";"):
+            connection.execute(statement)
+        own = {"uuid": uuid.uuid4().hex, "epoch": 0, **facts}
+        connection.executemany("INSERT INTO facts VALUES (?, ?)", own.items())
+        connection.executemany(
+            "INSERT INTO documents VALUES (?, ?, ?)",
+            ((name, zlib.crc32(content), content) for name, content in documents.items()),
+        )
+        connection.execute("COMMIT")
+    finally:
+        connection.close()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    if not path.is_file():
+        raise FormatError(f"there is no library {path}; check the path, or create it")
+    with _explained(path, "open"):
+        try:
+            return _connected(path, "mode=rw")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in (
+                sqlite3.SQLITE_CANTOPEN,
+                sqlite3.SQLITE_READONLY,
+            ):
+                raise
+    # Where nothing may be written SQLite cannot coordinate with writers, and then reads only
+    # if it is told that there are none. What a writer left in its log would be missed.
+    log = Path(f"{path}-wal")
+    if log.exists() and log.stat().st_size:
+        raise StorageError(
+            f"{path} has writes waiting in {log.name}, and its folder cannot be written; "
+            "open it once where it can, or copy both files to such a place"
+        )
+    with _explained(path, "open"):
+        return _connected(path, "immutable=1")
+
+
+def _connected(path: Path, mode: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?{mode}",
+        uri=True,
+        timeout=WAIT_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA cache_size = -65536")
+        # Keys are random, so that a batch touches many pages: copy them back less often.
+        connection.execute("PRAGMA wal_autocheckpoint = 4000")
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _check_header(path: Path, connection: sqlite3.Connection) -> None:
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application != APPLICATION_ID:
+        connection.close()
+        raise FormatError(f"{path} is a SQLite file, but no library of graphkin; check the path")
+    if version != VERSION:
+        connection.close()
+        raise FormatError(
+            f"{path} is a library of version {version}, this graphkin reads {VERSION}; "
+            "use the graphkin that wrote it"
+        )
+
+
+@contextmanager
+def _explained(path: Path, action: str) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.ProgrammingError:
+        raise
+    except UnicodeDecodeError as error:
+        # SQLite quotes what it cannot make sense of, and Python then fails at the message.
+        raise FormatError(
+            f"{path} is damaged: SQLite cannot read it; restore it from a copy"
+        ) from error
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        if code == sqlite3.SQLITE_NOTADB:
+            raise FormatError(f"{path} is no library of graphkin: {error}") from error
+        if code in UNREADABLE:
+            raise FormatError(
+                f"{path} is damaged: {error}; verify says where. Restore it from a copy"
+            ) from error
+        if code in BUSY:
+            raise StorageError(
+                f"cannot {action} {path}: another process is writing to it; try again after that"
+            ) from error
+        raise StorageError(
+            f"cannot {action} {path}: {error}; what was there before is intact"
+        ) from error

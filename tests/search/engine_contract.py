@@ -1,0 +1,403 @@
+"""What every engine must do, whatever holds its rows.
+
+A subclass provides ``engine_factory``, a class method that is a fixture of scope ``class``; see
+:class:`EngineFactory`.
+Engines are made few times, and rows are few, because some engines are slow at both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from graphkin.errors import ConfigError, GraphkinError
+from graphkin.graphs import Graph
+from graphkin.search.engine import Engine, Space
+from graphkin.search.records import Entry, Filter, Row, Vector
+
+SPACES = (Space("hamming", 64), Space("euclidean", 12), Space("cosine", 12))
+DOCUMENTS = {"config.json": b"{}", "weights": bytes(range(256)) * 300}
+
+FUNCTIONS = ("main", "memcpy", "ssl3_read[part.0]", "nom\u00e9", "odd\udc80\udcff", "a*b", "")
+BINARIES = ("/lib/libssl.so", "/lib/libz.so", "libx.a(one.o)", "C:\\d\u00e9\udcb0.dll", 'it\'s "q"')
+ARCHITECTURES = ("x86-64", "arm64", "arm", "")
+COMPILERS = ("gcc 12", "clang 15", "")
+BUILDS = ("gcc-12-O2", "gcc-12-O0", "")
+FILE_HASHES = ("aa" * 32, "bb" * 32, "cd" * 32, "")
+TAGS: tuple[Mapping[str, str], ...] = (
+    {},
+    {"cve": "CVE-2014-0160"},
+    {"cve": "CVE-2021-3711", "team": "caf\u00e9 \udcaa"},
+    {"team": ""},
+)
+NUMBERS = (None, 0, 1, 0x401000, 2**63 - 1, 2**63, 2**64 - 1)
+
+
+class EngineFactory(Protocol):
+    """Makes engines of the kind under test, and ends with whatever it started."""
+
+    def create(self, space: Space, documents: Mapping[str, bytes]) -> Engine:
+        """An engine with a new, empty library."""
+
+    def reopen(self, engine: Engine) -> Engine:
+        """Closes an engine, and opens its library again."""
+
+
+class Library(NamedTuple):
+    engine: Engine
+    rows: list[Row]
+    ids: NDArray[np.int64]
+    """(R,) of each row, rising."""
+
+    def fitting(self, where: Filter) -> NDArray[np.bool_]:
+        """(R,) by what the filter says itself."""
+        return np.array([where.fits(row.entry, row.graph.num_nodes) for row in self.rows])
+
+
+def sample_graph(number: int) -> Graph:
+    nodes = 1 + number % 30
+    edges = [(i, i + 1) for i in range(nodes - 1)]
+    return Graph(nodes, edges, directed=True, node_tokens=[[number]] * nodes)
+
+
+def sample_vectors(space: Space, count: int, random: np.random.Generator) -> NDArray[Any]:
+    """(count, columns) around few centres, many of them equal, so that distances tie."""
+    which = random.integers(0, 12, count)
+    if space.metric == "hamming":
+        centres = random.integers(0, 256, (12, space.columns), dtype=np.uint8)
+        flips = np.packbits(random.random((count, space.width)) < 0.03, axis=1)
+        return centres[which] ^ flips * (random.random((count, 1)) < 0.5).astype(np.uint8)
+    centres = random.standard_normal((12, space.columns))
+    noise = random.standard_normal((count, space.columns)) * (random.random((count, 1)) < 0.5)
+    return (centres[which] + 0.2 * noise).astype(np.float32)
+
+
+def sample_rows(space: Space, count: int, seed: int = 0, graphs: int = 60) -> list[Row]:
+    """Rows with all kinds of metadata, several for each graph, each with a key of its own."""
+    random = np.random.default_rng(seed)
+    vectors = sample_vectors(space, count, random)
+
+    def any_of(values: Sequence[Any]) -> Any:
+        return values[random.integers(len(values))]
+
+    rows = []
+    for number in range(count):
+        entry = Entry(
+            function=f"{any_of(FUNCTIONS)}{any_of(('', number))}",
+            binary=any_of(BINARIES),
+            address=any_of(NUMBERS),
+            size=any_of(NUMBERS),
+            architecture=any_of(ARCHITECTURES),
+            compiler=any_of(COMPILERS),
+            build=any_of(BUILDS),
+            file_hash=any_of(FILE_HASHES),
+            tags=any_of(TAGS),
+        )
+        graph = sample_graph(1000 * seed + number % graphs)
+        key = np.array([seed, number], dtype="<u8").tobytes()
+        rows.append(Row(key, entry, graph.digest(), graph, vectors[number]))
+    return rows
+
+
+def distances(space: Space, query: Vector, vectors: NDArray[Any]) -> NDArray[np.float64]:
+    """(N,) of one query, by the definition."""
+    if space.metric == "hamming":
+        return np.unpackbits(query ^ vectors, axis=1).sum(axis=1).astype(np.float64)
+    wide, others = query.astype(np.float64), vectors.astype(np.float64)
+    if space.metric == "euclidean":
+        return np.square(others - wide).sum(axis=1)
+    lengths = np.linalg.norm(wide) * np.linalg.norm(others, axis=1)
+    return 1 - (others @ wide) / np.where(lengths > 0, lengths, 1)
+
+
+def check_nearest(library: Library, queries: NDArray[Any], count: int, where: Filter) -> None:
+    """Compares with a search by hand: distances, not ids, because ties are everywhere."""
+    engine, rows, ids = library
+    space, chosen = engine.space, library.fitting(where)
+    stored = np.stack([row.vector for row in rows])
+    found = engine.nearest(queries, count, None if where.is_empty() else where)
+    assert found.ids.shape == found.distances.shape == (len(queries), count)
+    assert found.ids.dtype == np.int64
+    assert found.distances.dtype == np.float32
+    for query, own_ids, own in zip(queries, found.ids, found.distances, strict=True):
+        every = distances(space, query, stored)
+        filled = min(count, int(chosen.sum()))
+        assert np.isinf(own[filled:]).all()
+        assert (own_ids[filled:] == -1).all()
+        own_ids, own = own_ids[:filled], own[:filled]
+        np.testing.assert_allclose(own, np.sort(every[chosen])[:filled], rtol=1e-4, atol=1e-5)
+        places = np.searchsorted(ids, own_ids)
+        assert (ids[places] == own_ids).all()
+        assert chosen[places].all()
+        assert len(set(own_ids.tolist())) == filled
+        np.testing.assert_allclose(own, every[places], rtol=1e-4, atol=1e-5)
+        assert list(zip(own, own_ids, strict=True)) == sorted(zip(own, own_ids, strict=True))
+
+
+def patterns(values: Sequence[str]) -> st.SearchStrategy[str | None]:
+    """Whole values, and values with a part replaced by wildcards; None most of the time."""
+    wild = st.sampled_from(("*", "?", "[a-m]*", "[!a]*", "*[0-9]"))
+    cut = st.tuples(st.sampled_from(values), st.integers(0, 3), wild)
+    made = st.sampled_from(values) | cut.map(lambda drawn: drawn[0][: drawn[1]] + drawn[2])
+    return st.none() | st.none() | made
+
+
+FILTERS = st.builds(
+    Filter,
+    function=patterns(FUNCTIONS),
+    binary=patterns(BINARIES),
+    architecture=patterns(ARCHITECTURES),
+    compiler=patterns(COMPILERS),
+    build=patterns(BUILDS),
+    file_hash=patterns(FILE_HASHES),
+    tags=st.dictionaries(
+        st.sampled_from(("cve", "team", "none")),
+        st.sampled_from(("*", "CVE-2014-0160", "CVE-*", "", "caf?*")),
+        max_size=1,
+    ),
+    min_nodes=st.sampled_from((0, 0, 5, 20)),
+    max_nodes=st.sampled_from((None, None, 4, 25)),
+)
+
+
+class EngineContract:
+    @pytest.fixture(scope="class", params=SPACES, ids=lambda space: space.metric)
+    @classmethod
+    def library(
+        cls, request: pytest.FixtureRequest, engine_factory: EngineFactory
+    ) -> Iterator[Library]:
+        """300 rows that no test changes."""
+        space: Space = request.param
+        engine = engine_factory.create(space, DOCUMENTS)
+        rows = sample_rows(space, 300)
+        assert engine.add(rows[:200]) == 200
+        assert engine.add(rows[200:]) == 100
+        ids = np.array([stored.id for stored in engine.scan()])
+        yield Library(engine, rows, ids)
+        engine.close()
+
+    @pytest.fixture
+    def empty(self, engine_factory: EngineFactory) -> Iterator[Engine]:
+        """A library of codes that a test may change."""
+        engine = engine_factory.create(SPACES[0], DOCUMENTS)
+        yield engine
+        engine.close()
+
+    def test_rows_come_out_as_they_went_in(self, library: Library) -> None:
+        engine, rows, ids = library
+        assert len(ids) == len(rows)
+        assert (np.diff(ids) > 0).all()
+        for row, stored in zip(rows, engine.fetch(ids.tolist()), strict=True):
+            assert stored.entry == row.entry
+            assert stored.nodes == row.graph.num_nodes
+            assert stored.graph_hash == row.graph_hash
+        assert [stored.id for stored in engine.fetch(ids.tolist())] == ids.tolist()
+
+    def test_any_order_of_ids(self, library: Library) -> None:
+        engine, rows, ids = library
+        places = [17, 250, 3, 17, 0]
+        asked = ids[places].tolist()
+        assert [stored.id for stored in engine.fetch(asked)] == asked
+        assert engine.graphs(asked) == [rows[place].graph for place in places]
+        vectors = engine.vectors(asked)
+        assert vectors.dtype == engine.space.dtype
+        np.testing.assert_array_equal(vectors, np.stack([rows[place].vector for place in places]))
+
+    def test_no_ids(self, library: Library) -> None:
+        engine = library.engine
+        assert engine.fetch([]) == []
+        assert engine.graphs([]) == []
+        assert engine.vectors([]).shape == (0, engine.space.columns)
+
+    def test_an_unknown_id_is_named(self, library: Library) -> None:
+        missing = int(library.ids[-1]) + 12345
+        for call in (library.engine.fetch, library.engine.graphs, library.engine.vectors):
+            with pytest.raises(GraphkinError, match=str(missing)):
+                call([int(library.ids[0]), missing])
+
+    def test_documents(self, library: Library) -> None:
+        assert dict(library.engine.documents()) == DOCUMENTS
+
+    def test_known_keys(self, library: Library) -> None:
+        held = {row.key for row in library.rows}
+        assert library.engine.known([*held, b"another key of 16"[:16]]) == held
+        assert library.engine.known([]) == set()
+
+    @pytest.mark.parametrize("count", [1, 10, 299, 305])
+    def test_nearest(self, library: Library, count: int) -> None:
+        random = np.random.default_rng(count)
+        stored = np.stack([row.vector for row in library.rows[::20]])
+        queries = np.concatenate([stored, sample_vectors(library.engine.space, 15, random)])
+        check_nearest(library, queries, count, Filter())
+
+    def test_one_query_and_many_agree(self, library: Library) -> None:
+        queries = sample_vectors(library.engine.space, 40, np.random.default_rng(7))
+        together = library.engine.nearest(queries, 10)
+        for place, query in enumerate(queries):
+            alone = library.engine.nearest(query[None], 10)
+            np.testing.assert_allclose(
+                alone.distances[0], together.distances[place], rtol=1e-4, atol=1e-5
+            )
+
+    def test_no_queries(self, library: Library) -> None:
+        space = library.engine.space
+        found = library.engine.nearest(np.zeros((0, space.columns), space.dtype), 5)
+        assert found.ids.shape == found.distances.shape == (0, 5)
+
+    def test_queries_of_another_space_are_refused(self, library: Library) -> None:
+        space = library.engine.space
+        for wrong in (
+            np.zeros((1, space.columns + 1), space.dtype),
+            np.zeros(space.columns, space.dtype),
+            np.zeros((1, space.columns), np.int64),
+        ):
+            with pytest.raises(ConfigError):
+                library.engine.nearest(wrong, 5)
+        with pytest.raises(ConfigError, match="0"):
+            library.engine.nearest(np.zeros((1, space.columns), space.dtype), 0)
+
+    @settings(max_examples=40, deadline=None)
+    @given(where=FILTERS)
+    def test_filters(self, library: Library, where: Filter) -> None:
+        fitting = library.ids[library.fitting(where)].tolist()
+        assert [stored.id for stored in library.engine.scan(where)] == fitting
+        assert library.engine.count(where) == len(fitting)
+        queries = np.stack([row.vector for row in library.rows[:3]])
+        check_nearest(library, queries, 10, where)
+
+    def test_filters_by_each_condition(self, library: Library) -> None:
+        for where in (
+            Filter(function="main"),
+            Filter(function="*\udc80*"),
+            Filter(function="a[*]b*"),
+            Filter(binary="*.so"),
+            Filter(binary="C:\\*"),
+            Filter(binary="it's*"),
+            Filter(architecture="arm*"),
+            Filter(architecture=""),
+            Filter(compiler="GCC*"),
+            Filter(build="gcc-12-O[!0]"),
+            Filter(file_hash="b" * 64),
+            Filter(tags={"cve": "*"}),
+            Filter(tags={"team": "*\udcaa", "cve": "*"}),
+            Filter(tags={"absent": "*"}),
+            Filter(min_nodes=10, max_nodes=12),
+            Filter(min_nodes=2**40),
+        ):
+            fitting = library.ids[library.fitting(where)].tolist()
+            assert [stored.id for stored in library.engine.scan(where)] == fitting, where
+            check_nearest(library, library.rows[0].vector[None], 5, where)
+
+    def test_scan_goes_on_after_an_id(self, library: Library) -> None:
+        engine, _, ids = library
+        where = Filter(architecture="arm*")
+        fitting = ids[library.fitting(where)]
+        for after in (0, int(ids[0]), int(ids[150]), int(ids[-1])):
+            assert [stored.id for stored in engine.scan(after=after)] == ids[ids > after].tolist()
+            found = [stored.id for stored in engine.scan(where, after=after)]
+            assert found == fitting[fitting > after].tolist()
+
+    def test_count_and_stats(self, library: Library) -> None:
+        assert library.engine.count() == 300
+        stats = library.engine.stats()
+        assert json.loads(json.dumps(stats)) == stats
+        assert stats["entries"] == 300
+
+    def test_a_sound_library_is_verified(self, library: Library) -> None:
+        verification = library.engine.verify()
+        assert verification.damage == []
+        assert verification.entries == 300
+
+    def test_an_empty_library(self, empty: Engine) -> None:
+        found = empty.nearest(np.zeros((2, empty.space.columns), np.uint8), 3)
+        assert (found.ids == -1).all()
+        assert np.isinf(found.distances).all()
+        assert empty.count() == 0
+        assert list(empty.scan()) == []
+        assert empty.remove(Filter()) == 0
+        assert empty.add([]) == 0
+        assert empty.verify().damage == []
+
+    def test_a_key_is_held_once(self, empty: Engine) -> None:
+        rows = sample_rows(empty.space, 30)
+        assert empty.add([*rows[:10], rows[3], rows[3]]) == 10
+        assert empty.add(rows[5:20]) == 10
+        assert empty.add(rows[5:20]) == 0
+        assert empty.count() == 20
+        assert empty.known(row.key for row in rows) == {row.key for row in rows[:20]}
+        entries = [stored.entry for stored in empty.scan()]
+        assert sorted(map(repr, entries)) == sorted(repr(row.entry) for row in rows[:20])
+
+    def test_wrong_vectors_add_nothing(self, empty: Engine) -> None:
+        good = sample_rows(empty.space, 3)
+        for wrong in (np.zeros(9, np.uint8), np.zeros(8, np.float32), np.zeros((1, 8), np.uint8)):
+            with pytest.raises(ConfigError):
+                empty.add([*good, good[0]._replace(key=b"k" * 16, vector=wrong)])
+        assert empty.count() == 0
+
+    def test_finished_files_are_kept_until_something_of_them_goes(
+        self, empty: Engine, engine_factory: EngineFactory
+    ) -> None:
+        empty.add(sample_rows(empty.space, 100))
+        first, second, third, _ = FILE_HASHES
+        for file_hash in (first, second, "99" * 32):
+            empty.finish_file(file_hash, "settings \u00fc")
+        empty.finish_file(first, "settings \u00fc")
+        empty.finish_file(first, "other")
+        every = {
+            (first, "settings \u00fc"), (first, "other"),
+            (second, "settings \u00fc"), ("99" * 32, "settings \u00fc"),
+        }  # fmt: skip
+        assert empty.finished_files() == every
+        empty.remove(Filter(file_hash=third))
+        assert empty.finished_files() == every
+        empty.remove(Filter(file_hash=first, architecture="arm64"))
+        assert empty.finished_files() == {pair for pair in every if pair[0] != first}
+
+    def test_remove_then_add_compact_and_reopen(self, engine_factory: EngineFactory) -> None:
+        """One life of a library, so that engines that are slow to make are made once."""
+        space = SPACES[0]
+        engine = engine_factory.create(space, DOCUMENTS)
+        rows = sample_rows(space, 200)
+        engine.add(rows)
+        before = [stored.id for stored in engine.scan()]
+        where = Filter(architecture="arm*")
+        gone = np.array([where.fits(row.entry, row.graph.num_nodes) for row in rows])
+        kept = [row for row, away in zip(rows, gone, strict=True) if not away]
+        query = rows[int(np.argmax(gone))].vector[None]
+
+        assert engine.remove(where) == gone.sum()
+        assert engine.remove(where) == 0
+        ids = np.array(before)[~gone]
+        check_nearest(Library(engine, kept, ids), query, 10, Filter())
+        with pytest.raises(GraphkinError):
+            engine.fetch([before[int(np.argmax(gone))]])
+        assert engine.known(row.key for row in rows) == {row.key for row in kept}
+
+        engine.compact()
+        check_nearest(Library(engine, kept, ids), query, 10, Filter())
+        engine = engine_factory.reopen(engine)
+        assert engine.space == space
+        assert dict(engine.documents()) == DOCUMENTS
+        check_nearest(Library(engine, kept, ids), query, 10, Filter())
+        assert engine.graphs(ids.tolist()) == [row.graph for row in kept]
+
+        more = sample_rows(space, 50, seed=1)
+        assert engine.add(more) == 50
+        now = np.array([stored.id for stored in engine.scan()])
+        assert now[: len(ids)].tolist() == ids.tolist()
+        assert not set(now[len(ids) :].tolist()) & set(before), "ids are never given twice"
+        check_nearest(Library(engine, kept + more, now), query, 10, Filter())
+
+        assert engine.remove(Filter()) == len(now)
+        assert engine.count() == 0
+        assert (engine.nearest(query, 3).ids == -1).all()
+        assert engine.verify().damage == []
+        engine.close()

@@ -1,0 +1,93 @@
+"""Processes that work on a library until they are killed: run as ``python library_worker.py``.
+
+Each call is announced by a line before it begins and by one after it returned, so that whoever
+reads the lines knows what was acknowledged, and which call was under way.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from graphkin.errors import ConfigError
+from graphkin.graphs import Graph
+from graphkin.search import sqlite_memory
+from graphkin.search.engine import Space
+from graphkin.search.records import Entry, Filter, Row
+from graphkin.search.sqlite_engine import SqliteEngine
+
+SPACE = Space("hamming", 64)
+BATCH = 40
+
+
+def rows(batch: int) -> list[Row]:
+    """A batch that can be told from every other by its binary, and shares graphs with them."""
+    random_bytes = random.Random(batch).randbytes
+    made = []
+    for place in range(BATCH):
+        nodes = 1 + (batch * BATCH + place) % 97
+        graph = Graph(nodes, [(i, i + 1) for i in range(nodes - 1)], directed=True)
+        entry = Entry(function=f"f{place}", binary=binary(batch), file_hash=binary(batch))
+        vector = np.frombuffer(random_bytes(8), np.uint8)
+        made.append(Row(entry.key(graph.digest()), entry, graph.digest(), graph, vector))
+    return made
+
+
+def binary(batch: int) -> str:
+    return f"batch-{batch}"
+
+
+def say(*words: object) -> None:
+    print(*words, flush=True)
+
+
+def change(path: Path, first: int) -> None:
+    """Adds batches, and removes and compacts now and then, for ever."""
+    chance = random.Random(first)
+    with SqliteEngine.open(path) as engine:
+        held = [int(name.removeprefix("batch-")) for name in engine.stats()["top_binaries"]]
+        say("ready")
+        batch = first
+        while True:
+            act = chance.random()
+            if act < 0.6 or len(held) < 3:
+                say("adding", batch)
+                engine.add(rows(batch))
+                engine.finish_file(binary(batch), "worker")
+                say("added", batch)
+                held.append(batch)
+                batch += 1
+            elif act < 0.85:
+                gone = held.pop(chance.randrange(len(held)))
+                say("removing", gone)
+                engine.remove(Filter(binary=binary(gone)))
+                say("removed", gone)
+            else:
+                say("compacting", 0)
+                engine.compact()
+                say("compacted", 0)
+
+
+def read(path: Path) -> None:
+    """Searches for ever, and says how many entries each search saw."""
+    with SqliteEngine.open(path) as engine:
+        say("ready")
+        query = rows(0)[0].vector[None]
+        while True:
+            found = engine.nearest(query, 50).ids[0]
+            # What was found may be removed before it is fetched, and then a person asks again.
+            with suppress(ConfigError):
+                engine.fetch([int(number) for number in found if number >= 0])
+            say("saw", engine.count(), engine.count(Filter(function="f0")))
+
+
+if __name__ == "__main__":
+    sqlite_memory.SAVED_ROWS = 100  # So that side files are written all the time.
+    if sys.argv[1] == "change":
+        change(Path(sys.argv[2]), int(sys.argv[3]))
+    else:
+        read(Path(sys.argv[2]))

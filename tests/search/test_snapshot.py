@@ -1,0 +1,99 @@
+"""The side file: round trips, damage that reads as absence, and writing that cannot hurt."""
+
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphkin.search.snapshot import PREFIX, Snapshot, read_snapshot, write_snapshot
+
+ARRAYS = {
+    "vectors": np.arange(35, dtype=np.uint8).reshape(7, 5),
+    "ids": np.arange(7, dtype=np.int64),
+    "empty": np.zeros((0, 3), np.float32),
+    "strided": np.arange(20, dtype=np.int32)[::2],
+}
+SNAPSHOT = Snapshot({"library": "abc", "rows": 7}, ARRAYS)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "library.kin.scan"
+    assert write_snapshot(path, SNAPSHOT)
+    return path
+
+
+def state(path: Path) -> object:
+    found = read_snapshot(path)
+    return found and found.state
+
+
+def test_what_comes_out_is_what_went_in(path: Path) -> None:
+    found = read_snapshot(path)
+    assert found is not None
+    assert found.state == SNAPSHOT.state
+    assert list(found.arrays) == list(ARRAYS)
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(found.arrays[name], array)
+        assert found.arrays[name].dtype == array.dtype
+        assert not found.arrays[name].flags.writeable
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_no_file_and_foreign_files_are_nothing(tmp_path: Path) -> None:
+    assert read_snapshot(tmp_path / "absent") is None
+    assert read_snapshot(tmp_path) is None
+    for content in (b"", b"kin", b"SQLite format 3\0" * 20, b"kinscan1" + b"\xff" * 20):
+        (tmp_path / "file").write_bytes(content)
+        assert read_snapshot(tmp_path / "file") is None
+
+
+def test_a_file_cut_off_anywhere_is_nothing(path: Path) -> None:
+    content = path.read_bytes()
+    for length in range(0, len(content), 7):
+        path.write_bytes(content[:length])
+        assert read_snapshot(path) is None
+    path.write_bytes(content + b"\0")
+    assert read_snapshot(path) is None
+
+
+def test_a_changed_head_is_nothing(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    head = PREFIX.unpack_from(content)[1]
+    for place in range(PREFIX.size + head):
+        damaged = content.copy()
+        damaged[place] ^= 0x20
+        path.write_bytes(damaged)
+        assert read_snapshot(path) is None, place
+
+
+def test_a_reader_keeps_its_arrays_when_the_file_is_replaced(path: Path) -> None:
+    found = read_snapshot(path)
+    assert found is not None
+    assert write_snapshot(path, Snapshot({"rows": 1}, {"ids": np.zeros(1)}))
+    np.testing.assert_array_equal(found.arrays["ids"], ARRAYS["ids"])
+    assert state(path) == {"rows": 1}
+
+
+def test_what_a_killed_writer_left_is_taken_over(path: Path) -> None:
+    left = path.with_name(f"{path.name}.new")
+    left.write_bytes(b"half of something longer than the whole will be" * 100)
+    assert write_snapshot(path, Snapshot({"rows": 2}, ARRAYS))
+    assert state(path) == {"rows": 2}
+    assert not left.exists()
+
+
+def test_one_writer_at_a_time(path: Path) -> None:
+    with open(path.with_name(f"{path.name}.new"), "wb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert not write_snapshot(path, Snapshot({"rows": 3}, ARRAYS))
+    assert state(path) == SNAPSHOT.state
+    assert write_snapshot(path, Snapshot({"rows": 3}, ARRAYS))
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    assert not write_snapshot(tmp_path / "file" / "library.kin.scan", SNAPSHOT)
