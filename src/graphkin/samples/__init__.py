@@ -18,7 +18,7 @@ from pathlib import Path
 from graphkin.errors import ConfigError
 
 ELF = Path(str(files("graphkin.samples"))) / "elf"
-BUILDS = ("clang-O0", "gcc-O0", "gcc-O1", "gcc-O2", "gcc-O3")
+BUILDS = ("clang-O0", "clang-O1", "gcc-O0", "gcc-O1", "gcc-O2", "gcc-O3")
 """Compiler and level of the libraries: the folders under ``elf``."""
 LIBRARIES = ("libkinbeat.so", "libkinmedia.so", "libkinparse.so", "libkinproto.so")
 
