@@ -3,11 +3,11 @@
     python experiments/functions_search.py --corpus corpus.graphs --embedder runs/embedder \\
         --matcher runs/matcher --out runs/functions
 
-fits the calibration on validation functions, puts embedder, matcher and calibration into ``--out``,
-and measures on test functions, through libraries made for it: recall at 1 and MRR at 10, by codes
-alone and reranked, in pools of 100 and of all functions, and from gcc -O0 to clang -O3; and how
-often what is said to have a probability is right. The result is also written to
-``experiments/results/functions-search.json``.
+fits the calibration on validation functions, half of which the searched library holds, puts
+embedder, matcher and calibration into ``--out``, and measures on test functions, through libraries
+made for it: recall at 1 and MRR at 10, by codes alone and reranked, in pools of 100 and of all
+functions, and from gcc -O0 to clang -O3; and how often a best hit of some probability is right. The
+result is also written to ``experiments/results/functions-search.json``.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from graphkin import Graph, GraphEmbedder, GraphIndex, GraphMatcher
 from graphkin.evaluation import evaluate
 from graphkin.files import write_atomically
 from graphkin.models import load_model
-from graphkin.models.calibration import Calibration, Logistic, pair_figures
+from graphkin.models.calibration import Calibration, Logistic
 from graphkin.progress import counter
+from graphkin.search.figures import figures_of
 from graphkin.search.hits import Hit
 from graphkin.search.model import CALIBRATION_FILE, EMBEDDER, MATCHER, SearchModel
 from graphkin.tasks.functions import FunctionTask
@@ -49,30 +50,44 @@ class Examples:
     """Candidates that searches found: are they the function that was looked for?"""
 
     figures: np.ndarray
-    """(N, 3)"""
+    """(N, 4)"""
     scores: np.ndarray
     """(N,) of the matcher."""
     labels: np.ndarray
     """(N,) whether they are."""
+    numbers: np.ndarray
+    """(N,) of their queries."""
     pool: int
     queries: int
+
+    @property
+    def matched(self) -> np.ndarray:
+        """(N, 5) figures and scores."""
+        return np.column_stack([self.figures, self.scores])
+
+    def best(self, chances: np.ndarray) -> np.ndarray:
+        """(Q,) the places of the likeliest candidate of each query."""
+        order = np.lexsort([-chances, self.numbers])
+        return order[np.unique(self.numbers[order], return_index=True)[1]]
+
+
+def fitted(model: Logistic, figures: np.ndarray, found: Examples) -> Logistic:
+    """Probabilities for the best hit of each query, by the order that a model gives."""
+    best = found.best(model(figures))
+    return model.refitted(figures[best], found.labels[best])
 
 
 def one_build_each(
     task: FunctionTask, split: str, rng: np.random.Generator
 ) -> list[tuple[int, Graph, Graph]]:
-    """(group, query, candidate) of every group of a split: two builds whose graphs differ."""
+    """(group, query, candidate) of each group of a split: two builds, whose graphs may be equal."""
     found = []
     seen: set[int] = set()
     for item in task.classes(split):
-        numbers = rng.permutation(list(item.graphs.values()))
-        contents = task.data.contents[numbers]
-        different = np.flatnonzero(contents != contents[0])
-        if item.group in seen or not len(different):
-            continue
-        seen.add(item.group)
-        pair = task.graphs_of([int(numbers[0]), int(numbers[different[0]])])
-        found.append((item.group, *pair))
+        if item.group not in seen:
+            seen.add(item.group)
+            asked, held = rng.permutation(list(item.graphs.values()))[:2].tolist()
+            found.append((item.group, *task.graphs_of([asked, held])))
     return found
 
 
@@ -94,18 +109,22 @@ def examples(model: SearchModel, task: FunctionTask, split: str, seed: int) -> E
                 rerank=CANDIDATES,
                 progress=progress,
             )
-    rows, scores, labels = [], [], []
-    for (group, query, _), hits in zip(asked, found, strict=True):
-        apart = [hit.distance for hit in hits]
-        nodes = [hit.nodes for hit in hits]
-        rows.append(pair_figures(apart, model.space.width, query.num_nodes, nodes))
+    rows, scores, labels, numbers = [], [], [], []
+    for number, ((group, query, _), hits) in enumerate(zip(asked, found, strict=True)):
+        apart = np.array([hit.distance for hit in hits], dtype=np.float32)
+        others = [(hit.nodes, hit.graph_hash) for hit in hits]
+        rows.append(figures_of(model.space, query, others, apart))
         scores += [hit.score for hit in hits]
         labels += [hit.entry.function == str(group) for hit in hits]
-    return Examples(np.concatenate(rows), np.array(scores), np.array(labels), len(held), len(asked))
+        numbers += [number] * len(hits)
+    columns = [np.concatenate(rows), *map(np.array, (scores, labels, numbers))]
+    return Examples(*columns, pool=len(held), queries=len(asked))
 
 
-def reliability(chances: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
-    """How far probabilities are from the share that is right, by bins of equal width."""
+def reliability(chances: np.ndarray, found: Examples) -> dict[str, Any]:
+    """How far the probabilities of best hits are from the share that is right, by bins."""
+    best = found.best(chances)
+    chances, labels = chances[best], found.labels[best]
     places = np.minimum((chances * BINS).astype(int), BINS - 1)
     bins = []
     for place in range(BINS):
@@ -115,6 +134,9 @@ def reliability(chances: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
             bins.append({"count": int(chosen.sum()), "said": said, "right": right})
     error = sum(one["count"] * abs(one["said"] - one["right"]) for one in bins) / len(labels)
     return {
+        "queries": found.queries,
+        "pool": found.pool,
+        "right": float(labels.mean()),
         "expected_calibration_error": error,
         "brier": float(np.square(chances - labels).mean()),
         "bins": bins,
@@ -223,7 +245,7 @@ def table(measured: dict[str, Any]) -> str:
         error, brier = one["expected_calibration_error"], one["brier"]
         lines += ["", f"Calibration {name}: expected error {error:.3f}, Brier score {brier:.3f}"]
         lines += [
-            f"- said {row['said']:.2f}, right {row['right']:.2f} ({row['count']:,} candidates)"
+            f"- said {row['said']:.2f}, right {row['right']:.2f} ({row['count']:,} queries)"
             for row in one["bins"]
         ]
     return "\n".join(lines)
@@ -238,6 +260,7 @@ def main() -> None:
     parser.add_argument("--matcher", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--fit-only", action="store_true", help="leave the test functions alone")
     options = parser.parse_args()
     torch.set_num_threads(1)
     embedder, matcher = load_model(options.embedder), load_model(options.matcher)
@@ -248,14 +271,19 @@ def main() -> None:
         str(options.corpus), protocol="clean", min_builds=2, words=embedder.vocabulary.words
     )
     plain = SearchModel.of(embedder, matcher, name="functions")
-    fitted = examples(plain, task, "validation", options.seed)
+    seen = examples(plain, task, "validation", options.seed)
     calibration = Calibration(
-        distance=Logistic.fit(fitted.figures, fitted.labels),
-        matched=Logistic.fit(np.column_stack([fitted.figures, fitted.scores]), fitted.labels),
-        pool=fitted.pool,
-        queries=fitted.queries,
+        distance=fitted(Logistic.fit(seen.figures, seen.labels), seen.figures, seen),
+        matched=fitted(Logistic.fit(seen.matched, seen.labels), seen.matched, seen),
+        pool=seen.pool,
+        queries=seen.queries,
         data=task.data.digest,
     )
+    embedder.save_pretrained(options.out / EMBEDDER)
+    matcher.save_pretrained(options.out / MATCHER)
+    write_atomically(options.out / CALIBRATION_FILE, calibration.to_json().encode())
+    if options.fit_only:
+        return
     model = SearchModel.of(embedder, matcher, calibration, name="functions")
     tested = examples(model, task, "test", options.seed)
     whole = replace(task, min_builds=0)
@@ -270,17 +298,12 @@ def main() -> None:
         "embedder": pair_scores(embedder, whole),
         "matcher": pair_scores(matcher, whole),
         "calibration": {
-            "by codes": reliability(calibration.by_distance(tested.figures), tested.labels),
-            "reranked": reliability(
-                calibration.by_score(tested.figures, tested.scores), tested.labels
-            ),
+            "by codes": reliability(calibration.distance(tested.figures), tested),
+            "reranked": reliability(calibration.matched(tested.matched), tested),
         },
         "versions": {name: version(name) for name in PACKAGES},
         "machine": platform.processor() or platform.machine(),
     }
-    embedder.save_pretrained(options.out / EMBEDDER)
-    matcher.save_pretrained(options.out / MATCHER)
-    write_atomically(options.out / CALIBRATION_FILE, calibration.to_json().encode())
     write_atomically(RESULT, json.dumps(measured, indent=1).encode())
     print(table(measured))
 

@@ -6,6 +6,7 @@ import math
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -13,11 +14,12 @@ from hypothesis import strategies as st
 
 from graphkin import GraphEmbedder, GraphMatcher, ModelConfig
 from graphkin.errors import ConfigError, FormatError, ModelError
-from graphkin.losses import contrastive_loss, contrastive_triplet_loss, scores_loss
+from graphkin.losses import contrastive_list_loss, contrastive_loss, scores_loss
 from graphkin.models import build_model
+from graphkin.tasks.classes import ClassSampler
 from graphkin.tasks.confusable import nearest_by_codes, read_codes
 from graphkin.tasks.edits import EditTask
-from graphkin.tasks.functions import FunctionTask, recipe
+from graphkin.tasks.functions import FunctionTask, _sampler, recipe
 from graphkin.training import TrainConfig, train
 
 
@@ -66,8 +68,9 @@ def test_contrastive_gradients_are_right_and_finite_where_all_are_of_one_group()
 def test_contrastive_triplets_by_hand():
     near, far = torch.tensor([0.5, 0.0]), torch.tensor([0.1, 0.3])
     wanted = (math.log1p(math.exp(10 * -0.4)) + math.log1p(math.exp(10 * 0.3))) / 2
-    assert contrastive_triplet_loss(near, far, 10.0).item() == pytest.approx(wanted)
-    scores = torch.stack([near, far], dim=1).flatten()
+    both = torch.stack([near, far], dim=1)
+    assert contrastive_list_loss(both, 10.0).item() == pytest.approx(wanted)
+    scores = both.flatten()
     found = scores_loss(scores, None, "contrastive", 0.1, "hamming", 10.0)
     assert found.item() == pytest.approx(wanted)
     with pytest.raises(ConfigError, match="kin"):
@@ -76,7 +79,11 @@ def test_contrastive_triplets_by_hand():
 
 @pytest.mark.parametrize(
     ("values", "message"),
-    [({"mode": "kin"}, "needs loss"), ({"loss": "contrastive"}, "needs mode")],
+    [
+        ({"mode": "kin"}, "needs loss"),
+        ({"mode": "lists"}, "needs loss"),
+        ({"loss": "contrastive"}, "needs mode"),
+    ],
 )
 def test_settings_that_do_not_fit_each_other(values, message):
     with pytest.raises(ConfigError, match=message):
@@ -89,22 +96,37 @@ def test_batches_of_kin_hold_pairs_of_a_group(corpus_path):
     assert batch.labels is not None
     groups = {item.group for item in task.classes("training")}
     assert set(batch.labels.tolist()) <= groups
-    with pytest.raises(ConfigError, match="no groups"):
+    with pytest.raises(ConfigError, match="'pairs' or 'triplets'"):
         EditTask().batch(0, 4, "kin")
+
+
+def test_lists_hold_one_similar_graph_and_several_of_other_groups(corpus_path):
+    task = FunctionTask(str(corpus_path), protocol="clean", min_builds=2)
+    sampler = _sampler(task, task.data.digest, "training")
+    group_of = {g: item.group for item in task.classes("training") for g in item.graphs.values()}
+    found = sampler.lists(np.random.default_rng(0), 50, 4)
+    assert found.shape == (50, 6)
+    groups = np.vectorize(group_of.__getitem__)(found)
+    assert (groups[:, 1] == groups[:, 0]).all()
+    assert (groups[:, 2:] != groups[:, :1]).all()
+    assert len(np.unique(found[:, 2:])) > 50
+    batch = task.batch(0, 6, "lists")
+    assert batch.labels is None
+    assert batch.num_pairs % 5 == 0
 
 
 def test_an_embedder_learns_from_kin_and_a_matcher_goes_on_from_it(corpus_path, tmp_path: Path):
     task = FunctionTask(str(corpus_path), protocol="clean", min_builds=2)
     tables = recipe("gnn", task, "strong")
     config = TrainConfig(
-        **{**tables["train"], "batch_size": 8, "steps": 100, "evaluate_every": 100}
+        **{**tables["train"], "batch_size": 8, "steps": 150, "evaluate_every": 150}
     )
     embedder = build_model(ModelConfig.named("gnn", **tables["model"]))
     embedder.vocabulary = task.vocabulary
     assert isinstance(embedder, GraphEmbedder)
     before = _loss(embedder, task, config)
     train(embedder, task, config, tmp_path / "embedder")
-    assert _loss(embedder, task, config) < 0.8 * before
+    assert _loss(embedder, task, config) < 0.9 * before
 
     matcher = GraphMatcher(ModelConfig.named("gmn", **tables["model"]))
     matcher.vocabulary = task.vocabulary
@@ -116,6 +138,11 @@ def test_an_embedder_learns_from_kin_and_a_matcher_goes_on_from_it(corpus_path, 
     )
     with pytest.raises(ConfigError, match="sees pairs"):
         train(matcher, task, config, tmp_path / "matcher")
+    tables = recipe("gmn", task, "strong")
+    config = TrainConfig(**{**tables["train"], "batch_size": 4, "steps": 20, "evaluate_every": 20})
+    result = train(matcher, task, config, tmp_path / "matcher")
+    assert result.step == 20
+    assert not np.array_equal(matcher.predict(pairs), embedder.predict(pairs))
 
 
 def _loss(model: GraphEmbedder, task: FunctionTask, config: TrainConfig) -> float:
@@ -140,19 +167,29 @@ def test_a_model_of_another_shape_or_vocabulary_is_no_start(corpus_path):
         matcher.start_from(other)
 
 
-def test_near_classes_by_codes(tmp_path: Path):
-    import numpy as np
-
-    codes = np.array([[0], [1], [255], [254], [15], [240]], dtype=np.uint8)
-    classes = [np.array([0, 1]), np.array([2, 3]), np.array([4]), np.array([5])]
-    near = nearest_by_codes(codes, classes)
-    bits = np.array([np.unpackbits(codes[c], axis=1).mean(axis=0) for c in classes])
-    for row, own in enumerate(bits):
-        apart = np.linalg.norm(bits - own, axis=1)
-        assert row not in near[row]
-        assert list(apart[near[row]]) == sorted(np.delete(apart, row))
+def test_near_graphs_by_codes(tmp_path: Path):
+    codes = np.random.default_rng(0).integers(0, 256, (60, 2), dtype=np.uint8)
+    groups = np.arange(60) % 15
+    near = nearest_by_codes(codes, groups)
+    apart = np.bitwise_count(codes[:, None] ^ codes[None]).sum(axis=2).astype(float)
+    apart[groups[:, None] == groups[None]] = np.inf
+    for row in range(60):
+        assert (groups[near[row]] != groups[row]).all()
+        assert sorted(apart[row, near[row]]) == sorted(np.sort(apart[row])[:20])
+    members = [np.flatnonzero(groups == group) for group in range(15)]
+    order = np.concatenate(members)
+    near = nearest_by_codes(codes[order], groups[order])
+    sampler = ClassSampler(members, np.full(60, 9), near_graphs=near)
+    drawn = sampler.lists(np.random.default_rng(1), 100, 3, hard=1.0)
+    place = np.argsort(order)
+    for anchor, _, *others in drawn.tolist():
+        assert {place[other] for other in others} <= set(near[place[anchor]].tolist())
+    few = nearest_by_codes(codes[:4], np.array([0, 0, 0, 1]))
+    assert few[0].tolist() == [3] + [-1] * 19
+    with pytest.raises(ConfigError, match="too few"):
+        nearest_by_codes(codes, np.zeros(60, dtype=np.int64))
     np.save(tmp_path / "codes.npy", codes)
-    assert (read_codes(tmp_path / "codes.npy", 6) == codes).all()
+    assert (read_codes(tmp_path / "codes.npy", 60) == codes).all()
     with pytest.raises(FormatError, match="each of 7"):
         read_codes(tmp_path / "codes.npy", 7)
     (tmp_path / "codes.npy").write_bytes(b"nothing")

@@ -6,7 +6,6 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from graphkin.errors import ConfigError
 from graphkin.models.options import Similarity
@@ -77,20 +76,19 @@ def hamming_triplet_loss(positive: Tensor, negative: Tensor) -> Tensor:
     return ((positive - 1).square() + (negative + 1).square()).mean() / 8
 
 
-def contrastive_triplet_loss(positive: Tensor, negative: Tensor, scale: float) -> Tensor:
-    """mean log(1 + exp(scale (s(G1, G3) - s(G1, G2)))): G2 is told from G3.
+def contrastive_list_loss(scores: Tensor, scale: float) -> Tensor:
+    """The first of each list is told from the others: mean -log softmax of its scaled score.
 
     Args:
-        positive: (T,) similarities of the similar pairs.
-        negative: (T,) similarities of the dissimilar ones.
+        scores: (T, 1 + M) similarities, of the similar pair first; triplets have M = 1.
         scale: how much a difference counts, 1 / temperature.
 
     Example:
         >>> import torch
-        >>> round(contrastive_triplet_loss(torch.zeros(1), torch.zeros(1), 10.0).item(), 4)
-        0.6931
+        >>> contrastive_list_loss(torch.zeros(1, 5), 10.0).exp().item()
+        5.0
     """
-    return functional.softplus(scale * (negative - positive)).mean()
+    return ((scale * scores).logsumexp(dim=1) - scale * scores[:, 0]).mean()
 
 
 def contrastive_loss(
@@ -152,13 +150,15 @@ def scores_loss(
     values = distances_of(scores, similarity) if loss == "margin" else scores
     if labels is not None:
         if loss == "contrastive":
-            raise ConfigError("the contrastive loss takes mode='kin' or 'triplets', not 'pairs'")
+            raise ConfigError(
+                "the contrastive loss takes mode='kin', 'lists' or 'triplets', not 'pairs'"
+            )
         if loss == "margin":
             return margin_pair_loss(values, labels, margin)
         return hamming_pair_loss(values, labels)
     positive, negative = values.view(-1, 2).unbind(dim=1)
     if loss == "contrastive":
-        return contrastive_triplet_loss(positive, negative, scale)
+        return contrastive_list_loss(values.view(-1, 2), scale)
     if loss == "margin":
         return margin_triplet_loss(positive, negative, margin)
     return hamming_triplet_loss(positive, negative)

@@ -13,7 +13,11 @@ from graphkin.errors import ConfigError, FormatError
 from graphkin.models.calibration import Calibration, Logistic, pair_figures
 
 CALIBRATION = Calibration(
-    Logistic((-8.0, 0.5, -1.0), 2.0), Logistic((-4.0, 0.5, -1.0, 6.0), 1.0), 1000, 100, "ab" * 32
+    Logistic((-8.0, 0.5, -1.0, 3.0), 2.0),
+    Logistic((-4.0, 0.5, -1.0, 3.0, 6.0), 1.0),
+    pool=1000,
+    queries=100,
+    data="ab" * 32,
 )
 
 
@@ -42,17 +46,32 @@ def test_probabilities_stay_in_bounds(value):
 
 
 def test_figures_by_hand():
-    found = pair_figures([0, 64], 128, 8, [32, 8])
-    assert found.tolist() == [[0.0, 3.0, 2.0], [0.5, 3.0, 0.0]]
+    found = pair_figures([0, 64], 128, 8, [32, 8], [True, False])
+    assert found.tolist() == [[0.0, 3.0, 2.0, 1.0], [0.5, 3.0, 0.0, 0.0]]
 
 
 def test_nearer_larger_and_more_alike_is_more_probable():
-    near, far = CALIBRATION.by_distance(pair_figures([2, 40], 128, 32, [32, 32]))
+    other = [False, False]
+    near, far = CALIBRATION.by_distance(pair_figures([2, 40], 128, 32, [32, 32], other))
     assert near > far
-    large, small = (CALIBRATION.by_distance(pair_figures([20], 128, n, [n]))[0] for n in (64, 5))
+    large, small = (
+        CALIBRATION.by_distance(pair_figures([20], 128, n, [n], [False]))[0] for n in (64, 5)
+    )
     assert large > small
-    high, low = CALIBRATION.by_score(pair_figures([9, 9], 128, 9, [9, 9]), [0.9, 0.1])
+    high, low = CALIBRATION.by_score(pair_figures([9, 9], 128, 9, [9, 9], other), [0.9, 0.1])
     assert high > low
+    equal, same = CALIBRATION.by_distance(pair_figures([0, 0], 128, 9, [9, 9], [True, False]))
+    assert equal > same
+
+
+def test_refitted_probabilities_keep_the_order():
+    rng = np.random.default_rng(0)
+    figures = rng.normal(size=(5_000, 2))
+    model = Logistic((2.0, -1.0), 0.5)
+    harder = rng.random(5_000) < Logistic((1.0, -0.5), -1.0)(figures)
+    found = model.refitted(figures, harder)
+    assert (np.argsort(found(figures)) == np.argsort(model(figures))).all()
+    assert found(figures).mean() == pytest.approx(harder.mean(), abs=0.01)
 
 
 def test_a_calibration_comes_back_from_its_file():
@@ -65,8 +84,8 @@ def test_a_calibration_comes_back_from_its_file():
         {"format": "another"},
         {"version": 2},
         {"distance": {"weights": [1, 2], "bias": 0}},
-        {"matched": {"weights": [1, 2, 3, "x"], "bias": 0}},
-        {"distance": {"weights": [1, 2, float("nan")], "bias": 0}},
+        {"matched": {"weights": [1, 2, 3, 4, "x"], "bias": 0}},
+        {"distance": {"weights": [1, 2, 3, float("nan")], "bias": 0}},
         {"distance": None},
         {"more": 1},
     ],

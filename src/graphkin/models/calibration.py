@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from graphkin.errors import ConfigError, FormatError
 
 FORMAT = {"format": "graphkin calibration", "version": 1}
-FIGURES = ("distance", "log2_nodes", "log2_ratio")
-"""Of a pair: the distance as a share of the largest, log2 of the nodes of the smaller graph, and
-how many times larger the other is, as log2."""
+FIGURES = ("distance", "log2_nodes", "log2_ratio", "equal")
+"""Of a pair: the distance as a share of the largest, log2 of the nodes of the smaller graph, how many
+times larger the other is, as log2, and 1 where the graphs are exactly equal."""
 MATCHED_FIGURES = (*FIGURES, "score")
 
 Floats = NDArray[np.float64]
@@ -53,13 +53,21 @@ class Logistic:
         bias = float(fitted.intercept_[0] - weights @ scaler.mean_)
         return cls(tuple(weights.tolist()), bias)
 
+    def refitted(self, figures: Floats, labels: ArrayLike) -> Logistic:
+        """The same order, with probabilities that are right on other examples (Platt scaling)."""
+        sums = figures @ np.array(self.weights) + self.bias
+        line = Logistic.fit(sums[:, None], labels)
+        (slope,) = line.weights
+        return Logistic(tuple(slope * w for w in self.weights), slope * self.bias + line.bias)
+
 
 @dataclass(frozen=True)
 class Calibration:
     """Probabilities of an embedder alone, and of one with a matcher.
 
-    They hold for libraries like the one that it was fitted on: among many more functions,
-    accidental likeness is more frequent.
+    They are those of the best hit of a query; of another hit they say what they would be if it
+    were the best. They hold for libraries like the one that they were fitted on: among many more
+    functions, accidental likeness is more frequent.
     """
 
     distance: Logistic
@@ -74,11 +82,11 @@ class Calibration:
     """SHA-256 of the corpus."""
 
     def by_distance(self, figures: Floats) -> Floats:
-        """(N, 3) figures -> (N,) probabilities."""
+        """(N, 4) figures -> (N,) probabilities."""
         return self.distance(figures)
 
     def by_score(self, figures: Floats, scores: ArrayLike) -> Floats:
-        """(N, 3) figures and (N,) scores of the matcher -> (N,) probabilities."""
+        """(N, 4) figures and (N,) scores of the matcher -> (N,) probabilities."""
         return self.matched(np.column_stack([figures, np.asarray(scores, dtype=np.float64)]))
 
     def to_json(self) -> str:
@@ -109,15 +117,19 @@ def _logistic(values: dict[str, Any], count: int) -> Logistic:
     return found
 
 
-def pair_figures(distances: ArrayLike, largest: float, left: int, right: Sequence[int]) -> Floats:
-    """(N, 3) ``FIGURES`` of one graph with N others.
+def pair_figures(
+    distances: ArrayLike, largest: float, left: int, right: Sequence[int], equal: Sequence[bool]
+) -> Floats:
+    """(N, 4) ``FIGURES`` of one graph with N others.
 
     Args:
         distances: (N,)
         largest: what a distance is a share of: the bits of a code, for example.
         left: nodes of the one graph.
         right: nodes of each of the others.
+        equal: whether each of the others is exactly equal to it.
     """
     shares = np.asarray(distances, dtype=np.float64) / largest
     ours, theirs = np.log2(left), np.log2(np.asarray(right, dtype=np.float64))
-    return np.column_stack([shares, np.minimum(ours, theirs), np.abs(ours - theirs)])
+    smaller, ratios = np.minimum(ours, theirs), np.abs(ours - theirs)
+    return np.column_stack([shares, smaller, ratios, np.asarray(equal, dtype=np.float64)])

@@ -33,6 +33,8 @@ class ClassSampler:
         contents: (G,) equal for graphs of equal content; when given, G1 and G2 always differ.
         near: (C, K) for each class others that are easily confused with it, for
             ``hard`` negatives.
+        near_graphs: the same for each graph, by its place in ``classes`` laid end to end: places
+            of graphs, -1 for none.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class ClassSampler:
         groups: Index | None = None,
         contents: Index | None = None,
         near: Index | None = None,
+        near_graphs: Index | None = None,
     ) -> None:
         self._counts = np.array([len(members) for members in classes], dtype=np.int64)
         self._starts = np.concatenate([[0], np.cumsum(self._counts)[:-1]])
@@ -50,7 +53,7 @@ class ClassSampler:
         self._class_of = np.repeat(np.arange(len(classes)), self._counts)
         self._groups = np.arange(len(classes)) if groups is None else groups
         self._contents = contents
-        self._near = near
+        self._near, self._near_graphs = near, near_graphs
         anchors = [
             number
             for number, members in enumerate(classes)
@@ -78,10 +81,38 @@ class ClassSampler:
             negatives: whether G3 is any graph of another group, or one as large as G2.
             hard: share of the triplets in which G3 is of a class near to that of G1.
         """
+        return self.lists(rng, count, 1, negatives, hard)
+
+    def lists(
+        self,
+        rng: Generator,
+        count: int,
+        others: int,
+        negatives: Negatives = "random",
+        hard: float = 0.0,
+    ) -> Index:
+        """(count, 2 + others) graph numbers: triplets with several G3."""
         chosen = self._anchors[rng.integers(0, len(self._anchors), count)]
         first, second = self._positives(rng, chosen)
-        third = np.full(count, -1)
-        is_hard = self._hard(rng, count, hard)
+        repeated, partners = np.repeat(chosen, others), np.repeat(second, others)
+        anchors = np.repeat(first, others)
+        third = self._dissimilar(rng, repeated, anchors, partners, negatives, hard)
+        return np.column_stack(
+            [self._graphs[part] for part in (first, second, third.reshape(count, others))]
+        )
+
+    def _dissimilar(
+        self,
+        rng: Generator,
+        chosen: Index,
+        first: Index,
+        second: Index,
+        negatives: Negatives,
+        hard: float,
+    ) -> Index:
+        """Places of graphs of other groups than the chosen classes."""
+        third = np.full(len(chosen), -1)
+        is_hard = self._hard(rng, len(chosen), hard)
         for attempt in range(ROUNDS):
             open_ = np.flatnonzero(third < 0)
             if not len(open_):
@@ -91,16 +122,16 @@ class ClassSampler:
             drawn = self._negatives(rng, chosen[open_], second[open_], negatives, widening)
             confused = is_hard[open_] & (attempt < ROUNDS // 2)
             if confused.any():
-                drawn[confused] = self._confused(rng, chosen[open_][confused])
+                drawn = self._confused(rng, chosen[open_], first[open_], drawn, confused)
             fits = self._groups[self._class_of[drawn]] != self._groups[chosen[open_]]
             third[open_[fits]] = drawn[fits]
         for place in np.flatnonzero(third < 0).tolist():
             third[place] = self._listed(rng, int(chosen[place]), int(second[place]), negatives)
-        return np.stack([self._graphs[part] for part in (first, second, third)], axis=1)
+        return third
 
     def _hard(self, rng: Generator, count: int, share: float) -> NDArray[np.bool_]:
         """(count,) which negatives are to be hard."""
-        if self._near is not None:
+        if self._near is not None or self._near_graphs is not None:
             return rng.random(count) < share
         if share > 0:
             raise ConfigError(f"a share of {share} hard negatives needs near classes")
@@ -146,12 +177,19 @@ class ClassSampler:
         apart = np.abs(np.log(self._sizes[places] / self._sizes[second]))
         return int(rng.choice(places[np.argsort(apart, kind="stable")[:LEAST_CHOICE]]))
 
-    def _confused(self, rng: Generator, chosen: Index) -> Index:
+    def _confused(
+        self, rng: Generator, chosen: Index, first: Index, drawn: Index, wanted: NDArray[np.bool_]
+    ) -> Index:
+        """Places as drawn, but for those wanted: there, of graphs that are easily confused."""
+        if self._near_graphs is not None:
+            rows = self._near_graphs[first]
+            places = rows[np.arange(len(rows)), rng.integers(0, rows.shape[1], len(rows))]
+            return np.where(wanted & (places >= 0), places, drawn)
         assert self._near is not None, "hard negatives are drawn only where near classes are known"
-        near = self._near[chosen]
-        return self._members(
-            rng, near[np.arange(len(chosen)), rng.integers(0, near.shape[1], len(chosen))]
-        )
+        near = self._near[chosen[wanted]]
+        picked = near[np.arange(len(near)), rng.integers(0, near.shape[1], len(near))]
+        drawn[wanted] = self._members(rng, picked)
+        return drawn
 
     def _members(self, rng: Generator, classes: Index) -> Index:
         places: Index = self._starts[classes] + rng.integers(0, self._counts[classes])

@@ -14,6 +14,9 @@ from graphkin.files import PathLike, read_file
 from graphkin.graphs import Graph
 
 NEIGHBOURS = 20
+SEARCHED = 120
+"""Graphs among which those of other groups are looked for."""
+CODES_AT_ONCE = 1024
 
 
 def nearest_classes(
@@ -38,18 +41,28 @@ def nearest_classes(
     return _nearest(scaled)
 
 
-def nearest_by_codes(
-    codes: NDArray[np.uint8], classes: Sequence[NDArray[np.int64]]
-) -> NDArray[np.int64]:
-    """(C, K) the classes most like each one in the mean of the bits of their codes.
+def nearest_by_codes(codes: NDArray[np.uint8], groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(G, K) the graphs of other groups whose codes are nearest to that of each; -1 for none.
+
+    What a search for a graph would find wrongly.
 
     Args:
-        codes: (G, B) of every graph, by graph number.
-        classes: the graph numbers of each class, at least one, of at least two classes.
+        codes: (G, B)
+        groups: (G,) graphs of one group are not confused with each other.
     """
-    _check(len(classes))
-    bits = [np.unpackbits(codes[members], axis=1).mean(axis=0) for members in classes]
-    return _nearest(np.array(bits))
+    import faiss
+
+    _check(len(np.unique(groups)))
+    index = faiss.IndexBinaryFlat(8 * codes.shape[1])
+    index.add(np.ascontiguousarray(codes))
+    found = np.full((len(codes), NEIGHBOURS), -1, dtype=np.int64)
+    for start in range(0, len(codes), CODES_AT_ONCE):
+        part = slice(start, start + CODES_AT_ONCE)
+        _, nearest = index.search(codes[part], min(SEARCHED, len(codes)))
+        for row, candidates in enumerate(nearest, start=start):
+            others = candidates[groups[candidates] != groups[row]][:NEIGHBOURS]
+            found[row, : len(others)] = others
+    return found
 
 
 def read_codes(path: PathLike, count: int) -> NDArray[np.uint8]:

@@ -92,8 +92,6 @@ class EditTask:
 
         Pairs are similar and dissimilar in turn.
         """
-        if mode == "kin":
-            raise ConfigError("graphs of edit distance tasks have no groups for mode='kin'")
         _at_least(0, step, "step")
         _at_least(1, world, "world")
         _at_least(world, size, "size")

@@ -38,7 +38,13 @@ from graphkin.tasks.function_groups import (
     function_classes,
     grouped,
 )
-from graphkin.tasks.pairs import EvaluationSet, Mode, RetrievalBlock, Split
+from graphkin.tasks.pairs import (
+    LIST_NEGATIVES,
+    EvaluationSet,
+    Mode,
+    RetrievalBlock,
+    Split,
+)
 
 Protocol = Literal["paper", "clean"]
 Features = Literal["mnemonics", "structure"]
@@ -117,8 +123,11 @@ class FunctionTask:
         if mode == "kin":
             kin = [(graphs[a], graphs[b]) for a, b in examples[:, :2].tolist()]
             return PairBatch.pack(kin, [self._group_of[a] for a in examples[:, 0].tolist()])
+        if mode == "lists":
+            found = [graphs.several(row) for row in examples.tolist()]
+            return PairBatch.pack([(first, other) for first, *rest in found for other in rest])
         if mode == "triplets":
-            triplets = [tuple(graphs[number] for number in row) for row in examples[:, :3].tolist()]
+            triplets = [tuple(graphs.several(row)) for row in examples[:, :3].tolist()]
             return PairBatch.pack_triplets(triplets)  # type: ignore[arg-type]
         pairs = [(graphs[a], graphs[b if label > 0 else c]) for a, b, c, label in examples.tolist()]
         return PairBatch.pack(pairs, examples[:, 3].tolist())
@@ -217,7 +226,7 @@ class FunctionTask:
 
     def graphs_of(self, numbers: Iterable[int]) -> list[Graph]:
         """Graphs by their numbers in the corpus, as models see them."""
-        return [self._graphs[number] for number in numbers]
+        return self._graphs.several(numbers)
 
     def numbered_graphs(self, split: str) -> tuple[list[Graph], Index]:
         """Every graph of a split, and (G,) its number in the corpus."""
@@ -340,27 +349,38 @@ def _sampler(task: FunctionTask, digest: str, split: str) -> ClassSampler:
     members = [numbers[sizes[numbers] <= largest] for numbers in members]
     groups = np.array([item.group for item in classes])[[len(numbers) > 0 for numbers in members]]
     members = [numbers for numbers in members if len(numbers)]
-    near = None
-    if split == "training" and task.hard_negatives:
-        near = (
-            nearest_classes(corpus.store, members, len(corpus.words))
-            if task.codes is None
-            else nearest_by_codes(read_codes(task.codes, len(corpus.store)), members)
-        )
+    near = near_graphs = None
+    if split == "training" and task.hard_negatives and task.codes is None:
+        near = nearest_classes(corpus.store, members, len(corpus.words))
+    elif split == "training" and task.hard_negatives and task.codes is not None:
+        codes = read_codes(task.codes, len(corpus.store))[np.concatenate(members)]
+        counts = [len(numbers) for numbers in members]
+        near_graphs = nearest_by_codes(codes, np.repeat(groups, counts))
     contents = task.data.contents if task.protocol == "clean" else None
-    return ClassSampler(members, sizes, groups=groups, contents=contents, near=near)
+    return ClassSampler(
+        members, sizes, groups=groups, contents=contents, near=near, near_graphs=near_graphs
+    )
 
 
 @lru_cache(maxsize=2)
 def _chunk(
     task: FunctionTask, digest: str, number: int, size: int, mode: Mode, world: int
 ) -> list[Index]:
-    """For each step of a chunk (B, 4): three graph numbers, and the label of the pair."""
+    """For each step of a chunk (B, 4): three graph numbers, and the label of the pair.
+
+    Where the mode is ``lists``, (B, 2 + LIST_NEGATIVES) graph numbers.
+    """
     rng = _generator(task.seed, "training", number)
     count = CHUNK * size
-    triplets = _sampler(task, digest, "training").triplets(rng, count, hard=task.hard_negatives)
+    sampler = _sampler(task, digest, "training")
+    counts = task.data.corpus.store.node_counts
+    if mode == "lists":
+        lists = sampler.lists(rng, count, LIST_NEGATIVES, hard=task.hard_negatives)
+        costs = counts[lists[:, 1:]].sum(axis=1) + (1 + LIST_NEGATIVES) * counts[lists[:, 0]]
+        return [lists[b] for b in balanced_batches(rng, costs.astype(np.float64), CHUNK, world)]
+    triplets = sampler.triplets(rng, count, hard=task.hard_negatives)
     labels = np.where(np.arange(count) % 2, -1, 1)
-    sizes = task.data.corpus.store.node_counts[triplets]
+    sizes = counts[triplets]
     if mode == "triplets":
         costs = 2 * sizes[:, 0] + sizes[:, 1] + sizes[:, 2]
     elif mode == "kin":
@@ -389,6 +409,9 @@ class _Graphs:
         if made is None:
             made = self._made[number] = self._make(number)
         return made
+
+    def several(self, numbers: Iterable[int]) -> list[Graph]:
+        return [self[number] for number in numbers]
 
     def _make(self, number: int) -> Graph:
         graph = self._corpus.store[number]
@@ -423,7 +446,8 @@ def recipe(model: str, task: FunctionTask, kind: str = "paper") -> dict[str, dic
         model: its name.
         task: what it is trained on.
         kind: ``paper`` for the losses of the paper; ``strong`` for a contrastive loss, an embedder
-            against all graphs of its batch, and a matcher on triplets.
+            against all graphs of its batch, and a matcher on lists. The matcher's rate is for one
+            that starts from an embedder.
     """
     if kind not in get_args(Recipe):
         raise ConfigError(f"unknown recipe {kind!r}; choose one of {', '.join(get_args(Recipe))}")
@@ -435,9 +459,11 @@ def recipe(model: str, task: FunctionTask, kind: str = "paper") -> dict[str, dic
         settings["similarity"] = training["loss"] = "hamming"
     if kind == "strong":
         settings["node_dim"] = 64
-        training |= {"loss": "contrastive", "mode": "triplets"}
-        if model != "gmn" and not model.startswith("siamese"):
-            training |= {"mode": "kin", "batch_size": 48, "learning_rate": 2e-3}
+        training |= {"loss": "contrastive", "scale": 80.0, "clip": 1.0}
+        if model == "gmn" or model.startswith("siamese"):
+            training |= {"mode": "lists", "batch_size": 8, "learning_rate": 2e-4}
+        else:
+            training |= {"mode": "kin", "batch_size": 48, "learning_rate": 1e-3}
     if task.features == "mnemonics":
         settings |= {"node_input": "tokens", "node_input_size": len(task.vocabulary)}
     return {"model": settings, "train": training}

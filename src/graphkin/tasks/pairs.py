@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 from graphkin.errors import GraphError
 from graphkin.graphs import Graph, PairBatch
 
-Mode = Literal["pairs", "triplets", "kin"]
-"""Labelled pairs, triplets, or similar pairs with the number of their group as label."""
+Mode = Literal["pairs", "triplets", "lists", "kin"]
+"""Labelled pairs; triplets; lists of a graph, a similar one and several others; or similar pairs,
+with the number of their group as label."""
+LIST_NEGATIVES = 4
+"""Dissimilar graphs in a list."""
 Split = Literal["validation", "test"]
 
 
@@ -31,8 +34,8 @@ class Task(Protocol):
 
         Args:
             step: number of the step, from 0.
-            size: pairs or triplets in the joint batch of all ranks.
-            mode: what the batch holds; a task may refuse ``kin``.
+            size: pairs, triplets or lists in the joint batch of all ranks.
+            mode: what the batch holds; a task may refuse ``lists`` and ``kin``.
             rank: which share of the joint batch: its examples ``rank::world``.
             world: number of shares.
         """

@@ -22,9 +22,10 @@ class TrainConfig:
     steps: int = 20_000
     """Optimiser steps of the whole run."""
     batch_size: int = 50
-    """Pairs or triplets in a batch, over all processes."""
+    """Pairs, triplets or lists in a batch, over all processes."""
     mode: Mode = "pairs"
-    """Labelled pairs, triplets, or similar pairs that are told from all others of a batch."""
+    """Labelled pairs; triplets; lists, which are triplets with several dissimilar graphs; or kin,
+    similar pairs that are told from all others of a batch."""
     loss: Loss = "margin"
     """The paper's margin losses, its losses on Hamming similarity, or contrastive."""
     margin: float = 0.1
@@ -62,10 +63,12 @@ class TrainConfig:
         check_at_least(
             self, 0, "margin", "scale", "learning_rate", "weight_decay", "clip", "regularizer"
         )
-        if self.mode == "kin" and self.loss != "contrastive":
-            raise ConfigError(f"mode='kin' needs loss='contrastive', got loss={self.loss!r}")
+        if self.mode in ("kin", "lists") and self.loss != "contrastive":
+            raise ConfigError(
+                f"mode={self.mode!r} needs loss='contrastive', got loss={self.loss!r}"
+            )
         if self.mode == "pairs" and self.loss == "contrastive":
-            raise ConfigError("loss='contrastive' needs mode='kin' or mode='triplets'")
+            raise ConfigError("loss='contrastive' needs mode='kin', 'lists' or 'triplets'")
         if not 0 <= self.seed < 2**63:
             raise ConfigError(f"seed must lie in 0..2^63 - 1, got {self.seed}")
         if not math.isfinite(self.learning_rate):

@@ -28,9 +28,9 @@ from torch.nn.parallel import DistributedDataParallel
 from graphkin.errors import ConfigError, ModelError, TrainingError
 from graphkin.evaluation import evaluate
 from graphkin.graphs import PairBatch
-from graphkin.losses import check_loss, contrastive_loss, scores_loss
+from graphkin.losses import check_loss, contrastive_list_loss, contrastive_loss, scores_loss
 from graphkin.models.base import GraphModel, PairOutput
-from graphkin.tasks.pairs import Task
+from graphkin.tasks.pairs import LIST_NEGATIVES, Task
 from graphkin.training.background import prefetch
 from graphkin.training.checkpoints import RunState, load_checkpoint, save_checkpoint
 from graphkin.training.config import TrainConfig
@@ -90,7 +90,7 @@ def train(
     if config.mode == "kin" and (model.config.matching or model.config.similarity == "siamese"):
         raise ConfigError(
             "mode='kin' compares every graph of a batch with every other by its vector; a "
-            "matcher or a Siamese head sees pairs. Use mode='triplets' with loss='contrastive'"
+            "matcher or a Siamese head sees pairs. Use mode='lists'"
         )
     folder = Path(folder)
     checkpoint = folder / CHECKPOINT_FILE
@@ -199,6 +199,9 @@ class _Run:
             assert labels is not None, "the groups of a batch of kin are its labels"
             left, right = output.left.float(), output.right.float()
             loss = contrastive_loss(left, right, labels, config.scale, similarity)
+        elif config.mode == "lists":
+            scores = output.scores.float().view(-1, 1 + LIST_NEGATIVES)
+            loss = contrastive_list_loss(scores, config.scale)
         else:
             scores = output.scores.float()
             loss = scores_loss(scores, labels, config.loss, config.margin, similarity, config.scale)
