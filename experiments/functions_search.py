@@ -251,6 +251,72 @@ def table(measured: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+LIMITS = """\
+- Trained on ffmpeg alone, built by gcc 12 and clang 14 for x86-64. On other code it works less
+  well; on other processors it sees mnemonics that it does not know.
+- Functions of fewer than 5 basic blocks were not part of training, and tell little.
+- Probabilities are those of the best hit, in a library of the size named above. In a larger one
+  more functions look alike by chance.
+- A hit says that the code is kin, not that an error is still in it: a patched function looks much
+  like a vulnerable one."""
+
+
+def card(measured: dict[str, Any]) -> str:
+    """The model card."""
+    found = measured["calibration"]["reranked"]
+    return f"""\
+# functions
+
+An embedder (128-bit codes) and a matcher for functions of x86-64 binaries: control-flow graphs
+whose nodes are basic blocks with their mnemonics. Is this the same function, compiled by another
+compiler or at another level?
+
+## Command
+
+```sh
+graphkin extract ffmpeg-5.1.9 -o corpus.graphs
+graphkin train functions --corpus corpus.graphs --model gnn --recipe strong --protocol clean \\
+    --set task.min_builds=2 --set task.max_nodes=500 --steps 12000 --out runs/embedder
+graphkin train functions --corpus corpus.graphs --model gmn --recipe strong --protocol clean \\
+    --set task.min_builds=2 --set task.max_nodes=300 --hard-negatives 0.75 --steps 3500 \\
+    --start-from runs/embedder --out runs/matcher
+python experiments/functions_search.py --corpus corpus.graphs --embedder runs/embedder \\
+    --matcher runs/matcher --out src/graphkin/pretrained/functions
+```
+
+The cards in `embedder/` and `matcher/` have every setting.
+
+## Seed
+
+{measured["seed"]}, one run of each.
+
+## Data
+
+ffmpeg 5.1.9 (libavcodec, libavutil, libswresample, libswscale) by gcc 12 and clang 14 at -O0 to
+-O3. SHA-256 of the corpus: `{measured["corpus"]}`. Training functions, four fifths of those in at
+least two builds, by the clean protocol; the calibration was fitted on validation functions.
+SHA-256 of the embedder: `{measured["weights"]}`.
+
+## Scores
+
+On test functions, in per cent; a tie counts against the model. The calibration was tried on
+searches for {found["queries"]} test functions in a library of {found["pool"]:,}, which held half of
+them.
+
+{table(measured)}
+
+## Limits
+
+{LIMITS}
+"""
+
+
+def run_card(run: Path) -> str:
+    """The card of the weights of a training run."""
+    nested = run / "model"
+    return ((nested if nested.is_dir() else run) / "README.md").read_text()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -279,8 +345,8 @@ def main() -> None:
         queries=seen.queries,
         data=task.data.digest,
     )
-    embedder.save_pretrained(options.out / EMBEDDER)
-    matcher.save_pretrained(options.out / MATCHER)
+    embedder.save_pretrained(options.out / EMBEDDER, run_card(options.embedder))
+    matcher.save_pretrained(options.out / MATCHER, run_card(options.matcher))
     write_atomically(options.out / CALIBRATION_FILE, calibration.to_json().encode())
     if options.fit_only:
         return
@@ -304,6 +370,7 @@ def main() -> None:
         "versions": {name: version(name) for name in PACKAGES},
         "machine": platform.processor() or platform.machine(),
     }
+    write_atomically(options.out / "README.md", card(measured).encode())
     write_atomically(RESULT, json.dumps(measured, indent=1).encode())
     print(table(measured))
 

@@ -143,6 +143,8 @@ def test_an_embedder_learns_from_kin_and_a_matcher_goes_on_from_it(corpus_path, 
     result = train(matcher, task, config, tmp_path / "matcher")
     assert result.step == 20
     assert not np.array_equal(matcher.predict(pairs), embedder.predict(pairs))
+    kept = GraphMatcher.from_pretrained(tmp_path / "matcher" / "model")
+    np.testing.assert_array_equal(kept.predict(pairs), matcher.predict(pairs))
 
 
 def _loss(model: GraphEmbedder, task: FunctionTask, config: TrainConfig) -> float:

@@ -64,12 +64,12 @@ class DemoResult:
         total = sum(self.seconds.values())
         lines = [
             (
-                f"Library: {self.functions:,} functions of {self.files} files, made by gcc and clang "
-                f"at several levels; `process_heartbeat` is tagged {TAG}={IDENTIFIER}."
+                f"Library: {self.functions:,} functions of {self.files} files, made by gcc and "
+                f"clang at several levels; `process_heartbeat` is tagged {TAG}={IDENTIFIER}."
             ),
             (
-                f"Firmware: {samples.FIRMWARE.name}, stripped, by clang at a level that the library "
-                f"does not have; {self.scanned} functions."
+                f"Firmware: {samples.FIRMWARE.name}, stripped, by clang at a level that the "
+                f"library does not have; {self.scanned} functions."
             ),
             "",
             scan_table(self.results),

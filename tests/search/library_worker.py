@@ -46,7 +46,7 @@ def say(*words: object) -> None:
 
 
 def change(path: Path, first: int) -> None:
-    """Adds batches, and removes and compacts now and then, for ever."""
+    """Adds batches, and tags, removes and compacts now and then, for ever."""
     chance = random.Random(first)
     with SqliteEngine.open(path) as engine:
         held = [int(name.removeprefix("batch-")) for name in engine.stats()["top_binaries"]]
@@ -54,13 +54,18 @@ def change(path: Path, first: int) -> None:
         batch = first
         while True:
             act = chance.random()
-            if act < 0.6 or len(held) < 3:
+            if act < 0.55 or len(held) < 3:
                 say("adding", batch)
                 engine.add(rows(batch))
-                engine.finish_file(binary(batch), "worker")
+                engine.finish_files([(binary(batch), "worker")])
                 say("added", batch)
                 held.append(batch)
                 batch += 1
+            elif act < 0.7:
+                chosen = chance.choice(held)
+                say("tagging", chosen)
+                engine.tag(Filter(binary=binary(chosen)), {"batch": str(chosen)})
+                say("tagged", chosen)
             elif act < 0.85:
                 gone = held.pop(chance.randrange(len(held)))
                 say("removing", gone)

@@ -9,9 +9,7 @@ from typing import Any
 
 from graphkin.search.engine import Engine, Space
 from graphkin.search.milvus_engine import MilvusEngine
-from graphkin.search.milvus_places import places
 from graphkin.search.milvus_schema import RECORDS
-from graphkin.search.records import Row
 
 
 class Factory:
@@ -45,9 +43,3 @@ def raw_client(address: str) -> Any:
     from pymilvus import MilvusClient
 
     return MilvusClient(uri=f"http://{address}", dedicated=True)
-
-
-def in_order_of_ids(engine: Engine, rows: list[Row]) -> list[Row]:
-    """Rows as a scan returns them: ids come from keys, and not from the order of adding."""
-    ids = {places(row.key)[0]: row for row in rows}
-    return [ids[stored.id] for stored in engine.scan()]

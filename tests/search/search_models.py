@@ -11,7 +11,11 @@ from graphkin.search.model import SearchModel
 
 WORDS = ("mov", "add", "cmp", "jne", "lea", "call", "xor", "test", "je", "ret", "push", "pop")
 CALIBRATION = Calibration(
-    Logistic((-20.0, 0.2, -0.5), 3.0), Logistic((-10.0, 0.2, -0.5, 5.0), 0.0), 1000, 100, "0" * 64
+    Logistic((-20.0, 0.2, -0.5, 1.0), 3.0),
+    Logistic((-10.0, 0.2, -0.5, 1.0, 5.0), 0.0),
+    pool=1000,
+    queries=100,
+    data="0" * 64,
 )
 
 

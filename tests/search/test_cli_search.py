@@ -97,6 +97,14 @@ class TestIndex:
         (entry,) = lines(run("library", path, "list", "--json").out)
         assert entry["tags"] == {"cve": "X-1", "seen": "yes"}
 
+    def test_a_known_file_gets_a_tag(self, run: Graphkin, library: Path):
+        outcome = run("index", library, KNOWN, "--tag", "seen=yes", "--jobs", 1)
+        assert ", 1 tagged" in outcome.out
+        (entry,) = lines(run("library", library, "list", "--tag", "seen", "--json").out)
+        assert entry["tags"] == {"cve": "DEMO-2014-0001", "seen": "yes"}
+        again = json.loads(run("index", library, KNOWN, "--tag", "seen=yes", "--json").out)
+        assert (again["known_files"], again["tagged"]) == (1, 0)
+
     def test_another_model_is_refused(self, run: Graphkin, library: Path, tmp_path: Path):
         folder = tmp_path / "other"
         files = search_model(seed=1, words=mnemonics()).files
@@ -113,8 +121,9 @@ class TestIndex:
             (["{library}", "{known}", "--tag", "a=1", "--tag", "a=2"], 12, "two values"),
             (["{library}", "{known}", "--jobs", "0"], 12, "jobs"),
             (["{library}", "{known}", "--backend", "ida"], 12, "unknown backend"),
-            (["{known}", "{known}"], 11, "no graphkin library"),
+            (["{known}", "{known}"], 11, "no library of graphkin"),
             (["{library}", "absent.so"], 11, "absent.so"),
+            (["{library}", "{known}:absent"], 11, "has no function absent"),
             (["new.kin", "{known}", "--model", "nothing"], 13, "nothing is no model folder"),
             (["milvus://localhost:1/x", "{known}"], 15, "localhost:1"),
         ],
@@ -191,7 +200,7 @@ class TestSearch:
             (["absent.kin", "{known}"], 11, "no library absent.kin"),
             (["{library}", "absent.so"], 11, "absent.so"),
             (["{library}", "{known}:absent"], 12, "absent"),
-            (["{known}", "{known}"], 11, "no graphkin library"),
+            (["{known}", "{known}"], 11, "no library of graphkin"),
         ],
     )
     def test_mistakes(
@@ -309,14 +318,18 @@ class TestLibrary:
         (entry,) = lines(run("library", library, "list", "--tag", "seen", "--json").out)
         assert entry["tags"] == {"cve": "X", "seen": "yes"}
         assert run("library", library, "verify").code == 0
+        told = run("library", library, "tag", "--tag", "cve=X", "--set", "cve=Y", "--json").out
+        assert json.loads(told)["tagged"] == 1
         assert run("library", library, "tag", "--function", NAME).code == 12
         assert run("library", library, "tag", "--set", "a=b").code == 12
+        outcome = run("library", library, "tag", "--function", NAME, "--set", "seen")
+        assert (outcome.code, "--set takes KEY=VALUE" in outcome.err) == (12, True)
 
     def test_damage_is_named(self, run: Graphkin, library: Path):
         import sqlite3
 
         with sqlite3.connect(library) as connection:
-            connection.execute("UPDATE graphs SET payload = zeroblob(length(payload)) WHERE id = 1")
+            connection.execute("UPDATE graphs SET content = zeroblob(length(content)) WHERE id = 1")
         connection.close()
         outcome = run("library", library, "verify")
         assert outcome.code == 11

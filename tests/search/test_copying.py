@@ -47,8 +47,7 @@ def proper_rows(space: Space) -> list[Row]:
 def filled(path: Path, space: Space = SPACES[0], count: int = 150) -> SqliteEngine:
     engine = SqliteEngine.create(path, space, DOCUMENTS)
     engine.add(proper_rows(space)[:count])
-    for file_hash, settings in FINISHED:
-        engine.finish_file(file_hash, settings)
+    engine.finish_files(FINISHED)
     return engine
 
 

@@ -15,10 +15,12 @@ from graphkin import Filter, Graph, GraphEmbedder, GraphIndex, ModelConfig
 from graphkin.errors import ConfigError, FormatError, GraphError, ModelError, StorageError
 from graphkin.models.calibration import pair_figures
 from graphkin.search import index as index_module
+from graphkin.search.engine import Nearest
 from graphkin.search.figures import distances
 from graphkin.search.model import SearchModel, read_pin
 from graphkin.search.records import Entry
 from graphkin.search.rerank import matched_nodes
+from graphkin.search.sqlite_engine import SqliteEngine
 from search.search_models import WORDS, search_model
 
 
@@ -86,7 +88,8 @@ def test_reranked_hits_are_those_of_the_matcher(model: SearchModel, tmp_path: Pa
     for hit in near:
         (score,) = model.matcher.predict([(GRAPHS[3], GRAPHS[int(hit.entry.function[1:])])])
         largest = model.space.width if model.space.metric == "hamming" else 1.0
-        figures = pair_figures([hit.distance], largest, GRAPHS[3].num_nodes, [hit.nodes])
+        equal = [hit.entry.function == "f3"]
+        figures = pair_figures([hit.distance], largest, GRAPHS[3].num_nodes, [hit.nodes], equal)
         everything.append((float(model.calibration.by_score(figures, [score])[0]), hit.id, score))
     everything.sort(reverse=True)
     assert [hit.id for hit in hits] == [number for _, number, _ in everything[:5]]
@@ -163,6 +166,61 @@ def test_removal(library: GraphIndex):
     with pytest.raises(ConfigError, match="everything"):
         library.remove(Filter())
     assert library.verify().damage == []
+
+
+def test_tags(library: GraphIndex):
+    assert library.tag(Filter(binary="lib0.so"), {"cve": "X", "seen": "yes"}) == 14
+    assert library.tag(Filter(function="f3"), {"cve": "Y"}) == 1
+    (hit,) = library.search(GRAPHS[3], 1, where=Filter(tags={"cve": "*"}))
+    assert hit.entry == Entry("f3", "lib0.so", tags={"cve": "Y", "seen": "yes"})
+    for where, tags, message in (
+        (Filter(), {"cve": "X"}, "everything"),
+        (Filter(function="f1"), {}, "no tags"),
+        (Filter(function="f1"), {"cve": 1}, "text to text"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            library.tag(where, tags)  # type: ignore[arg-type]
+
+
+class Removing:
+    """Removes the nearest by another engine, each time after something was found."""
+
+    def __init__(self, library: GraphIndex, path: Path, times: int):
+        self._nearest, self._path, self._left = library.engine.nearest, path, times
+
+    def __call__(self, *arguments: object) -> Nearest:
+        found = self._nearest(*arguments)  # type: ignore[arg-type]
+        if self._left:
+            self._left -= 1
+            with SqliteEngine.open(self._path) as other:
+                (stored,) = other.fetch([int(found.ids[0, 0])])
+                assert other.remove(Filter(function=stored.entry.function)) == 1
+        return found
+
+
+@pytest.mark.parametrize("rerank", [0, 10])
+def test_what_is_removed_while_it_is_found_is_not_found(
+    library: GraphIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rerank: int
+):
+    path = tmp_path / "library.kin"
+    first, second, *_ = library.search(GRAPHS[5])
+    monkeypatch.setattr(library.engine, "nearest", Removing(library, path, 1))
+    hits = library.search(GRAPHS[5], 10, rerank=rerank)
+    assert len(hits) == 10
+    assert first.id not in [hit.id for hit in hits]
+    assert second.id in [hit.id for hit in hits]
+    monkeypatch.setattr(library.engine, "nearest", Removing(library, path, 2))
+    with pytest.raises(ConfigError, match="search again"):
+        library.search(GRAPHS[5], rerank=rerank)
+
+
+def test_what_was_removed_since_has_no_evidence(library: GraphIndex, tmp_path: Path):
+    hits = library.search(GRAPHS[5], 4)
+    with SqliteEngine.open(tmp_path / "library.kin") as other:
+        other.remove(Filter(function=hits[1].entry.function))
+    explained = library.explained(GRAPHS[5], hits)
+    assert [hit.id for hit in explained] == [hit.id for hit in hits]
+    assert [hit.evidence is None for hit in explained] == [False, True, False, False]
 
 
 def test_a_library_carries_its_models(library: GraphIndex, tmp_path: Path, hamming: SearchModel):

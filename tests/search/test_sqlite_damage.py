@@ -195,3 +195,14 @@ def test_what_is_not_found_is_not_there(sound: Path, path: Path) -> None:
         except GraphkinError:
             found += 1
     assert found > 20
+
+
+def test_a_new_tag_does_not_hide_damage(path: Path) -> None:
+    with SqliteEngine.open(path) as engine:
+        damaged = list(engine.scan())[5].id
+    change(path, "UPDATE entries SET size = 12345 WHERE id = ?", (damaged,))
+    with SqliteEngine.open(path) as engine:
+        with pytest.raises(FormatError, match=f"entry {damaged} is damaged"):
+            engine.tag(Filter(), {"seen": "yes"})
+        assert engine.count(Filter(tags={"seen": "*"})) == 0
+        assert engine.verify().damage == [f"entry {damaged} is not what was stored"]

@@ -95,7 +95,7 @@ def replay(held: set[int], lines: list[list[str]]) -> tuple[set[int], list[set[i
             after = before | {int(number)}
         elif word in ("removing", "removed"):
             after = before - {int(number)}
-        if word in ("added", "removed", "compacted"):
+        if word in ("added", "removed", "tagged", "compacted"):
             possible = [after]
         else:
             possible = [before, after]
@@ -115,10 +115,21 @@ def check_after_kill(path: Path, held: set[int], lines: list[list[str]]) -> set[
         added = {int(line[1]) for line in lines if line[0] == "added"}
         assert {binary(batch) for batch in added & present} <= finished
         assert finished <= {binary(batch) for batch in present}
+        check_tags(engine, present, lines)
         for batch in sorted(present)[-2:]:
             vectors = np.stack([row.vector for row in rows(batch)])
             assert (engine.nearest(vectors, 1).distances == 0).all()
     return present
+
+
+def check_tags(engine: SqliteEngine, present: set[int], lines: list[list[str]]) -> None:
+    """A batch has its tag as a whole or not at all, and where that was acknowledged it has it."""
+    tagged = Counter(stored.entry.binary for stored in engine.scan(Filter(tags={"batch": "*"})))
+    assert set(tagged.values()) <= {BATCH}
+    told = {int(line[1]) for line in lines if line[0] == "tagged"}
+    assert {binary(batch) for batch in told & present} <= set(tagged)
+    for batch in told & present:
+        assert engine.count(Filter(tags={"batch": str(batch)})) == BATCH
 
 
 def kill_again_and_again(path: Path, times: int) -> None:
@@ -171,7 +182,8 @@ def test_a_second_writer_waits_and_then_says_why(
         for call in (
             lambda: engine.add(rows(0)),
             lambda: engine.remove(Filter()),
-            lambda: engine.finish_file("a", "b"),
+            lambda: engine.tag(Filter(), {"a": "b"}),
+            lambda: engine.finish_files([("a", "b")]),
             engine.compact,
         ):
             with pytest.raises(StorageError, match="another process is writing"):
@@ -195,6 +207,13 @@ def test_two_engines_see_what_the_other_did(path: Path) -> None:
         first.compact()
         assert second.add(rows(3)) == BATCH
         assert first.count(Filter(binary=binary(3))) == BATCH
+        assert first.tag(Filter(binary=binary(3)), {"seen": "yes"}) == BATCH
+        assert second.count(Filter(tags={"seen": "yes"})) == BATCH
+        assert second.tag(Filter(tags={"seen": "yes"}), {"seen": "twice"}) == BATCH
+        assert first.count(Filter(tags={"seen": "yes"})) == 0
+        assert {item.entry.tags["seen"] for item in first.scan(Filter(tags={"seen": "*"}))} == {
+            "twice"
+        }
         # The name of this batch was in the library when the second last looked, and then gone.
         assert second.add(rows(2)) == BATCH
         assert first.count(Filter(binary=binary(2))) == BATCH

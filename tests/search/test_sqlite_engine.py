@@ -284,6 +284,37 @@ def test_a_side_file_is_used_only_while_it_is_right(
     assert stale == results() != with_side
 
 
+def test_a_side_file_from_before_a_tag_is_not_used(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_memory, "SAVED_ROWS", 10)
+    side, tagged = Path(f"{path}.scan"), Filter(tags={"seen": "yes"})
+    with SqliteEngine.create(path, SPACE, DOCUMENTS) as engine:
+        engine.add(sample_rows(SPACE, 100))
+    old = side.read_bytes()
+    with SqliteEngine.open(path) as engine:
+        count = engine.tag(Filter(architecture="arm*"), {"seen": "yes"})
+        assert engine.tag(Filter(architecture="arm*"), {"seen": "yes"}) == count > 0
+    new = side.read_bytes()
+    for content, use in ((old, "stale"), (new, "used")):
+        side.write_bytes(content)
+        with SqliteEngine.open(path) as engine:
+            verification = engine.verify()
+            assert (verification.damage, verification.notes["side_file"]) == ([], use)
+            assert engine.count(tagged) == count
+
+
+def test_tags_that_are_there_write_nothing(engine: SqliteEngine, path: Path) -> None:
+    engine.add(sample_rows(SPACE, 50))
+    engine.tag(Filter(), {"seen": "yes"})
+    with SqliteEngine.open(path) as other:
+        version = other._file.changes_by_others()
+        assert engine.tag(Filter(), {"seen": "yes"}) == 50
+        assert other._file.changes_by_others() == version
+        engine.tag(Filter(), {"seen": "no"})
+        assert other._file.changes_by_others() != version
+
+
 def test_a_library_that_cannot_be_written_can_be_read() -> None:
     """In a process without rights, because a superuser may write everywhere."""
     with tempfile.TemporaryDirectory() as folder:

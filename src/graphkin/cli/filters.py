@@ -72,13 +72,13 @@ def chosen_part(
     )
 
 
-def parse_tags(items: Sequence[str]) -> dict[str, str]:
-    """Tags to keep, from KEY=VALUE."""
+def parse_tags(items: Sequence[str], option: str = "--tag") -> dict[str, str]:
+    """Tags to keep, from the KEY=VALUE of an option."""
     tags: dict[str, str] = {}
     for item in items:
         key, equals, value = item.partition("=")
         if not key or not equals:
-            raise ConfigError(f"--tag takes KEY=VALUE, such as cve=CVE-2014-0160; got {item!r}")
+            raise ConfigError(f"{option} takes KEY=VALUE, such as cve=CVE-2014-0160; got {item!r}")
         if tags.setdefault(key, value) != value:
-            raise ConfigError(f"--tag {key} has two values, {tags[key]!r} and {value!r}")
+            raise ConfigError(f"{option} {key} has two values, {tags[key]!r} and {value!r}")
     return tags

@@ -30,7 +30,7 @@ from graphkin.reports.text import encodable, plural, printable
 
 if TYPE_CHECKING:
     from graphkin.search.index import GraphIndex
-    from graphkin.search.indexing import IndexSummary
+    from graphkin.search.indexing_store import IndexSummary
 
 Library = Annotated[str, typer.Argument(help="A library: a file, or milvus://host:port/name.")]
 Payloads = Annotated[
@@ -58,7 +58,7 @@ library_app = typer.Typer(
 def register(app: typer.Typer) -> None:
     """Adds the verbs to the application."""
     app.command("index")(index)
-    for verb in (stats, list_, remove, verify, compact, copy):
+    for verb in (stats, list_, tag_, remove, verify, compact, copy):
         library_app.command(verb.__name__.rstrip("_"))(verb)
     app.add_typer(library_app, name="library")
 
@@ -69,7 +69,7 @@ def index(
         typer.Argument(
             metavar="LIBRARY PATH...",
             help="The library, made when absent; then binaries, archives, folders, corpora. "
-            "- reads a list of paths from stdin.",
+            "BINARY:FUNCTION adds one function, - reads a list from stdin.",
         ),
     ],
     to: Annotated[
@@ -96,7 +96,10 @@ def index(
     payloads: Payloads = None,
     as_json: Json = False,
 ) -> None:
-    """Add the functions of binaries to a library; what is there already costs little."""
+    """Add the functions of binaries to a library; what is there already costs little.
+
+    The exit code is 11 where nothing of what was named could be read.
+    """
     from graphkin.binaries.native import Limits
     from graphkin.progress import counter
     from graphkin.search.indexing import index_paths
@@ -128,14 +131,18 @@ def index(
         total = len(opened)
     if as_json:
         typer.echo(json.dumps({"library": library, "total": total, **_document(summary)}))
-        return
-    rate = summary.rates().get("total", 0.0)
-    typer.echo(
-        f"{library}: {plural(summary.added, 'function')} added, {total:,} in all; "
-        f"{summary.known:,} known, {summary.small:,} smaller than {plural(min_blocks, 'block')}, "
-        f"{len(summary.skipped):,} skipped; {plural(summary.files, 'file')}, "
-        f"{summary.known_files:,} known; {rate:,.0f} functions/s"
-    )
+    else:
+        tagged = f", {summary.tagged:,} tagged" if tags else ""
+        rate = summary.rates().get("total", 0.0)
+        typer.echo(
+            f"{library}: {plural(summary.added, 'function')} added, {total:,} in all; "
+            f"{summary.known:,} known{tagged}, "
+            f"{summary.small:,} smaller than {plural(min_blocks, 'block')}, "
+            f"{len(summary.skipped):,} skipped; {plural(summary.files, 'file')}, "
+            f"{summary.known_files:,} known; {rate:,.0f} functions/s"
+        )
+    if summary.skipped and not (summary.functions or summary.small or summary.known_files):
+        raise typer.Exit(FormatError.exit_code)
 
 
 def _document(summary: IndexSummary) -> dict[str, Any]:
@@ -238,6 +245,47 @@ def list_(
             tags = " ".join(f"{key}={value}" for key, value in entry.tags.items())
             line = f"{item.id:>9} {item.nodes:>6} {where:>12}  {entry.function}  {entry.binary}"
             typer.echo(printable(f"{line}  {tags}".rstrip()))
+
+
+def tag_(
+    library: Library,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="KEY=VALUE to keep; repeatable.")
+    ] = None,
+    function: FunctionFilter = None,
+    binary: BinaryFilter = None,
+    architecture: ArchitectureFilter = None,
+    compiler: CompilerFilter = None,
+    build: BuildFilter = None,
+    tag: TagFilter = None,
+    min_nodes: MinBlocks = 0,
+    max_nodes: MaxBlocks = None,
+    payloads: Payloads = None,
+    as_json: Json = False,
+) -> None:
+    """Tag the functions that fit every condition; at least one is needed. Other tags stay."""
+    part = chosen_part(
+        function=function,
+        binary=binary,
+        architecture=architecture,
+        compiler=compiler,
+        build=build,
+        tag=tag,
+        min_nodes=min_nodes,
+        max_nodes=max_nodes,
+    )
+    tags = parse_tags(set_ or [], "--set")
+    if not tags:
+        raise ConfigError("name the tags to give, for example --set reviewed=yes")
+    if part.is_empty():
+        raise ConfigError("name what to tag, for example --function 'tls1_*'")
+    with open_library(library, payloads) as opened:
+        count = opened.tag(part, tags)
+        total = len(opened)
+    if as_json:
+        typer.echo(json.dumps({"library": library, "tagged": count, "total": total}))
+        return
+    typer.echo(f"{library}: {plural(count, 'function')} tagged, {total:,} in all")
 
 
 def remove(

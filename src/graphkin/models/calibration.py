@@ -18,8 +18,8 @@ from graphkin.errors import ConfigError, FormatError
 
 FORMAT = {"format": "graphkin calibration", "version": 1}
 FIGURES = ("distance", "log2_nodes", "log2_ratio", "equal")
-"""Of a pair: the distance as a share of the largest, log2 of the nodes of the smaller graph, how many
-times larger the other is, as log2, and 1 where the graphs are exactly equal."""
+"""Of a pair: the distance as a share of the largest, log2 of the nodes of the smaller graph, how
+many times larger the other is, as log2, and 1 where the graphs are exactly equal."""
 MATCHED_FIGURES = (*FIGURES, "score")
 
 Floats = NDArray[np.float64]

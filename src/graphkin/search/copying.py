@@ -40,8 +40,7 @@ def copy(source: Engine, target: Engine, progress: Progress | None = None) -> in
         done += len(page)
         if progress is not None:
             progress(done, max(done, total))
-    for file_hash, settings in sorted(finished - target.finished_files()):
-        target.finish_file(file_hash, settings)
+    target.finish_files(sorted(finished - target.finished_files()))
     return copied
 
 

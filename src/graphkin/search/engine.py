@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
 from graphkin.search.records import Filter, Row, Stored
 
@@ -35,6 +36,10 @@ class Space:
     def columns(self) -> int:
         """Entries of the array of one vector."""
         return self.width // 8 if self.metric == "hamming" else self.width
+
+
+class UnknownIdError(ConfigError):
+    """An id that the library does not hold; another process may have removed it since."""
 
 
 class Nearest(NamedTuple):
@@ -85,8 +90,17 @@ class Engine(ABC):
         """Those of some keys that the library holds."""
 
     @abstractmethod
-    def finish_file(self, file_hash: str, settings: str) -> None:
-        """Remembers that all of a file is in the library, read with some settings."""
+    def tag(self, where: Filter, tags: Mapping[str, str]) -> int:
+        """Adds tags to every entry that fits, and returns how many fit.
+
+        A tag that an entry has already gets the new value, its other tags stay. It is as durable
+        as :meth:`add` when it returns, and as whole when it is interrupted.
+        """
+
+    @abstractmethod
+    def finish_files(self, files: Iterable[tuple[str, str]]) -> None:
+        """Remembers (file hash, settings) of files that are in the library as a whole, read with
+        these settings."""
 
     @abstractmethod
     def finished_files(self) -> set[tuple[str, str]]:
@@ -103,7 +117,8 @@ class Engine(ABC):
 
     @abstractmethod
     def fetch(self, ids: Sequence[int]) -> list[Stored]:
-        """Rows by id, in the order given."""
+        """Rows by id, in the order given; an :class:`UnknownIdError` names an id that is not there,
+        here and in :meth:`graphs` and :meth:`vectors`."""
 
     @abstractmethod
     def graphs(self, ids: Sequence[int]) -> list[Graph]:

@@ -31,7 +31,7 @@ def distances(space: Space, query: NDArray[Any], others: NDArray[Any]) -> NDArra
 def probabilities(
     model: SearchModel,
     query: Graph,
-    nodes: Sequence[int],
+    others: Sequence[tuple[int, str]],
     apart: NDArray[np.float32],
     scores: NDArray[np.float32] | None = None,
 ) -> list[float | None]:
@@ -40,14 +40,24 @@ def probabilities(
     Args:
         model: without a calibration the answer is None.
         query: the graph that was asked for.
-        nodes: of each of the others.
+        others: nodes and hash of each of the others.
         apart: (N,) their distances.
         scores: (N,) what the matcher says of them, where it was asked.
     """
-    if model.calibration is None or not len(nodes):
-        return [None] * len(nodes)
-    largest = model.space.width if model.space.metric == "hamming" else 1.0
-    figures = pair_figures(apart, largest, query.num_nodes, nodes)
+    if model.calibration is None or not others:
+        return [None] * len(others)
+    figures = figures_of(model.space, query, others, apart)
     if scores is None:
         return model.calibration.by_distance(figures).tolist()  # type: ignore[no-any-return]
     return model.calibration.by_score(figures, scores).tolist()  # type: ignore[no-any-return]
+
+
+def figures_of(
+    space: Space, query: Graph, others: Sequence[tuple[int, str]], apart: NDArray[np.float32]
+) -> NDArray[np.float64]:
+    """What a calibration looks at; see :func:`graphkin.models.calibration.pair_figures`."""
+    largest = space.width if space.metric == "hamming" else 1.0
+    nodes, hashes = zip(*others, strict=True)
+    own = query.digest()
+    equal = [content == own for content in hashes]
+    return pair_figures(apart, largest, query.num_nodes, nodes, equal)

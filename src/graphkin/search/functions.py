@@ -120,8 +120,8 @@ def compare(model: SearchModel, left: Function, right: Function) -> Comparison:
     vectors = model.vectors(graphs)
     apart = distances(model.space, vectors[0], vectors[1:])
     maps = model.matcher.explain(*graphs)
-    chance = probabilities(
-        model, graphs[0], [graphs[1].num_nodes], apart, np.array([maps.score], dtype=np.float32)
-    )
+    other = (graphs[1].num_nodes, graphs[1].digest())
+    scores = np.array([maps.score], dtype=np.float32)
+    chance = probabilities(model, graphs[0], [other], apart, scores)
     matched = matched_nodes(maps.left_to_right[-1], maps.right_to_left[-1])
     return Comparison(left, right, float(apart[0]), maps.score, chance[0], graphs, maps, matched)

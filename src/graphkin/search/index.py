@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError, GraphError, ModelError, StorageError
 from graphkin.graphs import Graph
-from graphkin.search.engine import Engine, Verification
+from graphkin.search.engine import Engine, UnknownIdError, Verification
 from graphkin.search.hits import Hit
 from graphkin.search.records import Entry, Filter, Row
 
@@ -194,6 +194,17 @@ class GraphIndex:
             raise ConfigError("a filter without a condition would remove everything")
         return self.engine.remove(where)
 
+    def tag(self, where: Filter, tags: Mapping[str, str]) -> int:
+        """Adds tags to what fits, and returns how many that was; an empty filter is refused.
+
+        A tag that is there already gets the new value, other tags stay.
+        """
+        if where.is_empty():
+            raise ConfigError("a filter without a condition would tag everything")
+        if not tags:
+            raise ConfigError("no tags are given; name at least one, such as {'reviewed': 'yes'}")
+        return self.engine.tag(where, Entry.from_mapping({"tags": tags}).tags)
+
     def search(
         self,
         query: Graph,
@@ -235,19 +246,35 @@ class GraphIndex:
             raise ModelError(f"the library's model {self.pin} has no matcher to rerank with")
         if not len(queries):
             return []
-        nearest = self.engine.nearest(self.model.vectors(queries), max(top_k, rerank), where)
-        found = [
-            self._hits(query, ids[ids >= 0].tolist(), distances[ids >= 0])
-            for query, ids, distances in zip(queries, nearest.ids, nearest.distances, strict=True)
-        ]
-        if rerank:
-            found = self._reranked(queries, found, progress)
+        vectors, count = self.model.vectors(queries), max(top_k, rerank)
+        try:
+            found = self._found(queries, vectors, count, rerank > 0, where, progress)
+        except UnknownIdError:
+            # Another process removed something between finding and reading it.
+            found = self._found(queries, vectors, count, rerank > 0, where, progress)
         found = [hits[:top_k] for hits in found]
         if evidence:
             found = [
                 self.explained(query, hits) for query, hits in zip(queries, found, strict=True)
             ]
         return found
+
+    def _found(
+        self,
+        queries: Sequence[Graph],
+        vectors: NDArray[Any],
+        count: int,
+        rerank: bool,
+        where: Filter | None,
+        progress: Progress | None,
+    ) -> list[list[Hit]]:
+        """The nearest ``count`` of each query, in the order of the matcher where it is asked."""
+        nearest = self.engine.nearest(vectors, count, where)
+        found = [
+            self._hits(query, ids[ids >= 0].tolist(), distances[ids >= 0])
+            for query, ids, distances in zip(queries, nearest.ids, nearest.distances, strict=True)
+        ]
+        return self._reranked(queries, found, progress) if rerank else found
 
     def rank(self, query: Graph, ids: Sequence[int], top_k: int | None = None) -> list[Hit]:
         """Graphs of the library, by id, in the order of the matcher."""
@@ -268,7 +295,8 @@ class GraphIndex:
         from graphkin.search.figures import probabilities
 
         stored = self.engine.fetch(ids)
-        chances = probabilities(self.model, query, [item.nodes for item in stored], distances)
+        others = [(item.nodes, item.graph_hash) for item in stored]
+        chances = probabilities(self.model, query, others, distances)
         return [
             Hit(
                 id=item.id,
@@ -318,8 +346,8 @@ class GraphIndex:
         from graphkin.search.figures import probabilities
 
         distances = np.array([hit.distance for hit in hits], dtype=np.float32)
-        nodes = [hit.nodes for hit in hits]
-        chances = probabilities(self.model, query, nodes, distances, scores)
+        others = [(hit.nodes, hit.graph_hash) for hit in hits]
+        chances = probabilities(self.model, query, others, distances, scores)
         scored = [
             replace(hit, score=float(score), probability=chance)
             for hit, score, chance in zip(hits, scores, chances, strict=True)
@@ -327,19 +355,30 @@ class GraphIndex:
         return sorted(scored, key=_order)
 
     def explained(self, query: Graph, hits: Sequence[Hit]) -> list[Hit]:
-        """Hits with evidence: which nodes match, but for pairs of very large graphs."""
+        """Hits with evidence: which nodes match.
+
+        Pairs of very large graphs have none, and neither has what was removed since it was found.
+        """
         from graphkin.search.rerank import evidence
 
         matcher = self.model.matcher
         if matcher is None:
             raise ModelError(f"the library's model {self.pin} has no matcher to explain with")
-        graphs = self.engine.graphs([hit.id for hit in hits])
         return [
             replace(hit, evidence=evidence(matcher, query, graph))
-            if query.num_nodes * graph.num_nodes <= EVIDENCE_NODES
+            if graph is not None and query.num_nodes * graph.num_nodes <= EVIDENCE_NODES
             else hit
-            for hit, graph in zip(hits, graphs, strict=True)
+            for hit, graph in zip(hits, self._graphs([hit.id for hit in hits]), strict=True)
         ]
+
+    def _graphs(self, ids: Sequence[int]) -> Sequence[Graph | None]:
+        """Graphs by id, None for what is gone."""
+        try:
+            return self.engine.graphs(ids)
+        except UnknownIdError:
+            if len(ids) == 1:
+                return [None]
+            return [graph for number in ids for graph in self._graphs([number])]
 
     def stats(self) -> dict[str, Any]:
         """What is in the library, and the model that made it."""

@@ -60,12 +60,15 @@ class Batch:
     """Functions by file, with those that were dropped since."""
     ends: list[FileEnd] = field(default_factory=list)
     """Files whose last function is in this batch, or in one before."""
+    known_files: set[str] = field(default_factory=set)
+    """Hashes of the files whose functions were dropped."""
 
     def without(self, known: Callable[[Iterable[bytes]], set[bytes]]) -> Batch:
         """The same batch without functions that the library holds already."""
         held = known([function.key for function in self.functions])
         left = [function for function in self.functions if function.key not in held]
-        return Batch(left, self.counts, self.ends)
+        files = {item.entry.file_hash for item in self.functions if item.key in held}
+        return Batch(left, self.counts, self.ends, files)
 
 
 @dataclass
@@ -77,6 +80,8 @@ class Chunk:
     ends: list[FileEnd]
     seconds: float
     """CPU time that embedding took."""
+    known_files: set[str] = field(default_factory=set)
+    """See :class:`Batch`."""
 
 
 Stream = Iterator[tuple[FileJob, Pending | FileSummary | Failure | Done]]
@@ -186,4 +191,5 @@ class Embedding:
         rows = [Row(*function, self._made[function.graph_hash]) for function in batch.functions]
         for graph_hash in list(self._made)[: max(0, len(self._made) - REMEMBERED)]:
             del self._made[graph_hash]
-        return Chunk(rows, batch.counts, batch.ends, time.thread_time() - started)
+        spent = time.thread_time() - started
+        return Chunk(rows, batch.counts, batch.ends, spent, batch.known_files)

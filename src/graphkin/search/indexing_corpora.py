@@ -34,15 +34,15 @@ class CorpusJob:
     def __len__(self) -> int:
         return len(set(self.jobs.values()))
 
-    def without(self, finished: set[tuple[str, str]]) -> int:
-        """Leaves out what the library holds; returns how many files that is."""
-        before = len(self)
+    def without(self, finished: set[tuple[str, str]]) -> set[FileJob]:
+        """Leaves out the files that the library holds, and returns them."""
+        before = set(self.jobs.values())
         self.jobs = {
             binary: job
             for binary, job in self.jobs.items()
             if (job.file_hash, self.settings) not in finished
         }
-        return before - len(self)
+        return before - set(self.jobs.values())
 
     def stream(self, vocabulary: Vocabulary, tags: Mapping[str, str]) -> Stream:
         """The functions in the words of a model, as if they had just been read."""

@@ -112,6 +112,8 @@ class Listing:
     files: Sequence[Path]
     known: int = 0
     """Files found to be in the library, or to be copies of others; :meth:`jobs` counts them."""
+    held: set[str] = field(default_factory=set)
+    """Hashes of those that are in the library."""
     skipped: list[Skipped] = field(default_factory=list)
     """Files that could not be hashed."""
 
@@ -123,7 +125,8 @@ class Listing:
             settings: how files are read now.
         """
         builds = build_names(self.files)
-        seen = {file_hash for file_hash, how in finished if how == settings}
+        held = {file_hash for file_hash, how in finished if how == settings}
+        seen = set(held)
         for file in self.files:
             try:
                 digest = hash_file(file)
@@ -133,6 +136,7 @@ class Listing:
                 continue
             if digest in seen:
                 self.known += 1
+                self.held |= {digest} & held
                 continue
             seen.add(digest)
             yield FileJob(str(file), builds[file], digest)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from graphkin.errors import ConfigError, FormatError, StorageError
 from graphkin.graphs import Graph
 from graphkin.search import milvus_schema as schema
-from graphkin.search.engine import Engine, Nearest, Space, Verification
+from graphkin.search.engine import Engine, Nearest, Space, UnknownIdError, Verification
 from graphkin.search.graph_bytes import dump_graph, load_graph
 from graphkin.search.milvus_address import MilvusAddress
 from graphkin.search.milvus_client import (
@@ -38,6 +38,7 @@ from graphkin.search.milvus_filters import condition
 from graphkin.search.milvus_places import assign, known_keys
 from graphkin.search.milvus_search import nearest
 from graphkin.search.milvus_stats import library_stats
+from graphkin.search.milvus_tags import add_tags
 from graphkin.search.payloads import PayloadStore
 from graphkin.search.records import Filter, Row, Stored
 from graphkin.search.scanning import check_vectors
@@ -192,8 +193,13 @@ class MilvusEngine(Engine):
     def known(self, keys: Iterable[bytes]) -> set[bytes]:
         return known_keys(self._rows, keys)
 
-    def finish_file(self, file_hash: str, settings: str) -> None:
-        self._records.upsert([schema.write_record(schema.FILE, file_hash, settings)])
+    def tag(self, where: Filter, tags: Mapping[str, str]) -> int:
+        """Adds tags to what fits. When it fails, some may have them: do it again."""
+        self._list_texts(schema.listed_tags(tags))
+        return add_tags(self._rows, self._fitting(where, schema.ROW_FIELDS), tags)
+
+    def finish_files(self, files: Iterable[tuple[str, str]]) -> None:
+        self._records.upsert(schema.write_record(schema.FILE, *pair) for pair in files)
 
     def finished_files(self) -> set[tuple[str, str]]:
         kind = f"kind == {literal(schema.FILE)}"
@@ -251,7 +257,7 @@ class MilvusEngine(Engine):
         found = self._rows.by_id(ids, fields)
         missing = next((own for own in ids if own not in found), None)
         if missing is not None:
-            raise ConfigError(f"{self.address} has no entry {missing}; was it removed?")
+            raise UnknownIdError(f"{self.address} has no entry {missing}; was it removed?")
         return [found[own] for own in ids]
 
     def scan(self, where: Filter | None = None, after: int = 0) -> Iterator[Stored]:

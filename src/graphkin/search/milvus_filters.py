@@ -53,6 +53,9 @@ def condition(where: Filter | None, texts: Texts) -> Condition:
         part, decided = _tag_part(name, pattern, texts)
         parts += part
         left_tags |= {} if decided else {name: pattern}
+    if where.address is not None:
+        # A place is [address, size] in JSON; numbers may be larger than Milvus's integers.
+        parts += _begins("place", f"[{where.address}, ")
     if where.min_nodes > 0:
         parts.append(f"nodes >= {where.min_nodes}")
     if where.max_nodes is not None:

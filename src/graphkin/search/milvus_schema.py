@@ -137,9 +137,6 @@ def index_params(metric: str) -> Any:
 def write_row(own: int, row: GraphRow) -> Values:
     """A row as the collection holds it, but for the piece of its graph."""
     entry = row.entry
-    if len(entry.tags) > MOST_TAGS:
-        raise ConfigError(f"{entry.function!r} has {len(entry.tags)} tags, at most {MOST_TAGS} fit")
-    tags = [text for tag in entry.tags.items() for text in (tag_text(tag[0]), tag_text(*tag))]
     return {
         **{name: encoded(getattr(entry, name)) for name in TEXT_CONDITIONS},
         "id": own,
@@ -147,7 +144,7 @@ def write_row(own: int, row: GraphRow) -> Values:
         "graph_hash": row.graph_hash,
         "place": json.dumps([entry.address, entry.size]),
         "nodes": row.graph.num_nodes,
-        "tags": tags,
+        "tags": written_tags(entry.function, entry.tags),
         "vector": written_vector(row.vector),
     }
 
@@ -206,8 +203,20 @@ def listed_texts(entries: Iterable[Entry]) -> set[tuple[str, str, str]]:
     found = set()
     for entry in entries:
         found |= {(name, "", getattr(entry, name)) for name in LISTED}
-        found |= {(TAG, name, value) for name, value in entry.tags.items()}
+        found |= listed_tags(entry.tags)
     return found
+
+
+def listed_tags(tags: Mapping[str, str]) -> set[tuple[str, str, str]]:
+    """The same of tags."""
+    return {(TAG, name, value) for name, value in tags.items()}
+
+
+def written_tags(function: str, tags: Mapping[str, str]) -> list[str]:
+    """The tags of a function as the collection holds them: each name, and each with its value."""
+    if len(tags) > MOST_TAGS:
+        raise ConfigError(f"{function!r} has {len(tags)} tags, at most {MOST_TAGS} fit")
+    return [text for tag in tags.items() for text in (tag_text(tag[0]), tag_text(*tag))]
 
 
 def tag_text(*parts: str) -> str:

@@ -121,6 +121,7 @@ class Filter:
     compiler: str | None = None
     build: str | None = None
     file_hash: str | None = None
+    address: int | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     min_nodes: int = 0
     max_nodes: int | None = None
@@ -135,6 +136,8 @@ class Filter:
             pattern = getattr(self, name)
             if pattern is not None and not fnmatchcase(getattr(entry, name), pattern):
                 return False
+        if self.address is not None and entry.address != self.address:
+            return False
         for tag, pattern in self.tags.items():
             if tag not in entry.tags or not fnmatchcase(entry.tags[tag], pattern):
                 return False

@@ -40,6 +40,10 @@ class Columns:
         self._arrays = {name: arrays[name] for name in self._arrays}
         self._rows = len(next(iter(self._arrays.values())))
 
+    def replace_column(self, name: str, array: NDArray[Any]) -> None:
+        """Takes an array as it is for the rows of one column."""
+        self._arrays[name] = array
+
     def append(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Adds rows behind the last."""
         start = self._rows

@@ -31,6 +31,7 @@ from graphkin.search.sqlite_rows import (
     known_keys,
 )
 from graphkin.search.sqlite_stats import library_stats
+from graphkin.search.sqlite_tags import with_tags, write_tags
 from graphkin.search.sqlite_texts import KINDS, Texts, from_sql, to_sql
 from graphkin.search.sqlite_verify import verify_library
 
@@ -103,11 +104,33 @@ class SqliteEngine(Engine):
         with self._file.reading():
             return known_keys(self._file, keys)
 
-    def finish_file(self, file_hash: str, settings: str) -> None:
+    def tag(self, where: Filter, tags: Mapping[str, str]) -> int:
+        with self._file.lock:
+            with self._file.writing("tag entries of"):
+                self._changed()
+                memory = self._memory
+                memory.refresh()
+                chosen = self._chosen(where)
+                before = memory.columns["tags"]
+                after = with_tags(self._texts, before, chosen, tags)
+                changed = after != before
+                if not changed.any():
+                    return int(chosen.sum())
+                write_tags(self._file, memory.columns["id"][changed], after[changed])
+                epoch = self._file.begin_epoch()
+            memory.retag(after, epoch)
+        return int(chosen.sum())
+
+    def _chosen(self, where: Filter) -> NDArray[np.bool_]:
+        """(R,) the rows that fit."""
+        chosen = self._memory.fitting(where)
+        return np.ones(len(self._memory.columns), dtype=bool) if chosen is None else chosen
+
+    def finish_files(self, files: Iterable[tuple[str, str]]) -> None:
         with self._file.writing("add to"):
-            self._file.execute(
+            self._file.executemany(
                 "INSERT OR IGNORE INTO finished VALUES (?, ?)",
-                (to_sql(file_hash), to_sql(settings)),
+                ((to_sql(file_hash), to_sql(settings)) for file_hash, settings in files),
             )
 
     def finished_files(self) -> set[tuple[str, str]]:
@@ -121,8 +144,7 @@ class SqliteEngine(Engine):
                 self._changed()
                 memory = self._memory
                 memory.refresh()
-                gone = memory.fitting(where)
-                gone = np.ones(len(memory.columns), dtype=bool) if gone is None else gone
+                gone = self._chosen(where)
                 if not gone.any():
                     return 0
                 self._delete(gone)

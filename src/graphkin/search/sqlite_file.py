@@ -124,7 +124,7 @@ class SqliteFile:
         return dict(self.execute("SELECT name, value FROM facts").fetchall())
 
     def epoch(self) -> int:
-        """How often something was taken away: what was read before then may be gone."""
+        """How often something was taken away or changed: what was read before then may be so."""
         epoch = self.value("SELECT value FROM facts WHERE name = 'epoch'")
         if not isinstance(epoch, int):
             raise FormatError(f"{self.path} is damaged: its epoch is {epoch!r}")

@@ -14,6 +14,7 @@ from graphkin.search.records import Filter
 from graphkin.search.scanning import Chosen
 from graphkin.search.sqlite_columns import Columns
 from graphkin.search.sqlite_file import SqliteFile
+from graphkin.search.sqlite_rows import signed
 from graphkin.search.sqlite_texts import KINDS, WILDCARDS, Texts, from_sql, to_sql
 
 FEW = 4
@@ -41,6 +42,8 @@ def _conditions(
         yield columns["nodes"] <= where.max_nodes
     if where.function is not None:
         yield _named(file, columns["id"], where.function)
+    if where.address is not None:
+        yield _at(file, columns["id"], where.address)
 
 
 def _any_of(column: NDArray[np.int32], numbers: list[int]) -> Chosen:
@@ -62,4 +65,16 @@ def _named(file: SqliteFile, ids: NDArray[np.int64], pattern: str) -> Chosen:
         fits = re.compile(translate(pattern)).match
         found = file.execute("SELECT id, function FROM entries")
         named = [number for number, name in found if fits(from_sql(name))]
-    return np.isin(ids, np.array(named, dtype=np.int64))
+    return _numbered(ids, named)
+
+
+def _at(file: SqliteFile, ids: NDArray[np.int64], address: int) -> Chosen:
+    """Addresses are not in memory either."""
+    if not 0 <= address < 2**64:
+        return np.zeros(len(ids), dtype=bool)
+    found = file.execute("SELECT id FROM entries WHERE address = ?", (signed(address),))
+    return _numbered(ids, [number for (number,) in found])
+
+
+def _numbered(ids: NDArray[np.int64], numbers: list[int]) -> Chosen:
+    return np.isin(ids, np.array(numbers, dtype=np.int64))

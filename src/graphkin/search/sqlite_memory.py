@@ -89,6 +89,13 @@ class Memory:
         self.scanner.add(vectors)
         self._note_last()
 
+    def retag(self, tags: NDArray[np.int32], epoch: int) -> None:
+        """Takes (R,) new tags, after a write that changed them began an epoch."""
+        self.columns.replace_column("tags", tags)
+        self._epoch = epoch
+        self._saved = 0
+        self._chosen = None
+
     def fitting(self, where: Filter | None) -> Chosen | None:
         """(R,) the rows that fit, or None for all."""
         if where is None or where.is_empty():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError, FormatError
 from graphkin.graphs import Graph
-from graphkin.search.engine import Space
+from graphkin.search.engine import Space, UnknownIdError
 from graphkin.search.graph_bytes import dump_graph, load_graph
 from graphkin.search.records import Entry, Row, Stored
 from graphkin.search.scanning import check_vectors
@@ -137,7 +137,7 @@ def _texts(entry: Entry) -> list[tuple[int, str]]:
 def fetch_rows(file: SqliteFile, texts: Texts, ids: Sequence[int]) -> dict[int, Stored]:
     """Entries by id; those that are not there are left out."""
     found = {}
-    for row in file.execute(FETCH, (_given(ids),)):
+    for row in file.execute(FETCH, (given(ids),)):
         number, binary, architecture, compiler, build, file_hash, tags, *rest = row
         address, size, function, nodes, graph_hash = rest
         entry = Entry(
@@ -158,11 +158,11 @@ def fetch_rows(file: SqliteFile, texts: Texts, ids: Sequence[int]) -> dict[int, 
 def fetch_graphs(file: SqliteFile, ids: Sequence[int]) -> dict[int, Graph]:
     """Graphs by the id of their entry; a graph that several have is read once."""
     owners = file.execute(
-        f"SELECT id, graph FROM entries WHERE id IN {GIVEN}", (_given(ids),)
+        f"SELECT id, graph FROM entries WHERE id IN {GIVEN}", (given(ids),)
     ).fetchall()
     numbers = {number for _, number in owners}
     contents = file.execute(
-        f"SELECT id, content FROM graphs WHERE id IN {GIVEN}", (_given(numbers),)
+        f"SELECT id, content FROM graphs WHERE id IN {GIVEN}", (given(numbers),)
     )
     graphs = {number: load_graph(content) for number, content in contents}
     if missing := numbers - set(graphs):
@@ -173,7 +173,7 @@ def fetch_graphs(file: SqliteFile, ids: Sequence[int]) -> dict[int, Graph]:
 def fetch_vectors(file: SqliteFile, space: Space, ids: Sequence[int]) -> dict[int, NDArray[Any]]:
     """Vectors by id; those that are not there are left out."""
     kind = np.dtype(space.dtype).newbyteorder("<")
-    found = file.execute(f"SELECT id, vector FROM entries WHERE id IN {GIVEN}", (_given(ids),))
+    found = file.execute(f"SELECT id, vector FROM entries WHERE id IN {GIVEN}", (given(ids),))
     return {number: np.frombuffer(vector, kind).astype(space.dtype) for number, vector in found}
 
 
@@ -181,11 +181,12 @@ def in_order(found: dict[int, T], ids: Sequence[int]) -> list[T]:
     """What was found, in the order in which it was asked for."""
     missing = next((number for number in ids if number not in found), None)
     if missing is not None:
-        raise ConfigError(
+        raise UnknownIdError(
             f"the library holds no entry {missing}; it may have been removed since: search again"
         )
     return [found[number] for number in ids]
 
 
-def _given(numbers: Iterable[int]) -> str:
+def given(numbers: Iterable[int]) -> str:
+    """A list of ids as ``GIVEN`` takes it."""
     return json.dumps([int(number) for number in numbers])

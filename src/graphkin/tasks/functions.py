@@ -461,7 +461,7 @@ def recipe(model: str, task: FunctionTask, kind: str = "paper") -> dict[str, dic
         settings["node_dim"] = 64
         training |= {"loss": "contrastive", "scale": 80.0, "clip": 1.0}
         if model == "gmn" or model.startswith("siamese"):
-            training |= {"mode": "lists", "batch_size": 8, "learning_rate": 2e-4}
+            training |= {"mode": "lists", "batch_size": 8, "learning_rate": 2e-4, "keep": "last"}
         else:
             training |= {"mode": "kin", "batch_size": 48, "learning_rate": 1e-3}
     if task.features == "mnemonics":

@@ -13,6 +13,7 @@ from graphkin.tasks.pairs import Mode
 
 Schedule = Literal["constant", "cosine", "onecycle"]
 OptimizerName = Literal["adam", "adamw"]
+Keep = Literal["best", "last"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,9 @@ class TrainConfig:
     """Decides the initial weights, where the command line makes the model."""
     evaluate_every: int = 1_000
     """Steps between evaluations on the validation set."""
+    keep: Keep = "best"
+    """The weights in ``model/``: the best of all evaluations, or the last, where the measures of
+    the validation set are not what the model is for."""
     report_every: int = 50
     """Steps between lines of the log."""
     bf16: bool = False

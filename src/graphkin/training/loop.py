@@ -54,7 +54,7 @@ class Result:
     seconds: float
     validation: dict[str, float]
     best: float
-    """Best mean of the validation metrics; ``model/`` holds those weights."""
+    """Best mean of the validation metrics; ``model/`` holds them, or the last."""
 
 
 def train(
@@ -216,8 +216,8 @@ class _Run:
         self.state.validation = evaluate(self.model, self.validation_set)
         self.model.train()
         score = sum(self.state.validation.values()) / len(self.state.validation)
-        if score > self.state.best:
-            self.state.best = score
+        if score > self.state.best or self.config.keep == "last":
+            self.state.best = max(score, self.state.best)
             self.model.save_pretrained(self.folder / MODEL_FOLDER, self._card())
 
     def _card(self) -> str:

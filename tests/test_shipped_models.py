@@ -1,0 +1,90 @@
+"""The models that ship: they load by name, fit each other, and find kin in the samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphkin import GraphEmbedder, GraphIndex, GraphMatcher, samples
+from graphkin.binaries.sources import open_source
+from graphkin.errors import ModelError
+from graphkin.graphs import Graph
+from graphkin.models.pretrained import SHIPPED, shipped_names
+from graphkin.search.model import SearchModel
+
+MOST_BYTES = 2_000_000
+
+
+def functions(file: Path, vocabulary: object) -> dict[str, Graph]:
+    """Graphs by name, of functions with at least 5 blocks."""
+    return {
+        one.name: one.to_graph(vocabulary)  # type: ignore[arg-type]
+        for one in open_source(file).functions()
+        if len(one.blocks) >= 5
+    }
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_files_are_small_and_have_a_card(name: str) -> None:
+    folder = SHIPPED / name
+    card = (folder / "README.md").read_text()
+    for word in ("Command", "Seed", "Data", "Scores", "Limits"):
+        assert f"## {word}" in card or f"**{word}" in card, word
+    for file in folder.rglob("*"):
+        assert not file.is_file() or file.stat().st_size < MOST_BYTES
+
+
+def test_functions_load_by_name() -> None:
+    model = SearchModel.load("functions")
+    assert model.pin.name == "functions"
+    assert model.calibration is not None
+    embedder = GraphEmbedder.from_pretrained("functions")
+    matcher = GraphMatcher.from_pretrained("functions")
+    assert embedder.vocabulary == matcher.vocabulary
+    assert model.space.width == 128
+    assert model.space.metric == "hamming"
+
+
+def test_a_name_that_does_not_ship() -> None:
+    with pytest.raises(ModelError, match="ships with graphkin"):
+        GraphEmbedder.from_pretrained("no-such-model")
+
+
+def test_search_across_compilers_finds_most_functions(tmp_path: Path) -> None:
+    """Far above chance on code of another kind than the models were trained on."""
+    with GraphIndex.create(tmp_path / "library.kin") as index:
+        vocabulary = index.embedder.vocabulary
+        held = functions(samples.path("gcc-O2/libkinparse.so"), vocabulary)
+        index.add(list(held.values()), [{"function": name} for name in held])
+        asked = functions(samples.path("gcc-O1/libkinparse.so"), vocabulary)
+        shared = [name for name in asked if name in held]
+        found = index.search_many([asked[name] for name in shared], 10, rerank=10)
+    assert len(shared) > 30
+    first = [hits[0].entry.function == name for hits, name in zip(found, shared, strict=True)]
+    names = [{hit.entry.function for hit in hits} for hits in found]
+    among = [name in those for name, those in zip(shared, names, strict=True)]
+    assert np.mean(first) > 0.5
+    assert np.mean(among) > 0.8
+
+
+def test_what_the_design_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    embedder = GraphEmbedder.from_pretrained("functions")
+    matcher = GraphMatcher.from_pretrained("functions")
+    graphs = list(functions(samples.path("gcc-O2/libkinproto.so"), embedder.vocabulary).values())
+    query, *candidates = graphs
+    metadata = [{"function": f"f{number}"} for number in range(len(graphs))]
+    vectors = embedder.encode(graphs)
+    assert vectors.shape == (len(graphs), 128)
+    assert embedder.codes(graphs).shape == (len(graphs), 16)
+    assert matcher.predict([(graphs[0], graphs[1])]).shape == (1,)
+    assert len(matcher.rank(query, candidates, top_k=10)) == 10
+    assert matcher.explain(graphs[0], graphs[1]).steps > 0
+    index = GraphIndex.open("library.kin")
+    index.add(graphs, metadata)
+    hits = index.search(query, top_k=10, rerank=100)
+    assert hits[0].entry.function == "f0"
+    assert hits[0].probability > 0.9
+    index.close()
