@@ -23,9 +23,11 @@ from graphkin.search.functions import compare, explained, functions_of, search_f
 from graphkin.search.hits import SearchResult
 from graphkin.search.index import GraphIndex
 from graphkin.search.indexing import index_paths
+from graphkin.search.records import Filter
 
 MIN_BLOCKS = 5
-MIN_PROBABILITY = 0.9
+MIN_PROBABILITY = 0.1
+"""Of a hit that is worth a look: few functions are asked for, and each is one of many."""
 RERANK = 20
 TAG, IDENTIFIER = samples.TAG
 
@@ -41,13 +43,13 @@ class DemoResult:
     scanned: int
     """Functions of the firmware."""
     results: tuple[SearchResult, ...]
-    """Probable kin of the firmware's functions."""
+    """Kin of the firmware's functions among those with the tag."""
     suspect: SearchResult | None
-    """The likeliest one with the tag of the vulnerability."""
+    """The likeliest of them."""
+    shared: int
+    """Functions of the firmware that the library holds, by their true names."""
     right: int
-    """Functions whose best hit has their true name."""
-    named: int
-    """Functions that have a hit of sufficient probability."""
+    """Those of them whose best hit in the whole library has that name."""
     seconds: dict[str, float]
     library: str
     report: str
@@ -61,41 +63,34 @@ class DemoResult:
         }
 
     def to_text(self) -> str:
-        total = sum(self.seconds.values())
         lines = [
-            (
-                f"Library: {self.functions:,} functions of {self.files} files, made by gcc and "
-                f"clang at several levels; `process_heartbeat` is tagged {TAG}={IDENTIFIER}."
-            ),
-            (
-                f"Firmware: {samples.FIRMWARE.name}, stripped, by clang at a level that the "
-                f"library does not have; {self.scanned} functions."
-            ),
+            f"Library: {self.functions:,} functions of {self.files} files, made by gcc and clang at",
+            f"several levels. `process_heartbeat`, vulnerable, is tagged {TAG}={IDENTIFIER}.",
+            f"Firmware: {samples.FIRMWARE.name}, {self.scanned} functions, stripped, made by clang",
+            "at a level that the library does not have. Which of them is kin of what has the tag?",
             "",
             scan_table(self.results),
             "",
-            self._verdict(),
-            (
-                f"Best hits of the {self.named} functions above that have the true name, which "
-                f"stripping took away: {self.right}."
-            ),
+            *self._verdict(),
+            f"Of {self.shared} functions that the library holds, the best hit of {self.right} has",
+            "the true name.",
             "",
-            f"Indexed, scanned and drawn in {total:.1f} s.",
+            f"Indexed, scanned and drawn in {sum(self.seconds.values()):.1f} s.",
             f"report: {self.report}",
         ]
         if self.comparison is not None:
             lines.append(f"which block matches which: {self.comparison}")
         return "\n".join(lines)
 
-    def _verdict(self) -> str:
+    def _verdict(self) -> list[str]:
         if self.suspect is None:
-            return f"No function has kin with the tag {TAG}={IDENTIFIER}: it was not found."
+            return [f"No function has kin with the tag {TAG}={IDENTIFIER}: it was not found."]
         query, hit = self.suspect.query, self.suspect.hits[0]
         true = samples.true_names().get(query.address or 0, "unknown")
-        return (
-            f"The function at {address_text(query.address)} is `{hit.entry.function}` with "
-            f"probability {hit.probability:.3f} (its true name: `{true}`)."
-        )
+        return [
+            f"Likeliest: {address_text(query.address)}, with probability {hit.probability:.2f}.",
+            f"Before it was stripped, its name was `{true}`.",
+        ]
 
 
 def run_demo(output: Path) -> DemoResult:
@@ -113,11 +108,16 @@ def run_demo(output: Path) -> DemoResult:
         functions = len(index)
         indexed = time.monotonic()
         asked = functions_of(str(samples.FIRMWARE), "auto", MIN_BLOCKS, [])
-        with counter("scanning functions") as progress:
-            found = search_functions(index, asked, 3, rerank=RERANK, progress=progress)
-        probable = [result.above(MIN_PROBABILITY) for result in found]
-        results = tuple(explained(index, asked, probable))
-        suspect = _suspect(results)
+        tagged = Filter(tags={TAG: IDENTIFIER})
+        with counter("scanning for the tag") as progress:
+            found = search_functions(
+                index, asked, 3, rerank=RERANK, where=tagged, progress=progress
+            )
+        results = tuple(explained(index, asked, [r.above(MIN_PROBABILITY) for r in found]))
+        suspect = _likeliest(results)
+        with counter("scanning for all") as progress:
+            everything = search_functions(index, asked, 1, rerank=RERANK, progress=progress)
+        held = {item.entry.function for item in index.engine.scan()}
         scanned = time.monotonic()
         comparison = None if suspect is None else output / "comparison.html"
         if suspect is not None and comparison is not None:
@@ -126,15 +126,16 @@ def run_demo(output: Path) -> DemoResult:
     page = scan_page(results, library=library.name, title=f"Scan of {samples.FIRMWARE.name}")
     write_atomically(report, page.encode())
     names = samples.true_names()
-    named = [result for result in results if result.hits]
+    best = [(names.get(r.query.address or 0), r.hits[0].entry.function) for r in everything]
+    shared = [(true, name) for true, name in best if true in held]
     return DemoResult(
         files=len(samples.KNOWN),
         functions=functions,
         scanned=len(asked),
         results=results,
         suspect=suspect,
-        right=sum(r.hits[0].entry.function == names.get(r.query.address or 0) for r in named),
-        named=len(named),
+        shared=len(shared),
+        right=sum(true == name for true, name in shared),
         seconds={
             "index": indexed - began,
             "scan": scanned - indexed,
@@ -154,14 +155,10 @@ def _by_tags() -> list[tuple[tuple[tuple[str, str], ...], list[Path]]]:
     return list(groups.items())
 
 
-def _suspect(results: tuple[SearchResult, ...]) -> SearchResult | None:
-    """The likeliest function whose best hit has the tag."""
-    tagged = [
-        result
-        for result in results
-        if result.hits and result.hits[0].entry.tags.get(TAG) == IDENTIFIER
-    ]
-    return max(tagged, key=lambda result: result.hits[0].probability or 0.0, default=None)
+def _likeliest(results: tuple[SearchResult, ...]) -> SearchResult | None:
+    """The function whose best hit has the highest probability."""
+    found = [result for result in results if result.hits]
+    return max(found, key=lambda result: result.hits[0].probability or 0.0, default=None)
 
 
 def _draw(index: GraphIndex, suspect: SearchResult, file: Path) -> None:
