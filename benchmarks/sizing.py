@@ -66,7 +66,7 @@ def sizes(costs: dict[str, Any], per_code: float) -> list[dict[str, Any]]:
                 "memory_gb": memory / 1e9,
                 "disk_gb": count * adding["bytes_per_function"] / 1e9,
                 "machines": machines,
-                "indexing_core_hours": count / adding["functions_per_cpu_second"] / 3600,
+                "indexing_core_hours": count / adding["functions_per_core_second"] / 3600,
                 "query_one_core_s": count * per_code,
                 "query_ms": 1e3 * one_query,
                 "scan_s": QUERIES * (one_query + rerank_each / cores),

@@ -64,7 +64,7 @@ class DemoResult:
 
     def to_text(self) -> str:
         lines = [
-            f"Library: {self.functions:,} functions of {self.files} files, made by gcc and clang at",
+            f"Library: {self.functions:,} functions of {self.files} files, by gcc and clang at",
             f"several levels. `process_heartbeat`, vulnerable, is tagged {TAG}={IDENTIFIER}.",
             f"Firmware: {samples.FIRMWARE.name}, {self.scanned} functions, stripped, made by clang",
             "at a level that the library does not have. Which of them is kin of what has the tag?",

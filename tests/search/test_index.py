@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphkin import Filter, Graph, GraphEmbedder, GraphIndex, ModelConfig
+from graphkin import AttentionMaps, Filter, Graph, GraphEmbedder, GraphIndex, ModelConfig
 from graphkin.errors import ConfigError, FormatError, GraphError, ModelError, StorageError
 from graphkin.models.calibration import pair_figures
 from graphkin.search import index as index_module
@@ -19,7 +19,7 @@ from graphkin.search.engine import Nearest
 from graphkin.search.figures import distances
 from graphkin.search.model import SearchModel, read_pin
 from graphkin.search.records import Entry
-from graphkin.search.rerank import matched_nodes
+from graphkin.search.rerank import best_evidence, matched_nodes
 from graphkin.search.sqlite_engine import SqliteEngine
 from search.search_models import WORDS, search_model
 
@@ -149,6 +149,14 @@ def test_matched_nodes_by_hand():
     assert [(pair.left, pair.right) for pair in found.pairs] == [(0, 0)]
     assert found.pairs[0].weight == pytest.approx(0.7)
     assert found.matched_share == pytest.approx(1 / 3)
+
+
+def test_evidence_is_of_the_step_with_most_matches():
+    faint = np.full((2, 2), 0.5, dtype=np.float32)
+    sharp = np.array([[0.9, 0.1], [0.2, 0.8]], dtype=np.float32)
+    maps = AttentionMaps([faint * 0.5, sharp, sharp], [faint * 0.5, sharp, sharp], 0.5)
+    found = best_evidence(maps)
+    assert (found.step, found.matched_share) == (1, 1.0)
 
 
 def test_what_is_there_is_not_added_again(library: GraphIndex):

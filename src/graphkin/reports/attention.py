@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError
 from graphkin.search.hits import BlockPair
+from graphkin.search.rerank import Attention
 
 LEAST = 0.01
 """Weights below it are left out."""
@@ -17,18 +17,6 @@ MOST_PER_BLOCK = 12
 """Weights that are kept of each block, the largest."""
 SCALE = 1000
 """Weights are written as whole numbers, in thousandths."""
-
-
-class Attention(Protocol):
-    """What a matcher explains: :class:`graphkin.models.matcher.AttentionMaps` fits."""
-
-    @property
-    def left_to_right(self) -> Sequence[NDArray[np.float32]]:
-        """(n1, n2) for each step: row i says where block i of the left function looks."""
-
-    @property
-    def right_to_left(self) -> Sequence[NDArray[np.float32]]:
-        """(n2, n1) for each step: row j says where block j of the right function looks."""
 
 
 def checked(maps: Attention, left: int, right: int) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from graphkin.binaries.source import Function
 from graphkin.binaries.views import summary
 from graphkin.errors import ConfigError
-from graphkin.reports.attention import SCALE, Attention, checked, mutual_pairs, steps
+from graphkin.reports.attention import SCALE, checked, steps
 from graphkin.reports.drawing import Drawing, draw
 from graphkin.reports.page import facts, page, text
 from graphkin.reports.text import distance_text, number_text, share_text
-from graphkin.search.rerank import LEAST_WEIGHT
+from graphkin.search.rerank import LEAST_WEIGHT, Attention, best_evidence
 
 SCRIPTS = ("comparison_view", "comparison_events")
 
@@ -26,7 +26,8 @@ def comparison_page(
     """One HTML file with both control-flow graphs.
 
     Blocks that look at each other most share a colour; lines between them are as strong as the
-    attention. The page can be set to any propagation step and to the least weight that counts.
+    attention. The page begins with the propagation step at which most blocks have a partner, and
+    can be set to any step, and to the least weight that counts.
 
     Args:
         left: with the text of its instructions; mnemonics stand in where there is none.
@@ -43,8 +44,8 @@ def comparison_page(
         if not function.blocks:
             raise ConfigError(f"{function.name} of {function.binary} has no blocks to compare")
     last = checked(maps, len(left.blocks), len(right.blocks)) - 1
-    pairs = mutual_pairs(maps.left_to_right[last], maps.right_to_left[last])
-    matched = sum(pair.weight >= LEAST_WEIGHT for pair in pairs)
+    shown = best_evidence(maps)
+    matched = round(shown.matched_share * len(left.blocks))
     numbers = [
         ("probability", number_text(probability, 3)),
         ("score", number_text(score, 3)),
@@ -61,7 +62,8 @@ def comparison_page(
         "left_head": _head(left),
         "right_head": _head(right),
         "facts": facts(numbers),
-        "share": f"{share_text(matched / len(left.blocks))} ({matched} of {len(left.blocks)})",
+        "share": f"{share_text(shown.matched_share)} ({matched} of {len(left.blocks)})",
+        "shown": str(shown.step),
         "last": str(last),
         "threshold": f"{LEAST_WEIGHT:g}",
         "left_name": text(left.name),

@@ -111,7 +111,7 @@ class Comparison:
 def compare(model: SearchModel, left: Function, right: Function) -> Comparison:
     """Compares two functions by codes and by matching."""
     from graphkin.search.figures import distances, probabilities
-    from graphkin.search.rerank import matched_nodes
+    from graphkin.search.rerank import best_evidence
 
     if model.matcher is None:
         raise ModelError(f"the model {model.pin} has no matcher to compare with")
@@ -123,5 +123,5 @@ def compare(model: SearchModel, left: Function, right: Function) -> Comparison:
     other = (graphs[1].num_nodes, graphs[1].digest())
     scores = np.array([maps.score], dtype=np.float32)
     chance = probabilities(model, graphs[0], [other], apart, scores)
-    matched = matched_nodes(maps.left_to_right[-1], maps.right_to_left[-1])
+    matched = best_evidence(maps)
     return Comparison(left, right, float(apart[0]), maps.score, chance[0], graphs, maps, matched)

@@ -27,6 +27,8 @@ class Evidence:
     """Share of the query's blocks that have a partner, from 0 to 1."""
     pairs: tuple[BlockPair, ...]
     """The strongest first."""
+    step: int = 0
+    """The propagation step after which this was seen."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,18 @@ LEAST_WEIGHT = 0.5
 
 Pair = tuple[Graph, str, Graph, str]
 """Two graphs, each with its hash."""
+
+
+class Attention(Protocol):
+    """What a matcher explains: :class:`graphkin.models.matcher.AttentionMaps` fits."""
+
+    @property
+    def left_to_right(self) -> Sequence[NDArray[np.float32]]:
+        """(n1, n2) for each step: row i says where node i of the left graph looks."""
+
+    @property
+    def right_to_left(self) -> Sequence[NDArray[np.float32]]:
+        """(n2, n1) for each step: row j says where node j of the right graph looks."""
 
 
 def score_pairs(
@@ -46,12 +59,20 @@ def score_pairs(
 
 
 def evidence(matcher: GraphMatcher, left: Graph, right: Graph) -> Evidence:
-    """Which nodes look at each other, after the last propagation step.
+    """Which nodes look at each other.
 
-    Two nodes are matched where each is what the other looks at most, and both look firmly.
+    Two nodes are matched where each is what the other looks at most, and both look firmly. Of the
+    propagation steps, the one counts at which most nodes are: before, nodes know little of their
+    surroundings, and later all know much of the whole graph.
     """
-    maps = matcher.explain(left, right)
-    return matched_nodes(maps.left_to_right[-1], maps.right_to_left[-1])
+    return best_evidence(matcher.explain(left, right))
+
+
+def best_evidence(maps: Attention) -> Evidence:
+    """The evidence of the step at which most nodes are matched, the first of them."""
+    both = zip(maps.left_to_right, maps.right_to_left, strict=True)
+    found = [replace(matched_nodes(*pair), step=step) for step, pair in enumerate(both)]
+    return max(found, key=lambda one: one.matched_share)
 
 
 def matched_nodes(forth: NDArray[np.float32], back: NDArray[np.float32]) -> Evidence:
