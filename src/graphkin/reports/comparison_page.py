@@ -56,6 +56,7 @@ def comparison_page(
         "left": _places(drawings[0], left),
         "right": _places(drawings[1], right),
         "steps": steps(maps),
+        "shown": shown.step,
         "scale": SCALE,
     }
     markup = {

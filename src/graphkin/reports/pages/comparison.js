@@ -41,7 +41,7 @@ function attention(step) {
 }
 
 const state = {
-  step: data.steps.length - 1,
+  step: data.shown,
   threshold: Number(byId("threshold").value),
   zoom: stacked.matches ? 0.7 : 1,
   held: null,
