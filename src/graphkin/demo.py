@@ -14,7 +14,7 @@ from graphkin import samples
 from graphkin.binaries.lookup import find_function, parse_target
 from graphkin.files import write_atomically
 from graphkin.progress import counter
-from graphkin.reports.comparison_page import comparison_page
+from graphkin.reports.comparison import comparison_html
 from graphkin.reports.json_lines import to_document
 from graphkin.reports.scan_page import scan_page
 from graphkin.reports.tables import scan_table
@@ -168,12 +168,4 @@ def _draw(index: GraphIndex, suspect: SearchResult, file: Path) -> None:
         for place in (query, hit.entry)
     ]
     found = compare(index.model, *sides)
-    page = comparison_page(
-        found.left,
-        found.right,
-        maps=found.maps,
-        score=found.score,
-        probability=found.probability,
-        distance=found.distance,
-    )
-    write_atomically(file, page.encode())
+    write_atomically(file, comparison_html(found).encode())

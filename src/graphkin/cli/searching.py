@@ -174,23 +174,18 @@ def compare(
 ) -> None:
     """Compare two functions: how alike they are, and which block matches which."""
     from graphkin.files import write_atomically
-    from graphkin.reports.comparison import comparison_document, comparison_text
-    from graphkin.reports.comparison_page import comparison_page
+    from graphkin.reports.comparison import (
+        comparison_document,
+        comparison_html,
+        comparison_text,
+    )
     from graphkin.search.functions import compare as run
     from graphkin.search.model import SearchModel
 
     sides = [_one_function(side, backend) for side in (left, right)]
     found = run(SearchModel.load(model), *sides)
     if html is not None:
-        page = comparison_page(
-            found.left,
-            found.right,
-            maps=found.maps,
-            score=found.score,
-            probability=found.probability,
-            distance=found.distance,
-        )
-        write_atomically(html, page.encode())
+        write_atomically(html, comparison_html(found).encode())
     if plot is not None:
         from graphkin.plots import plot_attention
 

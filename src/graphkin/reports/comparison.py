@@ -1,10 +1,11 @@
-"""Two functions side by side, as text and as JSON."""
+"""Two functions side by side, as text, as JSON and as a page."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from graphkin.binaries.source import Function
+from graphkin.reports.comparison_page import comparison_page
 from graphkin.reports.json_lines import finite
 from graphkin.reports.text import (
     address_text,
@@ -36,6 +37,18 @@ def comparison_document(found: Comparison) -> dict[str, Any]:
         "matched_share": finite(found.evidence.matched_share),
         "pairs": [[pair.left, pair.right, pair.weight] for pair in found.evidence.pairs],
     }
+
+
+def comparison_html(found: Comparison) -> str:
+    """A comparison as one HTML file; see :func:`comparison_page`."""
+    return comparison_page(
+        found.left,
+        found.right,
+        maps=found.maps,
+        score=found.score,
+        probability=found.probability,
+        distance=found.distance,
+    )
 
 
 def _side(function: Function) -> dict[str, Any]:
