@@ -261,6 +261,13 @@ LIMITS = """\
   like a vulnerable one."""
 
 
+NOTE = """
+The matcher is below the embedder on pairs and triplets, and above it where it counts, on what a
+search finds: it was trained to order the candidates of one query, and its scores of different
+queries are not on one scale.
+"""
+
+
 def card(measured: dict[str, Any]) -> str:
     """The model card."""
     found = measured["calibration"]["reranked"]
@@ -304,7 +311,7 @@ searches for {found["queries"]} test functions in a library of {found["pool"]:,}
 them.
 
 {table(measured)}
-
+{NOTE}
 ## Limits
 
 {LIMITS}

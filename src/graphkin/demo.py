@@ -90,6 +90,7 @@ class DemoResult:
         return [
             f"Likeliest: {address_text(query.address)}, with probability {hit.probability:.2f}.",
             f"Before it was stripped, its name was `{true}`.",
+            "A hit says that the code is kin: the patched function would look much the same.",
         ]
 
 

@@ -249,6 +249,12 @@ class TestScan:
         )
         assert found["hits"] == []
 
+    def test_a_scan_that_finds_nothing_says_what_a_lower_probability_would(
+        self, run: Graphkin, library: Path
+    ):
+        outcome = run("scan", library, KNOWN, "--min-probability", 1, "--rerank", 5)
+        assert "--min-probability 0.1 lists 1 functions" in outcome.err
+
     def test_a_bad_file_does_not_stop_the_others(self, run: Graphkin, library: Path):
         outcome = run("scan", library, "absent.so", KNOWN, *self.ALL, "--json")
         assert outcome.code == 0
@@ -259,6 +265,8 @@ class TestScan:
         assert run("scan", library, KNOWN, "--format", "xml").code == 12
         assert run("scan", library, KNOWN, "--format", "csv", "--json").code == 12
         assert run("scan", library, "absent.so").code == 11
+        outcome = run("scan", library, "absent.so", "missing.so")
+        assert (outcome.code, outcome.err.count("absent.so")) == (11, 1)
 
 
 class TestCompare:
@@ -349,7 +357,9 @@ class TestLibrary:
 
     def test_mistakes(self, run: Graphkin, tmp_path: Path):
         assert run("library", tmp_path / "absent.kin", "stats").code == 11
+        assert run("library", tmp_path, "stats").code == 12
         (tmp_path / "foreign.kin").write_text("hello")
+        assert run("library", tmp_path / "foreign.kin", "verify", "--json").code == 11
         outcome = run("library", tmp_path / "foreign.kin", "stats")
         assert outcome.code == 11
         assert "foreign.kin" in outcome.err

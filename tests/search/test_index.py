@@ -261,7 +261,17 @@ def test_an_absent_library_begins_with_the_first_graphs(tmp_path: Path, hamming:
     index.close()
 
 
+def test_a_closed_library_says_so(library: GraphIndex):
+    library.close()
+    with pytest.raises(StorageError, match="closed"):
+        library.search(GRAPHS[0])
+    with pytest.raises(StorageError, match="closed"):
+        library.add(GRAPHS[:1], [{"function": "new"}])
+
+
 def test_bad_arguments(library: GraphIndex):
+    with pytest.raises(ConfigError, match="takes ids"):
+        library.rank(GRAPHS[0], GRAPHS[:2])  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="top_k"):
         library.search(GRAPHS[0], 0)
     with pytest.raises(ConfigError, match="rerank"):

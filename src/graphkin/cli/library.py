@@ -51,7 +51,9 @@ class VerbAnywhere(TyperGroup):
 
 
 library_app = typer.Typer(
-    cls=VerbAnywhere, no_args_is_help=True, help="Look into a library, check it, change it."
+    cls=VerbAnywhere,
+    no_args_is_help=True,
+    help="Look into a library, check it, change it: graphkin library LIBRARY VERB.",
 )
 
 
@@ -171,6 +173,8 @@ def library_exists(library: str, payloads: Path | None = None) -> bool:
     from graphkin.search.index import MILVUS
 
     if not library.startswith(MILVUS):
+        if os.path.isdir(library):
+            raise ConfigError(f"{library} is a folder; a library is a file, such as library.kin")
         return os.path.lexists(library)
     from graphkin.search.milvus_engine import MilvusEngine
 
@@ -328,8 +332,13 @@ def remove(
 
 def verify(library: Library, payloads: Payloads = None, as_json: Json = False) -> None:
     """Read everything, and say what is damaged; the exit code is 11 where something is."""
-    with open_library(library, payloads) as opened:
-        found = opened.verify()
+    from graphkin.search.engine import Verification
+
+    try:
+        with open_library(library, payloads) as opened:
+            found = opened.verify()
+    except FormatError as error:  # so much is damaged that it does not open
+        found = Verification(damage=[str(error)])
     if as_json:
         typer.echo(json.dumps({"library": library, **vars(found)}))
     else:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from graphkin.search.index import GraphIndex
     from graphkin.search.records import Filter
 
+WORTH_A_LOOK = 0.1
+"""A probability that is above that of most functions."""
 FORMATS = ("table", "json", "csv", "sarif", "html")
 Rerank = Annotated[
     int, typer.Option(help="Nearest candidates that the matcher scores again; 0 for none.", min=0)
@@ -209,8 +211,10 @@ def _functions(targets: Sequence[str], backend: str, min_blocks: int) -> list[Fu
             if len(targets) > 1:
                 typer.echo(f"graphkin: {error}", err=True)
     show_skipped(skipped)
-    if len(failures) == len(targets):
+    if len(failures) == len(targets) == 1:
         raise failures[0]
+    if len(failures) == len(targets):
+        raise typer.Exit(failures[0].exit_code)
     return found
 
 
@@ -241,11 +245,32 @@ def _results(
         results = search_functions(
             index, functions, top, rerank=rerank, where=part, progress=progress
         )
-    results = [result.above(min_probability) for result in results]
+    if min_probability and index.model.calibration is None:
+        typer.echo(
+            "graphkin: the library's model has no calibration, so --min-probability leaves "
+            "nothing out",
+            err=True,
+        )
+    kept = [result.above(min_probability) for result in results]
+    _hint(results, kept, min_probability)
+    results = kept
     if rerank:
         with counter("explaining") as progress:
             results = explained(index, functions, results, progress)
     return results
+
+
+def _hint(
+    found: Sequence[SearchResult], kept: Sequence[SearchResult], min_probability: float
+) -> None:
+    """Says what a lower probability would list, where nothing is left."""
+    less = sum(bool(result.above(WORTH_A_LOOK).hits) for result in found)
+    if less and not any(result.hits for result in kept):
+        typer.echo(
+            f"graphkin: nothing is as probable as {min_probability:g}; "
+            f"--min-probability {WORTH_A_LOOK:g} lists {less} functions",
+            err=True,
+        )
 
 
 def _rendered(form: str, results: Sequence[SearchResult], library: str) -> str:

@@ -58,6 +58,8 @@ class GraphIndex:
     @property
     def engine(self) -> Engine:
         """What keeps the graphs."""
+        if not self._is_open:
+            raise StorageError(f"the library {self._path} is closed; open it again")
         if self._engine is None:
             raise StorageError(f"{self._path} does not exist, and nothing was added to it yet")
         return self._engine
@@ -243,7 +245,9 @@ class GraphIndex:
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise ConfigError(f"{name} must be a number from {least}, got {value!r}")
         if rerank and self.model.matcher is None:
-            raise ModelError(f"the library's model {self.pin} has no matcher to rerank with")
+            raise ModelError(
+                f"the library's model {self.pin} has no matcher to rerank with; use rerank 0"
+            )
         if not len(queries):
             return []
         vectors, count = self.model.vectors(queries), max(top_k, rerank)
@@ -280,6 +284,8 @@ class GraphIndex:
         """Graphs of the library, by id, in the order of the matcher."""
         if self.model.matcher is None:
             raise ModelError(f"the library's model {self.pin} has no matcher to rank with")
+        if any(isinstance(number, Graph) for number in ids):
+            raise ConfigError("rank takes ids of the library; a matcher's rank takes graphs")
         if not len(ids):
             return []
         from graphkin.search.figures import distances as distances_of

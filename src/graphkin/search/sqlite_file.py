@@ -269,9 +269,7 @@ def _explained(path: Path, action: str) -> Iterator[None]:
         if code == sqlite3.SQLITE_NOTADB:
             raise FormatError(f"{path} is no library of graphkin: {error}") from error
         if code in UNREADABLE:
-            raise FormatError(
-                f"{path} is damaged: {error}; verify says where. Restore it from a copy"
-            ) from error
+            raise FormatError(f"{path} is damaged: {error}. Restore it from a copy") from error
         if code in BUSY:
             raise StorageError(
                 f"cannot {action} {path}: another process is writing to it; try again after that"
