@@ -15,7 +15,7 @@ from graphkin.cli import main
 
 
 def pytest_configure() -> None:
-    """A run in the background of a shell ignores Ctrl-C, and so would the processes of the tests."""
+    """A run in the background ignores Ctrl-C, and so would the processes that tests start."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
