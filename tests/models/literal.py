@@ -19,6 +19,10 @@ Edge = tuple[int, int, Tensor]
 """Receiving node i, sending node j, edge vector e_ij."""
 
 
+SUMS = ("sum", "mean")
+"""Aggregations after which the message MLP's last layer may come, where messages are normalised."""
+
+
 class Parameters:
     """The parameters of one part of a model, by their names within it."""
 
@@ -148,9 +152,20 @@ class LiteralModel:
         for i, j, e in edges:
             # f_msg: an MLP with one hidden ReLU layer on the concatenation.
             hidden = torch.relu(weight @ torch.cat([h[i], h[j], e]) + parameters.hidden_bias)
-            received[i].append(parameters.output @ hidden + parameters.output_bias)
+            received[i].append(hidden)
         nothing = h[0].new_zeros(self.config.message_dim)
-        return [self.combine(parameters, some) if some else nothing for some in received]
+        if self.config.message_norm == "none" or self.config.message_aggregation not in SUMS:
+            received = [
+                [parameters.output @ hidden + parameters.output_bias for hidden in some]
+                for some in received
+            ]
+        combined = [self.combine(parameters, some) if some else nothing for some in received]
+        if self.config.message_norm == "none":
+            return combined
+        combined = normalised(combined)
+        if self.config.message_aggregation not in SUMS:
+            return combined
+        return [parameters.output @ m + parameters.output_bias for m in combined]
 
     def combine(self, parameters: Parameters, messages: Sequence[Tensor]) -> Tensor:
         kind = self.config.message_aggregation
@@ -259,6 +274,15 @@ class LiteralModel:
         head = self.parameters.part("head")
         hidden = torch.relu(head.hidden @ torch.cat([x, y]) + head.hidden_bias)
         return (head.output @ hidden + head.output_bias)[0]
+
+
+def normalised(rows: Sequence[Tensor]) -> list[Tensor]:
+    """Every column to mean 0 and variance 1 over the nodes of a graph."""
+    mean = sum(rows, torch.zeros_like(rows[0])) / len(rows)
+    variance = torch.zeros_like(mean)
+    for row in rows:
+        variance = variance + (row - mean) ** 2 / len(rows)
+    return [(row - mean) / torch.sqrt(variance + 1e-5) for row in rows]
 
 
 def softmax(scores: Sequence[Tensor]) -> list[Tensor]:

@@ -65,6 +65,14 @@ MESSAGE_OPTIONS: list[Case] = [
     case("bare", **DENSE, **DENSE_EDGES),
     *(case(**DENSE, node_update=kind) for kind in ("mlp", "rnn", "lstm")),
     *(case(**DENSE, message_aggregation=kind) for kind in ("mean", "max", "attention")),
+    case(message_norm="graph"),
+    *(case(shape, **DENSE, message_norm="graph") for shape in SHAPES),
+    case(message_norm="graph", directed=True, reverse_messages="shared", **TYPED_EDGES),
+    case(message_norm="graph", directed=True, reverse_messages="separate", shared=False, **TOKENS),
+    *(
+        case(**DENSE, message_norm="graph", message_aggregation=kind, node_update="mlp")
+        for kind in ("mean", "max", "attention")
+    ),
     # Where all nodes and edges start alike, the first step has a path of its own.
     case(steps=1),
     case(shared=False),

@@ -94,6 +94,10 @@ def calls(batch: GraphBatch) -> dict[str, tuple[Callable[..., Tensor], Callable[
             *both("gru_update"),
             (double(count, 9), double(count, 9), double(count, 3)),
         ),
+        "graph_norm": (
+            *both("graph_norm", batch.node_offsets, batch.node_graph),
+            (double(count, 3),),
+        ),
         "gated_sum": (
             *both("gated_sum", batch.node_offsets, batch.node_graph),
             (double(count, 3), double(6, 3), double(6)),
@@ -101,7 +105,14 @@ def calls(batch: GraphBatch) -> dict[str, tuple[Callable[..., Tensor], Callable[
     }
 
 
-KERNELS = ("message_sum", "message_sum with edges", "neighbour_sum", "gru_update", "gated_sum")
+KERNELS = (
+    "message_sum",
+    "message_sum with edges",
+    "neighbour_sum",
+    "gru_update",
+    "graph_norm",
+    "gated_sum",
+)
 
 
 @pytest.mark.parametrize("name", KERNELS)

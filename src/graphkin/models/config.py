@@ -12,6 +12,7 @@ from graphkin.models.options import (
     AttentionSimilarity,
     EdgeInput,
     MessageAggregation,
+    MessageNorm,
     NodeInput,
     NodeUpdate,
     Propagation,
@@ -48,6 +49,9 @@ class ModelConfig:
     """f_node: how a node takes in its messages."""
     message_aggregation: MessageAggregation = "sum"
     """How the messages to a node become one."""
+    message_norm: MessageNorm = "none"
+    """``graph`` brings every column of the aggregated messages to mean 0 and variance 1 over the
+    nodes of a graph: what tells its nodes apart counts, not how large or dense it is."""
     message_scale: float = 0.1
     """Factor on the Glorot initialisation of the message MLP."""
     reverse_messages: ReverseMessages = "none"
@@ -78,6 +82,8 @@ class ModelConfig:
             raise ConfigError("matching works on message passing; set propagation='message'")
         if self.matching and self.similarity == "siamese":
             raise ConfigError("a Siamese head compares embeddings; set matching=False")
+        if self.propagation == "convolution" and self.message_norm != "none":
+            raise ConfigError("graph convolution has no messages to normalise")
         if self.propagation == "convolution" and self.reverse_messages == "separate":
             raise ConfigError("graph convolution has no separate weights for reversed edges")
 

@@ -41,6 +41,7 @@ from graphkin.models.composition import (
 )
 from graphkin.models.functions import apply
 from graphkin.models.kernels import backend
+from graphkin.models.kernels.plain import NORM_EPSILON
 from graphkin.models.kernels.workspace import WORKSPACE, take_once
 
 if backend() == "fused":
@@ -74,6 +75,8 @@ class Layout:
     classes: tuple[Tensor, Tensor] | None
     """Where all nodes and edges start alike: (C, R) messages on each route by class of node,
     and (N,) the class of each node."""
+    graphs: Tensor | None
+    """(graphs + 1,) first node of each graph, where summed messages are normalised over them."""
 
 
 def propagate(h: Tensor, layout: Layout, parameters: Sequence[StepParameters]) -> Tensor:
@@ -108,6 +111,11 @@ class _Buffers:
         self.gates = _Stack(h, slots, 2 * width)
         self.candidate = _Stack(h, slots, width)
         self.matched = _Stack(h, slots, width) if layout.groups else None
+        self.graphs = None if layout.graphs is None else layout.graphs.numpy()
+        self.scales: list[Array] = []
+        if self.graphs is not None:
+            shape = slots, len(self.graphs) - 1, hidden
+            self.scales = list(np.empty(shape, dtype=self.summed.arrays[0].dtype))
         self.edges = [
             (r.adjacency.offsets.numpy(), r.adjacency.neighbours.numpy(), r.rows.numpy())
             for r in layout.routes
@@ -212,6 +220,11 @@ def _step(
             len(layout.routes) * width + position,
             width,
         )
+    if buffers.graphs is not None:
+        summed, hidden = buffers.summed.arrays[slot], len(layout.routes) * width
+        scales = buffers.scales[slot]
+        fused.graph_norm_forward(summed, hidden, buffers.graphs, NORM_EPSILON, scales)
+        summed[:, hidden:] = 1  # the last layer's bias comes once, however many messages
     torch.mm(buffers.summed.tensors[slot], weights.fold, out=inputs)
     kept: Kept = []
     if buffers.matched is not None and weights.match is not None:
@@ -266,6 +279,11 @@ def _step_backward(
     )
     hidden = weights.fold[: len(layout.routes) * width]
     grad_summed = torch.mm(grad_inputs, hidden.t()).numpy()
+    if buffers.graphs is not None:
+        normal = buffers.summed.arrays[t]
+        fused.graph_norm_backward(
+            grad_summed, normal, len(hidden), buffers.graphs, buffers.scales[t]
+        )
     cleared: set[int] = set()
     for position, route in enumerate(layout.routes):
         offsets, neighbours, rows = buffers.edges[position]

@@ -26,7 +26,7 @@ from graphkin.models.kernels import (
     neighbour_sum,
 )
 from graphkin.models.kernels.plain import edge_hidden
-from graphkin.models.options import MessageAggregation, NodeUpdate
+from graphkin.models.options import MessageAggregation, MessageNorm, NodeUpdate
 
 
 def glorot(rows: int, columns: int, scale: float = 1.0, fan_in: int | None = None) -> nn.Parameter:
@@ -149,6 +149,7 @@ class Messages(nn.Module):
         size, width, scale = config.message_dim, config.node_dim, config.message_scale
         fan_in = 2 * width + edges.width
         self.aggregation: MessageAggregation = config.message_aggregation
+        self.norm: MessageNorm = config.message_norm
         self.receiver = glorot(size, width, scale, fan_in)
         self.sender = glorot(size, width, scale, fan_in)
         self.edge = glorot(size, edges.width, scale, fan_in)
@@ -204,7 +205,9 @@ class Messages(nn.Module):
             return functional.linear(gathered, weight)
         bias = weight @ self.output_bias
         counts = adjacency.offsets.diff()
-        if self.aggregation == "mean":
+        if self.norm == "graph":
+            counts = torch.ones_like(counts)
+        elif self.aggregation == "mean":
             counts = counts.clamp(max=1)
         linear = functional.linear(gathered, weight @ self.output)
         return torch.addcmul(linear, counts.to(linear.dtype).unsqueeze(1), bias)

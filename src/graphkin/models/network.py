@@ -15,7 +15,7 @@ from graphkin.models.attention_blocks import EUCLIDEAN, PLAIN
 from graphkin.models.composition import StepParameters
 from graphkin.models.config import ModelConfig
 from graphkin.models.fused_propagation import Layout, MessageRoute, propagate
-from graphkin.models.kernels import use_fused
+from graphkin.models.kernels import graph_norm, use_fused
 from graphkin.models.layers import (
     Aggregator,
     EdgeEncoder,
@@ -111,6 +111,8 @@ class PropagationStep(nn.Module):
             self.message_networks(batch), terms, strict=True
         ):
             gathered = messages.aggregate(h, adjacency, term)
+            if messages.norm == "graph":
+                gathered = graph_norm(gathered, batch.node_offsets, batch.node_graph)
             inputs = messages.contribute(gathered, adjacency, weight) + inputs
         if self.matching:
             value, attended = self.attention(h, groups)
@@ -213,8 +215,9 @@ class GraphNetwork(nn.Module):
             return h
         config, steps = self.config, self._message_steps()
         alike = config.node_input == "constant" and config.edge_input == "constant"
+        normalised = config.message_norm == "graph"
         classes = None
-        if alike:
+        if alike and not normalised:
             counts, members = batch.degree_classes
             classes = (counts[:, : 1 if config.reverse_messages == "none" else 2], members)
         layout = Layout(
@@ -224,6 +227,7 @@ class GraphNetwork(nn.Module):
             groups=groups if config.matching else (),
             attention=EUCLIDEAN if config.attention_similarity == "euclidean" else PLAIN,
             classes=classes,
+            graphs=batch.node_offsets if normalised else None,
         )
         parameters = [step.parameters_for(t) for step, t in zip(steps, terms, strict=True)]
         return propagate(h, layout, parameters)

@@ -89,6 +89,15 @@ def gru_update(inputs: Tensor, states: Tensor, h: Tensor) -> Tensor:
     return plain.gru_update(inputs, states, h)
 
 
+def graph_norm(x: Tensor, node_offsets: Tensor, node_graph: Tensor) -> Tensor:
+    """Each column of (N, H) to mean 0 and variance 1 over the nodes of each graph."""
+    if use_fused(x):
+        from graphkin.models.kernels.autograd import GraphNorm
+
+        return GraphNorm.run(x, node_offsets)
+    return plain.graph_norm(x, node_offsets, node_graph)
+
+
 def gated_sum(
     h: Tensor, weight: Tensor, bias: Tensor, node_offsets: Tensor, node_graph: Tensor
 ) -> Tensor:

@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 from graphkin.graphs.batch import Adjacency
 from graphkin.models.functions import apply
 from graphkin.models.kernels import fused
+from graphkin.models.kernels.plain import NORM_EPSILON
 from graphkin.models.kernels.workspace import WORKSPACE, take_once
 
 
@@ -180,3 +181,30 @@ class GatedSum(Function):
         grads = grad_x @ weight, grad_x.t() @ h, grad_bias
         WORKSPACE.give(x, grad_x)
         return *grads, None, None
+
+
+class GraphNorm(Function):
+    """See :func:`graphkin.models.kernels.graph_norm`."""
+
+    @classmethod
+    def run(cls, x: Tensor, node_offsets: Tensor) -> Tensor:
+        return apply(cls, x, node_offsets)
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, node_offsets: Tensor) -> Tensor:
+        width = x.shape[1]
+        out = x.detach().clone(memory_format=torch.contiguous_format)
+        scales = x.new_empty(len(node_offsets) - 1, width)
+        offsets = _array(node_offsets)
+        fused.graph_norm_forward(out.numpy(), width, offsets, NORM_EPSILON, scales.numpy())
+        ctx.save_for_backward(out, scales, node_offsets)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        normal, scales, offsets = ctx.saved_tensors
+        out = grad.clone(memory_format=torch.contiguous_format)
+        arrays = _array(normal), normal.shape[1], _array(offsets), _array(scales)
+        fused.graph_norm_backward(out.numpy(), *arrays)
+        return out, None

@@ -8,6 +8,9 @@ from torch.nn import functional
 
 from graphkin.graphs.batch import Adjacency
 
+NORM_EPSILON = 1e-5
+"""Added to a variance, so that columns without one become 0."""
+
 
 def message_sum(
     projected: Tensor, adjacency: Adjacency, table: Tensor | None, rows: Tensor | None
@@ -41,6 +44,15 @@ def gru_update(inputs: Tensor, states: Tensor, h: Tensor) -> Tensor:
     r, z = (r_in + r_state).sigmoid(), (z_in + z_state).sigmoid()
     n = (n_in + r * n_state).tanh()
     return n + z * (h - n)
+
+
+def graph_norm(x: Tensor, node_offsets: Tensor, node_graph: Tensor) -> Tensor:
+    """Each column to mean 0 and variance 1 over the nodes of each graph."""
+    counts = node_offsets.diff().clamp(min=1).to(x.dtype).unsqueeze(1)
+    none = x.new_zeros(len(node_offsets) - 1, x.shape[1])
+    centred = x - (none.index_add(0, node_graph, x) / counts)[node_graph]
+    variance = none.index_add(0, node_graph, centred.square()) / counts
+    return centred * (variance + NORM_EPSILON).rsqrt()[node_graph]
 
 
 def adam(

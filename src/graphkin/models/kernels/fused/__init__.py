@@ -13,6 +13,7 @@ from graphkin.models.kernels.fused.messages import (
     neighbour_sum_backward,
     neighbour_sum_forward,
 )
+from graphkin.models.kernels.fused.normal import graph_norm_backward, graph_norm_forward
 from graphkin.models.kernels.fused.states import (
     first_step_backward,
     first_step_forward,
@@ -26,6 +27,8 @@ __all__ = [
     "first_step_forward",
     "gated_sum_backward",
     "gated_sum_forward",
+    "graph_norm_backward",
+    "graph_norm_forward",
     "gru_backward",
     "gru_forward",
     "message_backward",
