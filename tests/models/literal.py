@@ -53,6 +53,8 @@ class LiteralModel:
     def vectors(self, left: Graph, right: Graph, steps: int | None = None) -> tuple[Tensor, Tensor]:
         count = self.config.steps if steps is None else steps
         x, y = self.states(left, right, count)
+        if self.config.similarity == "alignment":
+            return self.misfit(x, y), self.misfit(y, x)
         return self.aggregate(x), self.aggregate(y)
 
     def states(self, left: Graph, right: Graph, count: int) -> list[list[Tensor]]:
@@ -260,8 +262,25 @@ class LiteralModel:
         hidden = torch.relu(aggregator.hidden @ total + aggregator.hidden_bias)
         return aggregator.output @ hidden + aggregator.output_bias
 
+    def misfit(self, h: Sequence[Tensor], others: Sequence[Tensor]) -> Tensor:
+        """How far the nodes of a graph lie from what they look at in the other one."""
+        alignment = self.network.part("alignment")
+        step = self.step(self.config.steps - 1)
+
+        def phi(x: Tensor) -> Tensor:
+            return alignment.output @ torch.relu(alignment.hidden @ x + alignment.hidden_bias)
+
+        total = h[0].new_zeros(self.config.graph_dim)
+        for h_i in h:
+            value = self.projected(step, h_i)[2]
+            apart = phi(value) - phi(value - self.matching_vector(step, h_i, others))
+            total = total + apart**2
+        return total / len(h) if self.config.alignment_pool == "mean" else total
+
     def similarity(self, x: Tensor, y: Tensor) -> Tensor:
         kind = self.config.similarity
+        if kind == "alignment":
+            return -(x.sum() + y.sum())
         if kind == "euclidean":
             return -((x - y) ** 2).sum()
         if kind == "cosine":

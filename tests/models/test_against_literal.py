@@ -157,6 +157,20 @@ MATCHING_CASES = [
         for similarity in ("euclidean", "dot", "cosine")
         for projections in (False, True)
     ),
+    *(
+        case(shape, matching=True, similarity="alignment", alignment_pool=pool, **DENSE)
+        for shape in ("uneven", "even", "lone")
+        for pool in ("sum", "mean")
+    ),
+    case(matching=True, similarity="alignment", message_norm="graph"),
+    case(
+        matching=True,
+        similarity="alignment",
+        attention_projections=True,
+        shared=False,
+        message_norm="graph",
+        **DENSE,
+    ),
     case(
         matching=True,
         attention_similarity="dot",
@@ -193,6 +207,7 @@ UNROLLED = [
     case(unrolled=5, **DENSE),
     case(unrolled=0, **DENSE),
     case(unrolled=5, matching=True, **DENSE),
+    case(unrolled=5, matching=True, similarity="alignment", message_norm="graph", **DENSE),
     case(unrolled=4, matching=True, node_update="lstm", **DENSE),
 ]
 

@@ -74,7 +74,8 @@ CHOICES = {
 @pytest.mark.parametrize("name", CHOICES)
 def test_every_choice_is_taken_and_others_are_refused(name: str) -> None:
     for value in get_args(CHOICES[name]):
-        assert getattr(ModelConfig(**{name: value}), name) == value
+        matching = value == "alignment"
+        assert getattr(ModelConfig(**{name: value, "matching": matching}), name) == value
     for value in ("GRU ", "", None, 3, ["sum"]):
         with pytest.raises(ConfigError, match=f"{name} must be one of"):
             ModelConfig(**{name: value})
@@ -104,6 +105,15 @@ def test_every_choice_is_taken_and_others_are_refused(name: str) -> None:
         ({"similarity": "hamming", "graph_dim": 12}, "whole bytes, got 12"),
         ({"matching": True, "propagation": "convolution"}, "set propagation='message'"),
         ({"matching": True, "similarity": "siamese"}, "set matching=False"),
+        ({"similarity": "alignment"}, "needs matching=True and at least 1 step"),
+        (
+            {"similarity": "alignment", "matching": True, "steps": 0},
+            "needs matching=True and at least 1 step",
+        ),
+        (
+            {"propagation": "convolution", "message_norm": "graph"},
+            "graph convolution has no messages to normalise",
+        ),
         (
             {"propagation": "convolution", "reverse_messages": "separate"},
             "no separate weights for reversed edges",

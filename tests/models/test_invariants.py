@@ -30,6 +30,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "gmn": {"matching": True},
     "gmn of features": {**TYPED, "matching": True},
     "gmn with cosine": {**FEATURES, "matching": True, "attention_similarity": "cosine"},
+    "gmn with normalised messages": {"matching": True, "message_norm": "graph"},
+    "gmn with alignment": {
+        **FEATURES,
+        "matching": True,
+        "similarity": "alignment",
+        "message_norm": "graph",
+    },
     "gmn with projections": {
         **FEATURES,
         "matching": True,
@@ -125,7 +132,9 @@ def test_similarity_is_symmetric(name: str, data: st.DataObject) -> None:
     assert_close(y_again, y)
 
 
-@pytest.mark.parametrize("name", MATCHERS)
+# An alignment compares nodes with an average of those that they look at, which is another node's
+# state only where attention is sharp.
+@pytest.mark.parametrize("name", [name for name in MATCHERS if name != "gmn with alignment"])
 @examples
 @given(data=st.data())
 def test_isomorphic_graphs_match_perfectly(name: str, data: st.DataObject) -> None:

@@ -358,6 +358,15 @@ def test_an_option_that_is_missing(tmp_path: Path, option: str) -> None:
         GraphEmbedder.from_pretrained(tmp_path)
 
 
+def test_a_model_from_before_an_option_was_added(tmp_path: Path) -> None:
+    model = GraphEmbedder(ModelConfig.named("gnn", **SMALL))
+    model.save_pretrained(tmp_path)
+    document = json.loads((tmp_path / "config.json").read_text())
+    del document["config"]["message_norm"], document["config"]["alignment_pool"]
+    (tmp_path / "config.json").write_text(json.dumps(document))
+    assert GraphEmbedder.from_pretrained(tmp_path).config == model.config
+
+
 # --- Vocabulary ---------------------------------------------------------------------------
 
 TOKENS = {"node_input": "tokens", "node_input_size": 4}

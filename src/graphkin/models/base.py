@@ -18,6 +18,7 @@ from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.errors import GraphError, ModelError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.batch import check_uniform
+from graphkin.models.alignment import alignment_similarity
 from graphkin.models.config import ModelConfig
 from graphkin.models.layers import glorot, zeros
 from graphkin.models.network import GraphNetwork
@@ -33,7 +34,7 @@ from graphkin.similarity import VECTOR_SIMILARITIES
 Progress = Callable[[int, int], None]
 """Called with (done, total) as work goes on."""
 
-ATTENTION = ".attention."
+ATTENTION, AGGREGATOR, ALIGNMENT = ".attention.", ".aggregator.", ".alignment."
 MATCH_WEIGHT = ".update.match_weight"
 """What takes the difference to the other graph into the update of a node."""
 MAX_NODES_PER_BATCH = 20_000
@@ -112,6 +113,8 @@ class GraphModel(nn.Module):
         if self.config.similarity == "siamese":
             distances: Tensor = self.head(left, right)
             return -distances
+        if self.config.similarity == "alignment":
+            return alignment_similarity(left, right)
         return VECTOR_SIMILARITIES[self.config.similarity](left, right)
 
     def rank(
@@ -181,6 +184,9 @@ class GraphModel(nn.Module):
         if self.config.matching and not other.config.matching:
             own = self.state_dict()
             tensors |= {name: own[name] for name in own if ATTENTION in name}
+            if self.config.similarity == "alignment":
+                tensors = {name: t for name, t in tensors.items() if AGGREGATOR not in name}
+                tensors |= {name: own[name] for name in own if ALIGNMENT in name}
             weights = [name for name in own if name.endswith(MATCH_WEIGHT)]
             tensors |= {name: torch.zeros_like(own[name]) for name in weights}
         if self.vocabulary != other.vocabulary:

@@ -9,6 +9,7 @@ from typing import Any
 
 from graphkin.errors import ConfigError
 from graphkin.models.options import (
+    AlignmentPool,
     AttentionSimilarity,
     EdgeInput,
     MessageAggregation,
@@ -34,7 +35,10 @@ class ModelConfig:
     propagation: Propagation = "message"
     """Message passing, or graph convolution (Kipf & Welling)."""
     similarity: Similarity = "euclidean"
-    """How two graph vectors are compared; ``siamese`` is a 2-layer MLP on both."""
+    """How two graph vectors are compared; ``siamese`` is a 2-layer MLP on both. ``alignment``, for
+    matchers, compares nodes instead: how far each lies from what it looks at in the other graph."""
+    alignment_pool: AlignmentPool = "sum"
+    """Whether an alignment counts the nodes that do not fit, or takes their share of the graph."""
     steps: int = 5
     """T, the number of propagation steps. 0 gives a Deep Set, which ignores edges."""
     shared: bool = True
@@ -82,6 +86,11 @@ class ModelConfig:
             raise ConfigError("matching works on message passing; set propagation='message'")
         if self.matching and self.similarity == "siamese":
             raise ConfigError("a Siamese head compares embeddings; set matching=False")
+        if self.similarity == "alignment" and not (self.matching and self.steps):
+            raise ConfigError(
+                "an alignment compares nodes through cross-graph attention; it needs matching=True "
+                "and at least 1 step"
+            )
         if self.propagation == "convolution" and self.message_norm != "none":
             raise ConfigError("graph convolution has no messages to normalise")
         if self.propagation == "convolution" and self.reverse_messages == "separate":

@@ -10,6 +10,7 @@ from torch.nn import functional
 from graphkin.errors import GraphError, ModelError
 from graphkin.graphs.batch import Adjacency, GraphBatch
 from graphkin.graphs.grouping import PairGroup
+from graphkin.models.alignment import Alignment
 from graphkin.models.attention import CrossAttention
 from graphkin.models.attention_blocks import EUCLIDEAN, PLAIN
 from graphkin.models.composition import StepParameters
@@ -134,7 +135,10 @@ class GraphNetwork(nn.Module):
             self.steps = nn.ModuleList(GraphConvolution(config) for _ in range(count))
         else:
             self.steps = nn.ModuleList(PropagationStep(config, self.edges) for _ in range(count))
-        self.aggregator = Aggregator(config)
+        if config.similarity == "alignment":
+            self.alignment = Alignment(config)
+        else:
+            self.aggregator = Aggregator(config)
 
     def forward(
         self,
@@ -150,7 +154,11 @@ class GraphNetwork(nn.Module):
             h = self._convolve(h, batch, count)
         elif count or observe:
             h = self._propagate(h, batch, groups, count, observe)
-        vectors: Tensor = self.aggregator(h, batch)
+        vectors: Tensor
+        if self.config.similarity == "alignment":
+            vectors = self.alignment(*self._message_steps()[-1].attention(h, groups), batch)
+        else:
+            vectors = self.aggregator(h, batch)
         return vectors
 
     def _count(self, steps: int | None) -> int:

@@ -3,7 +3,8 @@
 from typing import Literal
 
 Propagation = Literal["message", "convolution"]
-Similarity = Literal["euclidean", "cosine", "hamming", "siamese"]
+Similarity = Literal["euclidean", "cosine", "hamming", "siamese", "alignment"]
+AlignmentPool = Literal["sum", "mean"]
 NodeUpdate = Literal["gru", "mlp", "rnn", "lstm"]
 MessageAggregation = Literal["sum", "mean", "max", "attention"]
 MessageNorm = Literal["none", "graph"]

@@ -22,6 +22,8 @@ CLASSES = ("GraphEmbedder", "GraphMatcher")
 CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "README.md"
 PARTS = {"GraphEmbedder": "embedder", "GraphMatcher": "matcher"}
 """The folder of each class, where a folder holds one of each."""
+ADDED_OPTIONS = ("alignment_pool", "message_norm")
+"""Options that came after the first models were saved, whose defaults are what those do."""
 SHIPPED = Path(__file__).parents[1] / "pretrained"
 
 
@@ -93,7 +95,7 @@ def load_model_files(folder: Path, kind: str) -> SavedModel:
     if not isinstance(document.get("config"), dict):
         raise FormatError(f"{folder / CONFIG_FILE} has no table 'config'")
     for field in fields(ModelConfig):
-        if field.name not in document["config"]:
+        if field.name not in document["config"] and field.name not in ADDED_OPTIONS:
             raise FormatError(f"{folder / CONFIG_FILE} lacks the option {field.name!r}")
     config = ModelConfig.from_dict(document["config"])
     vocabulary = None
