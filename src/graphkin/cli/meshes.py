@@ -1,0 +1,145 @@
+"""``train meshes`` and ``eval meshes``: which graphs show the same object?"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from graphkin.cli.options import (
+    BatchSize,
+    Config,
+    Device,
+    Json,
+    Mode,
+    Resume,
+    RunFolder,
+    Seed,
+    Setting,
+    Steps,
+    Tensorboard,
+    Threads,
+)
+from graphkin.cli.runs import known_settings, train_model
+from graphkin.errors import ConfigError
+
+Data = Annotated[Path, typer.Option(help="The zip or folder of a TUDataset: COIL-DEL.zip.")]
+SplitBy = Annotated[
+    str | None,
+    typer.Option(help="class: test classes are unseen; graph: other graphs of known classes."),
+]
+
+
+def train_meshes(
+    data: Data,
+    out: RunFolder,
+    model: Annotated[
+        str, typer.Option(help="gnn, gmn, gcn, siamese-gnn, siamese-gcn or deepset.")
+    ] = "gmn",
+    split: SplitBy = None,
+    steps: Steps = None,
+    batch_size: BatchSize = None,
+    mode: Mode = None,
+    seed: Seed = None,
+    resume: Resume = False,
+    config: Config = None,
+    settings: Setting = None,
+    device: Device = "cpu",
+    threads: Threads = 1,
+    tensorboard: Tensorboard = False,
+    as_json: Json = False,
+) -> None:
+    """Train on meshes of objects: do two graphs show the same one?"""
+    from graphkin.overrides import gather
+    from graphkin.tasks.meshes import MeshTask, recipe
+
+    tables = gather(
+        known_settings(MeshTask),
+        config,
+        {
+            "train": {"steps": steps, "batch_size": batch_size, "mode": mode, "seed": seed},
+            "task": {"data": str(data), "split": split, "seed": seed},
+        },
+        settings or (),
+    )
+    task = MeshTask(**tables["task"])
+    defaults = recipe(model, task)
+    merged = {table: defaults.get(table, {}) | values for table, values in tables.items()}
+    train_model(model, merged, task, out, resume, device, threads, tensorboard, as_json)
+
+
+def eval_meshes(
+    model: Annotated[str, typer.Argument(help="A folder of a run or a model, or 'wl'.")],
+    data: Data,
+    split: SplitBy = None,
+    part: Annotated[str, typer.Option("--set", help="validation or test.")] = "test",
+    size: Annotated[int | None, typer.Option(help="Pairs, and triplets, of the set.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Propagation steps, for shared parameters.", min=0)
+    ] = None,
+    iterations: Annotated[int, typer.Option(help="Iterations of the WL kernel.", min=0)] = 5,
+    threads: Threads = 1,
+    as_json: Json = False,
+) -> None:
+    """Pair AUC, triplet accuracy and nearest-neighbour accuracy on the fixed sets of meshes.
+
+    Without --split it is the one that the model was trained on.
+    """
+    import torch
+
+    from graphkin.baselines.wl import WLKernel
+    from graphkin.evaluation import PairScorer, evaluate
+    from graphkin.models import GraphEmbedder, load_model
+    from graphkin.models.base import Unrolled
+    from graphkin.progress import counter
+    from graphkin.tasks.meshes import MeshTask
+
+    torch.set_num_threads(threads)
+    trained = None if model == "wl" else load_model(model)
+    given = {"data": str(data), "split": _own_split(model, split), "evaluation_size": size}
+    options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    task = MeshTask(**options)
+    evaluation_set = task.evaluation_set(part)  # type: ignore[arg-type]
+    scorer: PairScorer
+    scorer = WLKernel(iterations) if trained is None else Unrolled(trained, steps)
+    with counter("evaluating") as progress:
+        metrics = evaluate(scorer, evaluation_set, progress=progress)
+    with counter("nearest neighbours") as progress:
+        neighbours = task.neighbours(part)  # type: ignore[arg-type]
+        if isinstance(trained, GraphEmbedder):
+            sides = (neighbours.queries, neighbours.pool)
+            vectors = (trained.encode(side, steps=steps, progress=progress) for side in sides)
+            metrics["nearest_neighbour"] = neighbours.accuracy(trained.similarity(*vectors))
+        else:
+            scores = neighbours.scores(scorer.predict, progress)
+            metrics["nearest_neighbour"] = neighbours.accuracy(scores)
+    if as_json:
+        document = {"model": model, "task": task.describe(), "split": part}
+        typer.echo(json.dumps(document | {"data": evaluation_set.digest, "metrics": metrics}))
+        return
+    typer.echo(f"{model} on {part}, split by {task.split}, data {evaluation_set.digest[:12]}")
+    for metric, value in metrics.items():
+        typer.echo(f"  {metric:<18}{100 * value:6.2f}")
+    pool = len(neighbours.pool) - bool(neighbours.own.any())
+    typer.echo(f"  nearest of {pool} graphs, for each of {len(neighbours.queries)}")
+
+
+def _own_split(model: str, given: str | None) -> str | None:
+    """The split that a model was trained on, where its card tells, else the one given.
+
+    What one split keeps for the test was trained on in the other.
+    """
+    cards = (Path(model) / "model" / "README.md", Path(model) / "README.md")
+    text = next((card.read_text(encoding="utf-8") for card in cards if card.is_file()), "")
+    found = re.search(r'"split": "(class|graph)"', text)
+    if found is None:
+        return given
+    if given not in (None, found[1]):
+        raise ConfigError(
+            f"{model} was trained on the split by {found[1]}, so it may have seen test graphs of "
+            f"the split by {given}; leave --split out"
+        )
+    return found[1]

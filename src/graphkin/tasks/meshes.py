@@ -1,0 +1,290 @@
+"""Meshes of objects (COIL-DEL): do two graphs show the same object from different sides?
+
+Two splits say what is unseen. By class, the objects of the test set occur in training nowhere,
+as the functions of :mod:`graphkin.tasks.functions` do. By graph, every object is known, and other
+views of it are asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.random import Generator, SeedSequence
+from numpy.typing import NDArray
+
+from graphkin.errors import ConfigError
+from graphkin.graphs import Graph, PairBatch
+from graphkin.graphs.tudataset import read_tudataset
+from graphkin.settings import check_at_least, check_types
+from graphkin.tasks.classes import ClassSampler, Index
+from graphkin.tasks.neighbours import Neighbours
+from graphkin.tasks.pairs import LIST_NEGATIVES, EvaluationSet, Mode, Split
+
+SplitBy = Literal["class", "graph"]
+Floats = NDArray[np.float64]
+
+SHARES = {"training": 0.8, "validation": 0.1, "test": 0.1}
+STREAMS = {"training": 1, "validation": 2, "test": 3}
+
+
+@dataclass(frozen=True)
+class MeshTask:
+    """Graphs of a labelled dataset with coordinates at their nodes; similar are those of one class.
+
+    Coordinates are standardised: less the mean of all nodes of the training graphs, over their
+    standard deviation, column by column. Labels of edges are their types.
+
+    Args:
+        data: the folder or zip of a TUDataset, such as COIL-DEL.zip.
+        split: whether classes are dealt out to training, validation and test, so that test classes
+            are unseen; or the graphs of every class.
+        seed: seed of the training data. Splits and evaluation sets do not depend on it.
+        evaluation_size: pairs, and triplets, of an evaluation set.
+    """
+
+    data: str
+    split: SplitBy = "class"
+    seed: int = 0
+    evaluation_size: int = 1000
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "data", str(self.data))
+        check_types(self)
+        check_at_least(self, 0, "seed")
+        check_at_least(self, 2, "evaluation_size")
+
+    def batch(
+        self, step: int, size: int, mode: Mode, *, rank: int = 0, world: int = 1
+    ) -> PairBatch:
+        """The training batch of one step; see :class:`graphkin.tasks.pairs.Task`.
+
+        Pairs are similar and dissimilar in turn.
+        """
+        if mode not in get_args(Mode):
+            raise ConfigError(f"mode must be one of {', '.join(get_args(Mode))}; got {mode!r}")
+        if step < 0 or not 0 <= rank < world <= size:
+            raise ConfigError(
+                f"no batch for step {step}, size {size}, rank {rank} of {world}: steps and ranks "
+                "count from 0, and every rank needs an example"
+            )
+        rng = _generator(self.seed, "training", step)
+        others = LIST_NEGATIVES if mode == "lists" else 1
+        rows = self._samplers["training"].lists(rng, size, others)[rank::world].tolist()
+        graphs = self.graphs
+        if mode == "kin":
+            pairs = [(graphs[a], graphs[b]) for a, b, _ in rows]
+            return PairBatch.pack(pairs, [int(self.classes[a]) for a, _, _ in rows])
+        if mode == "pairs":
+            labels = _signs(size)[rank::world]
+            return PairBatch.pack(_labelled(graphs, rows, labels), labels.tolist())
+        return PairBatch.pack([(graphs[a], graphs[b]) for a, *rest in rows for b in rest])
+
+    def evaluation_set(self, split: Split) -> EvaluationSet:
+        """The fixed pairs and triplets of a split: the same for every ``seed``."""
+        rng = _generator(0, _checked(split), 0)
+        sampler, graphs = self._samplers[split], self.graphs
+        labels = _signs(self.evaluation_size)
+        pairs, triplets = (sampler.triplets(rng, self.evaluation_size).tolist() for _ in range(2))
+        return EvaluationSet(
+            tuple(_labelled(graphs, pairs, labels)),
+            labels,
+            tuple((graphs[a], graphs[b], graphs[c]) for a, b, c in triplets),
+        )
+
+    def neighbours(self, split: Split) -> Neighbours:
+        """The graphs of a split, and those among which their nearest is looked for.
+
+        By class, all others of the split; by graph, the training graphs.
+        """
+        queries = self.numbers(_checked(split))
+        pool = queries if self.split == "class" else self.numbers("training")
+        return Neighbours(
+            tuple(self.graphs[number] for number in queries.tolist()),
+            tuple(self.graphs[number] for number in pool.tolist()),
+            right=self.classes[queries, None] == self.classes[None, pool],
+            own=queries[:, None] == pool[None],
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """The parameters, ready for JSON; the dataset by its content, and how it is scaled."""
+        center, spread = (values.tolist() for values in self.scale)
+        described = {"task": "meshes", "data": self._data.digest}
+        return asdict(self) | described | {"standardised": {"center": center, "spread": spread}}
+
+    def numbers(self, split: str) -> Index:
+        """The numbers of the graphs of ``training``, ``validation`` or ``test``, rising."""
+        if split not in SHARES:
+            raise ConfigError(f"split must be one of {', '.join(SHARES)}; got {split!r}")
+        return np.flatnonzero(self._splits == list(SHARES).index(split))
+
+    @property
+    def classes(self) -> Index:
+        """(G,) the number of each graph's class, from 0."""
+        return self._data.classes
+
+    @cached_property
+    def graphs(self) -> list[Graph]:
+        """All graphs of the dataset as models see them, by number."""
+        center, spread = self.scale
+        return [_scaled(graph, center, spread) for graph in self._data.graphs]
+
+    @cached_property
+    def scale(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation, each (F,), of the coordinates of training graphs.
+
+        To six digits, so that they are the same wherever they are computed.
+        """
+        points = np.concatenate([_points(self._data.graphs[n]) for n in self.numbers("training")])
+        center, spread = points.mean(axis=0), points.std(axis=0)
+        spread[spread == 0] = 1.0
+        return _rounded(center), _rounded(spread)
+
+    @cached_property
+    def _data(self) -> _Data:
+        return _load(Path(self.data))
+
+    @cached_property
+    def _splits(self) -> Index:
+        """(G,) the place in ``SHARES`` of each graph's split."""
+        classes, labels = self.classes, self._data.labels
+        if self.split == "class":
+            dealt = _dealt(labels)
+            return np.array([dealt[labels[number]] for number in classes.tolist()])
+        found = np.empty(len(classes), dtype=np.int64)
+        for number in range(len(labels)):
+            members = np.flatnonzero(classes == number)
+            digests = [self._data.digests[member] for member in members.tolist()]
+            dealt = _dealt(digests)
+            found[members] = [dealt[digest] for digest in digests]
+        return found
+
+    @cached_property
+    def _samplers(self) -> dict[str, ClassSampler]:
+        data = self._data
+        sizes = np.array([graph.num_nodes for graph in data.graphs])
+        contents = np.unique(data.digests, return_inverse=True)[1]
+        samplers = {}
+        for split in SHARES:
+            numbers = self.numbers(split)
+            found = np.unique(self.classes[numbers])
+            if len(found) < 2:
+                raise ConfigError(
+                    f"{self.data} has {len(data.labels)} classes of {len(data.graphs)} graphs, too "
+                    f"few to split by {self.split}: {split} gets {len(found)} classes, and needs "
+                    "2. Use a larger dataset, or the other split"
+                )
+            members = [numbers[self.classes[numbers] == number] for number in found.tolist()]
+            samplers[split] = ClassSampler(members, sizes, contents=contents)
+        return samplers
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """A dataset as it is on disk."""
+
+    graphs: list[Graph]
+    classes: Index
+    """(G,) the place in ``labels`` of each graph's class."""
+    labels: list[str]
+    digests: list[str]
+    """Of each graph."""
+    digest: str
+    """Of all graphs and their labels: the same for a zip and its folder, wherever they lie."""
+
+
+def _load(path: Path) -> _Data:
+    graphs, given = read_tudataset(path)
+    if given.ndim != 1 or given.dtype.kind not in "iu":
+        raise ConfigError(f"{path} has no single class for each graph; its labels are {given[0]}")
+    if graphs[0].node_kind != "dense":
+        raise ConfigError(
+            f"{path} has {graphs[0].node_kind} nodes; meshes need coordinates, in a file "
+            "*_node_attributes.txt"
+        )
+    values, classes = np.unique(given, return_inverse=True)
+    digests = [graph.digest() for graph in graphs]
+    digest = _hash(" ".join([*digests, *map(str, given.tolist())]))
+    return _Data(graphs, classes, [str(value) for value in values.tolist()], digests, digest)
+
+
+def _dealt(keys: Iterable[str]) -> dict[str, int]:
+    """The place in ``SHARES`` of each different key, dealt out in the order of their hashes.
+
+    So that what is in the dataset decides, and not the order of its files.
+    """
+    order = sorted(set(keys), key=_hash)
+    cuts = np.floor(np.cumsum(list(SHARES.values()))[:-1] * len(order) + 0.5)
+    places = np.searchsorted(cuts, np.arange(len(order)), side="right")
+    return dict(zip(order, places.tolist(), strict=True))
+
+
+def _points(graph: Graph) -> Floats:
+    """(N, F) coordinates."""
+    assert graph.node_features is not None, "a dataset without coordinates is refused"
+    return graph.node_features.astype(np.float64)
+
+
+def _scaled(graph: Graph, center: Floats, spread: Floats) -> Graph:
+    return Graph(
+        graph.num_nodes,
+        graph.edges,
+        directed=graph.directed,
+        node_features=(_points(graph) - center) / spread,
+        edge_features=graph.edge_features,
+        edge_types=graph.edge_types,
+    )
+
+
+def _rounded(values: Floats) -> Floats:
+    return np.array([float(f"{value:.6g}") for value in values.tolist()])
+
+
+def _signs(count: int) -> NDArray[np.float32]:
+    """(count,) +1 and -1 in turn."""
+    return np.where(np.arange(count) % 2, -1, 1).astype(np.float32)
+
+
+def _labelled(
+    graphs: Sequence[Graph], rows: Sequence[Sequence[int]], labels: Iterable[float]
+) -> list[tuple[Graph, Graph]]:
+    """The similar or the dissimilar pair of each triplet, as its label says."""
+    chosen = zip(rows, labels, strict=True)
+    return [(graphs[a], graphs[b if label > 0 else c]) for (a, b, c), label in chosen]
+
+
+def _checked(split: str) -> Split:
+    if split not in ("validation", "test"):
+        raise ConfigError(f"split must be 'validation' or 'test', got {split!r}")
+    return split  # type: ignore[return-value]
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _generator(seed: int, stream: str, number: int) -> Generator:
+    return np.random.default_rng(SeedSequence([seed, STREAMS[stream], number]))
+
+
+def recipe(model: str, task: MeshTask) -> dict[str, dict[str, Any]]:
+    """Settings that train a model of a name well on meshes: tables of model and training.
+
+    Args:
+        model: its name.
+        task: what it is trained on.
+    """
+    first = task.graphs[0]
+    settings: dict[str, Any] = {"node_input": "dense", "node_input_size": _points(first).shape[1]}
+    if first.edge_kind == "types":
+        most = max(int(graph.edge_types.max(initial=0)) for graph in task.graphs)  # type: ignore
+        settings |= {"edge_input": "types", "edge_input_size": most + 1}
+    elif first.edge_features is not None:
+        settings |= {"edge_input": "dense", "edge_input_size": first.edge_features.shape[1]}
+    training: dict[str, Any] = {"batch_size": 50, "learning_rate": 1e-3}
+    return {"model": settings, "train": training}
