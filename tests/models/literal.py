@@ -253,6 +253,9 @@ class LiteralModel:
     def aggregate(self, h: Sequence[Tensor]) -> Tensor:
         aggregator = self.network.part("aggregator")
         size = self.config.graph_dim
+        if self.config.readout == "nodes":
+            each = [torch.relu(aggregator.hidden @ h_i + aggregator.hidden_bias) for h_i in h]
+            return sum((aggregator.output @ x for x in each), h[0].new_zeros(size))
         gate_weight, value_weight = aggregator.nodes[:size], aggregator.nodes[size:]
         gate_bias, value_bias = aggregator.nodes_bias[:size], aggregator.nodes_bias[size:]
         total = h[0].new_zeros(size)

@@ -65,6 +65,8 @@ MESSAGE_OPTIONS: list[Case] = [
     case("bare", **DENSE, **DENSE_EDGES),
     *(case(**DENSE, node_update=kind) for kind in ("mlp", "rnn", "lstm")),
     *(case(**DENSE, message_aggregation=kind) for kind in ("mean", "max", "attention")),
+    case(readout="nodes"),
+    case("bare", readout="nodes", message_norm="graph", **DENSE),
     case(message_norm="graph"),
     *(case(shape, **DENSE, message_norm="graph") for shape in SHAPES),
     case(message_norm="graph", directed=True, reverse_messages="shared", **TYPED_EDGES),

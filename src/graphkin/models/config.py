@@ -17,6 +17,7 @@ from graphkin.models.options import (
     NodeInput,
     NodeUpdate,
     Propagation,
+    Readout,
     ReverseMessages,
     Similarity,
 )
@@ -47,6 +48,9 @@ class ModelConfig:
     """D, the width of a node state."""
     graph_dim: int = 128
     """The width of a graph vector, and the number of bits of a Hamming code."""
+    readout: Readout = "gated"
+    """How nodes become a graph vector: an MLP of their gated sum, as in the paper, or with
+    ``nodes`` the sum of an MLP of each: graphs differ by the sum of what differs in them."""
     message_dim: int = 64
     """The width of a message and of the hidden layer of its MLP; the paper's 2D."""
     node_update: NodeUpdate = "gru"

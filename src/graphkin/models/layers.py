@@ -28,6 +28,9 @@ from graphkin.models.kernels import (
 from graphkin.models.kernels.plain import edge_hidden
 from graphkin.models.options import MessageAggregation, MessageNorm, NodeUpdate
 
+READOUT_SCALE = 0.3
+"""Factor on the initialisation of the last layer of a node's readout, of which many are summed."""
+
 
 def glorot(rows: int, columns: int, scale: float = 1.0, fan_in: int | None = None) -> nn.Parameter:
     """A (rows, columns) weight, uniform in +-scale * sqrt(6 / (fan_in + rows))."""
@@ -327,3 +330,21 @@ class Aggregator(nn.Module):
         total = gated_sum(h, self.nodes, self.nodes_bias, offsets, graph)
         hidden = functional.linear(total, self.hidden, self.hidden_bias).relu()
         return functional.linear(hidden, self.output, self.output_bias)
+
+
+class NodeReadout(nn.Module):
+    """h_G = sum_i MLP(h_i), with one hidden ReLU layer."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        size = config.graph_dim
+        self.hidden = glorot(2 * size, config.node_dim)
+        self.hidden_bias = zeros(2 * size)
+        self.output = glorot(size, 2 * size, READOUT_SCALE)
+
+    def forward(self, h: Tensor, batch: GraphBatch) -> Tensor:
+        """(N, D) -> (graphs, G)"""
+        hidden = functional.linear(h, self.hidden, self.hidden_bias).relu()
+        total = hidden.new_zeros(len(batch.node_offsets) - 1, hidden.shape[1])
+        # The last layer is linear: it is applied to the sum, once.
+        return functional.linear(total.index_add(0, batch.node_graph, hidden), self.output)

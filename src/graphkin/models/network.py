@@ -24,6 +24,7 @@ from graphkin.models.layers import (
     GraphConvolution,
     Messages,
     NodeEncoder,
+    NodeReadout,
     NodeUpdateCell,
 )
 
@@ -138,7 +139,8 @@ class GraphNetwork(nn.Module):
         if config.similarity == "alignment":
             self.alignment = Alignment(config)
         else:
-            self.aggregator = Aggregator(config)
+            readout = NodeReadout if config.readout == "nodes" else Aggregator
+            self.aggregator = readout(config)
 
     def forward(
         self,

@@ -4,6 +4,7 @@ from typing import Literal
 
 Propagation = Literal["message", "convolution"]
 Similarity = Literal["euclidean", "cosine", "hamming", "siamese", "alignment"]
+Readout = Literal["gated", "nodes"]
 AlignmentPool = Literal["sum", "mean"]
 NodeUpdate = Literal["gru", "mlp", "rnn", "lstm"]
 MessageAggregation = Literal["sum", "mean", "max", "attention"]
