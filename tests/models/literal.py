@@ -183,18 +183,24 @@ class LiteralModel:
             total = total + m
         return total / len(messages) if kind == "mean" else total
 
-    def matching_vector(self, step: Parameters, h_i: Tensor, others: Sequence[Tensor]) -> Tensor:
+    def matching_vector(
+        self, step: Parameters, h_i: Tensor, others: Sequence[Tensor], sharpness: float = 1.0
+    ) -> Tensor:
         """sum_j a_ij (v_i - v_j), with v = h where there are no projections."""
         _, _, value = self.projected(step, h_i)
         mu = torch.zeros_like(value)
-        for weight, h_j in zip(self.attention(step, h_i, others), others, strict=True):
+        for weight, h_j in zip(self.attention(step, h_i, others, sharpness), others, strict=True):
             mu = mu + weight * (value - self.projected(step, h_j)[2])
         return mu
 
-    def attention(self, step: Parameters, h_i: Tensor, others: Sequence[Tensor]) -> list[Tensor]:
+    def attention(
+        self, step: Parameters, h_i: Tensor, others: Sequence[Tensor], sharpness: float
+    ) -> list[Tensor]:
         """a_ij of one node i for every node j of the other graph."""
         query, _, _ = self.projected(step, h_i)
-        scores = [self.state_similarity(query, self.projected(step, h_j)[1]) for h_j in others]
+        scores = [
+            sharpness * self.state_similarity(query, self.projected(step, h_j)[1]) for h_j in others
+        ]
         return softmax(scores)
 
     def projected(self, step: Parameters, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -276,7 +282,8 @@ class LiteralModel:
         total = h[0].new_zeros(self.config.graph_dim)
         for h_i in h:
             value = self.projected(step, h_i)[2]
-            apart = phi(value) - phi(value - self.matching_vector(step, h_i, others))
+            mu = self.matching_vector(step, h_i, others, self.config.alignment_sharpness)
+            apart = phi(value) - phi(value - mu)
             total = total + apart**2
         return total / len(h) if self.config.alignment_pool == "mean" else total
 

@@ -165,6 +165,18 @@ MATCHING_CASES = [
         for pool in ("sum", "mean")
     ),
     case(matching=True, similarity="alignment", message_norm="graph"),
+    *(
+        case(
+            matching=True,
+            similarity="alignment",
+            alignment_sharpness=3.0,
+            attention_similarity=similarity,
+            attention_projections=projections,
+            **DENSE,
+        )
+        for similarity in ("euclidean", "dot", "cosine")
+        for projections in (False, True)
+    ),
     case(
         matching=True,
         similarity="alignment",

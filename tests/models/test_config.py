@@ -99,6 +99,7 @@ def test_every_choice_is_taken_and_others_are_refused(name: str) -> None:
         ({"message_scale": math.nan}, "message_scale must be above 0, got nan"),
         ({"message_scale": math.inf}, "message_scale must be"),
         ({"message_scale": "0.1"}, "message_scale must be of type float, got '0.1'"),
+        ({"alignment_sharpness": 0}, "alignment_sharpness must be above 0, got 0"),
         ({"matching": 1}, "matching must be of type bool, got 1"),
         ({"shared": "yes"}, "shared must be of type bool, got 'yes'"),
         ({"attention_projections": None}, "attention_projections must be of type bool, got None"),

@@ -22,6 +22,7 @@ from graphkin.errors import ConfigError, FormatError, GraphkinError, ModelError,
 from graphkin.graphs import Graph
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, load_model
 from graphkin.models.config import MODEL_NAMES
+from graphkin.models.pretrained import ADDED_OPTIONS
 from models.samples import SMALL, make_model, random_pairs
 
 Model = GraphEmbedder | GraphMatcher
@@ -362,7 +363,7 @@ def test_a_model_from_before_an_option_was_added(tmp_path: Path) -> None:
     model = GraphEmbedder(ModelConfig.named("gnn", **SMALL))
     model.save_pretrained(tmp_path)
     document = json.loads((tmp_path / "config.json").read_text())
-    for option in ("message_norm", "alignment_pool", "readout"):
+    for option in ADDED_OPTIONS:
         del document["config"][option]
     (tmp_path / "config.json").write_text(json.dumps(document))
     assert GraphEmbedder.from_pretrained(tmp_path).config == model.config

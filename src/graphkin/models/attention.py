@@ -13,6 +13,7 @@ pass: memory grows with |V1| + |V2|, not with their product.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,9 +49,19 @@ class CrossAttention(nn.Module):
         self.kind = EUCLIDEAN if similarity == "euclidean" else PLAIN
         self.projection = nn.Linear(node_dim, 3 * node_dim, bias=False) if projections else None
 
-    def forward(self, h: Tensor, groups: Sequence[PairGroup]) -> tuple[Tensor, Tensor]:
-        """(N, D) states -> values (N, D) and their attention-weighted sums (N, D)."""
+    def forward(
+        self, h: Tensor, groups: Sequence[PairGroup], sharpness: float = 1.0
+    ) -> tuple[Tensor, Tensor]:
+        """(N, D) states -> values (N, D) and their attention-weighted sums (N, D).
+
+        ``sharpness`` multiplies the scores.
+        """
         query, key, value, bias = self.prepare(h)
+        if sharpness != 1:
+            root = math.sqrt(sharpness)
+            query = None if query is None else query * root
+            key = key * root
+            bias = None if bias is None else bias * sharpness
         return value, attend(query, key, value, bias, groups, self.kind)
 
     def fusible(self) -> bool:

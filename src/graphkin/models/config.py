@@ -40,6 +40,9 @@ class ModelConfig:
     matchers, compares nodes instead: how far each lies from what it looks at in the other graph."""
     alignment_pool: AlignmentPool = "sum"
     """Whether an alignment counts the nodes that do not fit, or takes their share of the graph."""
+    alignment_sharpness: float = 1.0
+    """Factor on the attention scores of an alignment. Above 1 a node is compared with fewer others;
+    what leaks to the rest would grow with the size of the graph."""
     steps: int = 5
     """T, the number of propagation steps. 0 gives a Deep Set, which ignores edges."""
     shared: bool = True
@@ -84,6 +87,10 @@ class ModelConfig:
         check_at_least(self, 0, "steps")
         if not 0 < self.message_scale < math.inf:
             raise ConfigError(f"message_scale must be above 0, got {self.message_scale}")
+        if not 0 < self.alignment_sharpness < math.inf:
+            raise ConfigError(
+                f"alignment_sharpness must be above 0, got {self.alignment_sharpness}"
+            )
         if self.similarity == "hamming" and self.graph_dim % 8:
             raise ConfigError(f"Hamming codes need graph_dim in whole bytes, got {self.graph_dim}")
         if self.matching and self.propagation == "convolution":

@@ -158,7 +158,9 @@ class GraphNetwork(nn.Module):
             h = self._propagate(h, batch, groups, count, observe)
         vectors: Tensor
         if self.config.similarity == "alignment":
-            vectors = self.alignment(*self._message_steps()[-1].attention(h, groups), batch)
+            attention = self._message_steps()[-1].attention
+            value, attended = attention(h, groups, self.config.alignment_sharpness)
+            vectors = self.alignment(value, attended, batch)
         else:
             vectors = self.aggregator(h, batch)
         return vectors
