@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -43,6 +44,9 @@ def train_edits(
     p: Probability = None,
     kp: PositiveEdits = None,
     kn: NegativeEdits = None,
+    start_from: Annotated[
+        Path | None, typer.Option(help="Begin with the weights of a model of the same shape.")
+    ] = None,
     steps: Steps = None,
     batch_size: BatchSize = None,
     mode: Mode = None,
@@ -56,20 +60,24 @@ def train_edits(
     as_json: Json = False,
 ) -> None:
     """Train on graph edit distance: which of two graphs is fewer edge substitutions away?"""
+    from graphkin.models import load_model
     from graphkin.overrides import gather
     from graphkin.tasks.edits import EditTask
 
+    start = None if start_from is None else load_model(start_from)
     tables = gather(
         known_settings(EditTask),
         config,
         {
             "train": {"steps": steps, "batch_size": batch_size, "mode": mode, "seed": seed},
-            "task": {**_task_options(nodes, p, kp, kn), "seed": seed},
+            "task": {**task_options(nodes, p, kp, kn), "seed": seed},
         },
         settings or (),
     )
     task = EditTask(**tables["task"])
-    train_model(model, tables, task, out, resume, device, threads, tensorboard, as_json)
+    train_model(
+        model, tables, task, out, resume, device, threads, tensorboard, as_json, start=start
+    )
 
 
 def eval_edits(
@@ -90,12 +98,12 @@ def eval_edits(
     """Pair AUC and triplet accuracy on the fixed sets of graph edit distance."""
     from graphkin.tasks.edits import EditTask
 
-    options = {**_task_options(nodes, p, kp, kn), "evaluation_size": size}
+    options = {**task_options(nodes, p, kp, kn), "evaluation_size": size}
     task = EditTask(**{key: value for key, value in options.items() if value is not None})
     evaluate_model(model, task, split, steps, iterations, threads, as_json)
 
 
-def _task_options(
+def task_options(
     nodes: str | None, p: str | None, kp: int | None, kn: int | None
 ) -> dict[str, Any]:
     return {

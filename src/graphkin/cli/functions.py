@@ -197,7 +197,7 @@ def eval_functions(
     options["corpus"] = str(corpus)
     trained = None
     if model not in BASELINES:
-        trained, options = _trained(model, options)
+        trained, options = trained_scorer(model, options)
     results = []
     for name in (protocol,) if protocol else PROTOCOLS:
         task = FunctionTask(**options, protocol=name)  # type: ignore[arg-type]
@@ -232,7 +232,7 @@ def eval_functions(
         _print(result)
 
 
-def _trained(model: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def trained_scorer(model: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """A model, and the options of a task whose graphs it can take."""
     from graphkin.models import load_model
 

@@ -99,7 +99,7 @@ def eval_meshes(
 
     torch.set_num_threads(threads)
     trained = None if model == "wl" else load_model(model)
-    given = {"data": str(data), "split": _own_split(model, split), "evaluation_size": size}
+    given = {"data": str(data), "split": own_split(model, split), "evaluation_size": size}
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     task = MeshTask(**options)
     evaluation_set = task.evaluation_set(part)  # type: ignore[arg-type]
@@ -127,7 +127,7 @@ def eval_meshes(
     typer.echo(f"  nearest of {pool} graphs, for each of {len(neighbours.queries)}")
 
 
-def _own_split(model: str, given: str | None) -> str | None:
+def own_split(model: str, given: str | None) -> str | None:
     """The split that a model was trained on, where its card tells, else the one given.
 
     What one split keeps for the test was trained on in the other.

@@ -19,6 +19,7 @@ from graphkin.errors import GraphError, ModelError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.batch import check_uniform
 from graphkin.models.alignment import alignment_similarity
+from graphkin.models.calibration import Logistic, check_score_calibration
 from graphkin.models.config import ModelConfig
 from graphkin.models.layers import glorot, zeros
 from graphkin.models.network import GraphNetwork
@@ -90,6 +91,7 @@ class GraphModel(nn.Module):
             raise ModelError(f"a model is made from a ModelConfig, got {config!r}")
         self.config = config
         self._vocabulary: Vocabulary | None = None
+        self._calibration: Logistic | None = None
         self.network = GraphNetwork(config)
         if config.similarity == "siamese":
             self.head = SiameseHead(config.graph_dim)
@@ -105,8 +107,13 @@ class GraphModel(nn.Module):
         *,
         steps: int | None = None,
         progress: Progress | None = None,
+        probability: bool = False,
     ) -> NDArray[np.float32]:
-        """Similarity of each pair, (P,) float32; higher is more alike."""
+        """Similarity of each pair, (P,) float32; higher is more alike.
+
+        With ``probability`` it is the probability that the pair is similar, from 0 to 1, by the
+        model's calibration.
+        """
 
     def compare(self, left: Tensor, right: Tensor) -> Tensor:
         """Similarity of graph vectors: (P, G) x (P, G) -> (P,)."""
@@ -146,6 +153,42 @@ class GraphModel(nn.Module):
         self._vocabulary = vocabulary
 
     @property
+    def calibration(self) -> Logistic | None:
+        """From a score to the probability that a pair is similar; saved with the model.
+
+        It holds where similar and dissimilar pairs are equally many. Where the similar ones are
+        rare, as among the candidates of a search, the probability is lower: a library has a
+        :class:`~graphkin.models.calibration.Calibration` of its own.
+        """
+        return self._calibration
+
+    @calibration.setter
+    def calibration(self, calibration: Logistic | None) -> None:
+        if calibration is not None:
+            check_score_calibration(calibration)
+        self._calibration = calibration
+
+    def _probabilities(
+        self,
+        pairs: Sequence[tuple[Graph, Graph]],
+        steps: int | None,
+        progress: Progress | None,
+    ) -> NDArray[np.float32]:
+        """What :meth:`predict` returns with ``probability``."""
+        if self.calibration is None:
+            raise ModelError(
+                "the model has no calibration, so its scores have no probability; "
+                "`graphkin calibrate` fits one"
+            )
+        if steps not in (None, self.config.steps):
+            raise ModelError(
+                f"the calibration is for {self.config.steps} propagation steps, not for {steps}; "
+                "leave steps out"
+            )
+        scores = self.predict(pairs, progress=progress)
+        return self.calibration(scores.astype(np.float64)[:, None]).astype(np.float32)
+
+    @property
     def device(self) -> torch.device:
         return self.network.nodes.weight.device
 
@@ -157,7 +200,8 @@ class GraphModel(nn.Module):
     def save_pretrained(self, path: str | Path, card: str | None = None) -> None:
         """Writes config.json, model.safetensors and a model card (README.md) into a folder."""
         tensors = {name: tensor.detach().cpu() for name, tensor in self.state_dict().items()}
-        saved = SavedModel(type(self).__name__, self.config, tensors, self.vocabulary)
+        kind = type(self).__name__
+        saved = SavedModel(kind, self.config, tensors, self.vocabulary, self.calibration)
         save_model_files(Path(path), saved, card)
 
     @classmethod
@@ -171,6 +215,7 @@ class GraphModel(nn.Module):
         model = cls(saved.config)
         model.load_tensors(saved.tensors, str(path))
         model.vocabulary = saved.vocabulary
+        model.calibration = saved.calibration
         model.eval()
         return model
 
@@ -194,7 +239,10 @@ class GraphModel(nn.Module):
         self.load_tensors(tensors, "the model to start from")
 
     def load_tensors(self, tensors: dict[str, Tensor], origin: str) -> None:
-        """Takes over weights that fit by name and shape; ``origin`` names them in errors."""
+        """Takes over weights that fit by name and shape; ``origin`` names them in errors.
+
+        A calibration does not outlive the weights that it was fitted for.
+        """
         own = self.state_dict()
         for name in own:
             if name not in tensors:
@@ -215,6 +263,7 @@ class GraphModel(nn.Module):
             if not tensor.isfinite().all():
                 raise ModelError(f"{origin}: tensor {name!r} holds values that are not finite")
         self.load_state_dict(tensors)
+        self.calibration = None
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphkin.errors import ConfigError, FormatError
+from graphkin.errors import ConfigError, FormatError, ModelError
 
 FORMAT = {"format": "graphkin calibration", "version": 1}
 FIGURES = ("distance", "log2_nodes", "log2_ratio", "equal")
 """Of a pair: the distance as a share of the largest, log2 of the nodes of the smaller graph, how
 many times larger the other is, as log2, and 1 where the graphs are exactly equal."""
 MATCHED_FIGURES = (*FIGURES, "score")
+SCORE_KEYS = {"slope", "offset"}
 
 Floats = NDArray[np.float64]
 
@@ -114,6 +115,39 @@ def _logistic(values: dict[str, Any], count: int) -> Logistic:
     found = Logistic(weights, float(values["bias"]))
     if len(weights) != count or not np.isfinite([*weights, found.bias]).all():
         raise FormatError(f"a calibration needs {count} finite weights, got {values}")
+    return found
+
+
+def check_score_calibration(calibration: Logistic) -> None:
+    """Refuses what is no line of the score alone, or falls where the score rises.
+
+    Such a calibration of a model holds where similar and dissimilar pairs are equally many. Among
+    the many candidates of a search they are not: there :class:`Calibration` counts.
+    """
+    figures = (*calibration.weights, calibration.bias) if isinstance(calibration, Logistic) else ()
+    if len(figures) != 2 or not np.isfinite(figures).all() or figures[0] <= 0:
+        raise ModelError(
+            "a calibration of scores is a Logistic of one finite weight above 0 and a finite "
+            f"bias, got {calibration!r}"
+        )
+
+
+def score_calibration_to_json(calibration: Logistic) -> dict[str, float]:
+    """A calibration of the score alone, ready for JSON."""
+    (slope,) = calibration.weights
+    return {"slope": slope, "offset": calibration.bias}
+
+
+def score_calibration_from_json(values: Any) -> Logistic:
+    """Reads what :func:`score_calibration_to_json` made."""
+    known = isinstance(values, dict) and set(values) == SCORE_KEYS
+    if not known or not all(type(value) in (int, float) for value in values.values()):
+        raise FormatError(f"a calibration holds the numbers slope and offset, got {values!r:.80}")
+    try:
+        found = Logistic((float(values["slope"]),), float(values["offset"]))
+        check_score_calibration(found)
+    except (OverflowError, ModelError) as error:
+        raise FormatError(f"a calibration is damaged: {error}") from error
     return found
 
 

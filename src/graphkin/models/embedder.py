@@ -88,8 +88,14 @@ class GraphEmbedder(GraphModel):
         *,
         steps: int | None = None,
         progress: Progress | None = None,
+        probability: bool = False,
     ) -> NDArray[np.float32]:
-        """Similarity of each pair, (P,) float32. A graph in several pairs is encoded once."""
+        """Similarity of each pair, (P,) float32, or the ``probability`` that it is similar.
+
+        A graph in several pairs is encoded once.
+        """
+        if probability:
+            return self._probabilities(pairs, steps, progress)
         pairs = checked_pairs(pairs)
         if not pairs:
             return np.zeros(0, dtype=np.float32)

@@ -63,8 +63,11 @@ class GraphMatcher(GraphModel):
         *,
         steps: int | None = None,
         progress: Progress | None = None,
+        probability: bool = False,
     ) -> NDArray[np.float32]:
-        """Similarity of each pair, (P,) float32."""
+        """Similarity of each pair, (P,) float32, or the ``probability`` that it is similar."""
+        if probability:
+            return self._probabilities(pairs, steps, progress)
         pairs = checked_pairs(pairs)
         scores = np.zeros(len(pairs), dtype=np.float32)
         done = 0

@@ -13,7 +13,13 @@ from torch import Tensor
 
 from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.errors import FormatError, ModelError
-from graphkin.files import read_file, write_all_atomically
+from graphkin.files import read_file, write_all_atomically, write_atomically
+from graphkin.models.calibration import (
+    Logistic,
+    check_score_calibration,
+    score_calibration_from_json,
+    score_calibration_to_json,
+)
 from graphkin.models.config import ModelConfig
 
 FORMAT = "graphkin-model"
@@ -24,6 +30,7 @@ PARTS = {"GraphEmbedder": "embedder", "GraphMatcher": "matcher"}
 """The folder of each class, where a folder holds one of each."""
 ADDED_OPTIONS = ("alignment_pool", "alignment_sharpness", "message_norm", "readout")
 """Options that came after the first models were saved, whose defaults are what those do."""
+KEYS = {"format", "version", "class", "config", "vocabulary", "calibration"}
 SHIPPED = Path(__file__).parents[1] / "pretrained"
 
 
@@ -37,6 +44,8 @@ class SavedModel:
     tensors: dict[str, Tensor]
     vocabulary: Vocabulary | None = None
     """What the tokens of nodes stand for."""
+    calibration: Logistic | None = None
+    """From a score to a probability."""
 
 
 def shipped_names() -> list[str]:
@@ -64,6 +73,12 @@ def part_home(path: str | Path, kind: str) -> Path:
     return part if part.is_dir() else home
 
 
+def weights_home(folder: Path) -> Path:
+    """The folder of a model, or that of the best weights where ``folder`` is a run's."""
+    nested = folder / "model"
+    return nested if nested.is_dir() else folder
+
+
 def save_model_files(folder: Path, model: SavedModel, card: str | None) -> None:
     """Writes the three files; they replace older ones only when all are complete."""
     kind, config, tensors = model.kind, model.config, model.tensors
@@ -71,15 +86,25 @@ def save_model_files(folder: Path, model: SavedModel, card: str | None) -> None:
     document["config"] = config.to_dict()
     if model.vocabulary is not None:
         document["vocabulary"] = model.vocabulary.to_json()
+    if model.calibration is not None:
+        document["calibration"] = score_calibration_to_json(model.calibration)
     contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
     text = card or _default_card(kind, config, tensors)
     write_all_atomically(
         {
             folder / WEIGHTS_FILE: safetensors.torch.save(contiguous),
-            folder / CONFIG_FILE: json.dumps(document, indent=2).encode() + b"\n",
+            folder / CONFIG_FILE: _to_bytes(document),
             folder / CARD_FILE: text.encode(),
         }
     )
+
+
+def save_calibration(folder: Path, calibration: Logistic) -> None:
+    """Writes a calibration into the folder of a model, and leaves all else there as it is."""
+    check_score_calibration(calibration)
+    document = _read_document(folder)
+    document["calibration"] = score_calibration_to_json(calibration)
+    write_atomically(folder / CONFIG_FILE, _to_bytes(document))
 
 
 def saved_class(folder: Path) -> str:
@@ -88,7 +113,7 @@ def saved_class(folder: Path) -> str:
 
 
 def load_model_files(folder: Path, kind: str) -> SavedModel:
-    """Reads config, weights and vocabulary of a model of class ``kind``."""
+    """Reads config, weights, vocabulary and calibration of a model of class ``kind``."""
     document = _read_document(folder)
     if document.get("class") != kind:
         raise ModelError(f"{folder} holds a {document.get('class')}, not a {kind}")
@@ -98,14 +123,18 @@ def load_model_files(folder: Path, kind: str) -> SavedModel:
         if field.name not in document["config"] and field.name not in ADDED_OPTIONS:
             raise FormatError(f"{folder / CONFIG_FILE} lacks the option {field.name!r}")
     config = ModelConfig.from_dict(document["config"])
-    vocabulary = None
-    if "vocabulary" in document:
-        try:
+    vocabulary = calibration = None
+    try:
+        if "vocabulary" in document:
             vocabulary = Vocabulary.from_json(document["vocabulary"])
-        except FormatError as error:
-            raise FormatError(f"{folder / CONFIG_FILE}: {error}") from error
+        if "calibration" in document:
+            calibration = score_calibration_from_json(document["calibration"])
+    except FormatError as error:
+        raise FormatError(f"{folder / CONFIG_FILE}: {error}") from error
+    if vocabulary is not None:
         check_vocabulary(vocabulary, config)
-    return SavedModel(kind, config, read_tensors(folder / WEIGHTS_FILE), vocabulary)
+    tensors = read_tensors(folder / WEIGHTS_FILE)
+    return SavedModel(kind, config, tensors, vocabulary, calibration)
 
 
 def check_vocabulary(vocabulary: Vocabulary, config: ModelConfig) -> None:
@@ -123,7 +152,7 @@ def _read_document(folder: Path) -> dict[str, Any]:
     document = _read_json(folder / CONFIG_FILE)
     if document.get("format") != FORMAT:
         raise FormatError(f"{folder / CONFIG_FILE} is no {FORMAT} file")
-    unknown = sorted(set(document) - {"format", "version", "class", "config", "vocabulary"})
+    unknown = sorted(set(document) - KEYS)
     if unknown:
         raise FormatError(f"{folder / CONFIG_FILE} has an unknown key {unknown[0]!r}")
     if document.get("version") != VERSION:
@@ -156,6 +185,10 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise FormatError(f"{path} must hold a JSON object")
     return document
+
+
+def _to_bytes(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, indent=2).encode() + b"\n"
 
 
 def _default_card(kind: str, config: ModelConfig, tensors: dict[str, Tensor]) -> str:

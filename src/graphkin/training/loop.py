@@ -87,6 +87,7 @@ def train(
         TrainingError: where the loss is no number any more; the checkpoint is from before.
     """
     check_loss(config.loss, model.config.similarity)
+    model.calibration = None  # it belongs to the weights as they were
     if config.mode == "kin" and (model.config.matching or model.config.similarity == "siamese"):
         raise ConfigError(
             "mode='kin' compares every graph of a batch with every other by its vector; a "

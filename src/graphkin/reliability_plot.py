@@ -1,0 +1,61 @@
+"""The reliability curve as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from graphkin.files import picture_ending
+from graphkin.plots import save_picture
+from graphkin.reliability import Reliability
+
+
+def plot_reliability(found: Reliability, path: str | Path, title: str = "") -> None:
+    """Draws the share of similar pairs over their probability, and below how many there are.
+
+    Bars span two standard errors each way: where probabilities are right, 19 of 20 reach the
+    diagonal.
+
+    Args:
+        found: from :func:`graphkin.reliability.reliability`.
+        path: a file with the ending .png, .svg or .pdf.
+        title: a line above the picture.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    picture_ending(path)
+    means = np.array([b.mean_probability for b in found.bins])
+    shares = np.array([b.share_similar for b in found.bins])
+    counts = np.array([b.count for b in found.bins])
+    lows, highs = (np.array([getattr(b, end) for b in found.bins]) for end in ("low", "high"))
+    errors = 2 * np.sqrt(means * (1 - means) / counts)
+    figure, (curve, sizes) = pyplot.subplots(
+        2, 1, figsize=(5, 6), sharex=True, height_ratios=(4, 1), layout="constrained"
+    )
+    curve.plot([0, 1], [0, 1], color="0.6", linewidth=0.8, linestyle=":", label="right")
+    curve.errorbar(
+        means,
+        shares,
+        errors,
+        color="#1f4e79",
+        marker="o",
+        markersize=5,
+        capsize=3,
+        label="measured",
+    )
+    curve.set_xlim(0, 1)
+    curve.set_ylim(-0.02, 1.02)
+    curve.set_ylabel("share of similar pairs")
+    error = 100 * found.expected_calibration_error
+    curve.set_title(title or f"expected calibration error {error:.1f} points", fontsize=11)
+    curve.legend(frameon=False, loc="upper left")
+    sizes.bar((lows + highs) / 2, counts, width=0.9 * (highs - lows), color="#1f4e79")
+    sizes.set_ylabel("pairs")
+    sizes.set_xlabel("probability of being similar")
+    for axis in (curve, sizes):
+        axis.spines[["top", "right"]].set_visible(False)
+    save_picture(figure, path)
