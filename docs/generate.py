@@ -27,6 +27,9 @@ import typer.main
 
 from graphkin import errors
 from graphkin.cli import app
+from graphkin.reproduce.rendering_text import to_markdown
+from graphkin.reproduce.store import CHECKOUT, read_results
+from graphkin.reproduce.tables import fill
 
 HERE = Path(__file__).parent
 COLUMNS = 100
@@ -161,10 +164,16 @@ def help_text(command: tuple[str, ...]) -> str:
     return "\n".join(line.rstrip() for line in lines).strip("\n")
 
 
+def results(target: str) -> str:
+    """A table of the paper with our values, from the stored result files."""
+    return to_markdown(fill(target, read_results(CHECKOUT)))
+
+
 GENERATORS: dict[str, Callable[[str], str]] = {
     "options": options_table,
     "exit-codes": exit_codes,
     "help": help_texts,
+    "results": results,
 }
 
 if __name__ == "__main__":

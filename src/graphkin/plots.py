@@ -31,12 +31,14 @@ def plot_attention(
     path: str | Path,
     *,
     steps: Sequence[int] | None = None,
+    columns: int = 1,
+    relative: bool = True,
     title: str = "",
 ) -> None:
     """Draws both graphs, with green lines across: the stronger the attention, the less faint.
 
-    Opacity is the weight as a share of the largest weight in the picture.
-    One row for each propagation step; on the left the first graph looks at the second, on
+    Opacity is the weight, by default as a share of the largest weight in the picture.
+    Two panels for each propagation step; on the left the first graph looks at the second, on
     the right the other way round. Nodes of the second graph are placed by the node that they
     match best after the last step, so that a good match draws level lines.
 
@@ -46,6 +48,8 @@ def plot_attention(
         maps: from :meth:`graphkin.GraphMatcher.explain`.
         path: a file with the ending .png, .svg or .pdf.
         steps: which steps to draw; all of them by default.
+        columns: steps in a row of the picture.
+        relative: whether the largest weight is drawn in full; else a weight of 1 would be.
         title: a line above the picture.
     """
     import matplotlib
@@ -61,25 +65,34 @@ def plot_attention(
             raise ConfigError(f"step {step} was not computed; there are 0..{maps.steps}")
     ours = _layout(left)
     theirs = _matched_layout(ours, right, maps.left_to_right[-1] + maps.right_to_left[-1].T)
+    if columns < 1:
+        raise ConfigError(f"columns must be at least 1, got {columns}")
+    columns = min(columns, len(chosen))
+    rows = -(-len(chosen) // columns)
     figure, axes = pyplot.subplots(
-        len(chosen),
-        2,
-        figsize=(10, 2.2 * len(chosen) + 0.8),
+        rows,
+        2 * columns,
+        figsize=(10 * columns, 2.2 * rows + 0.8),
         squeeze=False,
         layout="constrained",
     )
     both = [(maps.left_to_right[step], maps.right_to_left[step].T) for step in chosen]
-    strongest = max(float(weights.max()) for pair in both for weights in pair)
-    for row, step in enumerate(chosen):
-        for column, weights in enumerate(both[row]):
-            _draw(axes[row][column], left, right, ours, theirs, weights / strongest)
+    largest = max(float(weights.max()) for pair in both for weights in pair)
+    full = largest if relative else 1.0
+    panels = axes.reshape(-1, 2)
+    for (forth, back), step, pair in zip(panels, chosen, both, strict=False):
+        for axis, weights in zip((forth, back), pair, strict=True):
+            _draw(axis, left, right, ours, theirs, weights / full, FAINTEST * largest / full)
         plural = "step" if step == 1 else "steps"
-        axes[row][0].set_ylabel(f"{step} {plural}", fontsize=11)
-    axes[0][0].set_title("the first graph looks at the second", fontsize=11)
-    axes[0][1].set_title("the second graph looks at the first", fontsize=11)
+        forth.set_ylabel(f"{step} {plural}", fontsize=11)
+    for forth, back in panels[:columns]:
+        forth.set_title("the first graph looks at the second", fontsize=11)
+        back.set_title("the second graph looks at the first", fontsize=11)
+    for axis in panels[len(chosen) :].flat:
+        axis.set_visible(False)
     if title:
         figure.suptitle(title)
-    _save(figure, path)
+    save_picture(figure, path)
 
 
 def plot_sizes(nodes: NDArray[np.int64], edges: NDArray[np.int64], path: str | Path) -> None:
@@ -109,10 +122,11 @@ def plot_sizes(nodes: NDArray[np.int64], edges: NDArray[np.int64], path: str | P
     axis.set_title(f"{len(nodes):,} control-flow graphs, mean {nodes.mean():.0f} nodes")
     axis.legend(frameon=False, loc="upper left")
     axis.spines[["top", "right"]].set_visible(False)
-    _save(figure, path)
+    save_picture(figure, path)
 
 
-def _save(figure: Any, path: str | Path) -> None:
+def save_picture(figure: Any, path: str | Path) -> None:
+    """Writes a figure, and closes it."""
     from matplotlib import pyplot
 
     try:
@@ -145,7 +159,8 @@ def _draw(
     right: Graph,
     ours: Positions,
     theirs: Positions,
-    shares: NDArray[np.float32],
+    opacity: NDArray[np.float32],
+    faintest: float,
 ) -> None:
     from matplotlib.collections import LineCollection
 
@@ -156,10 +171,10 @@ def _draw(
         )
         axis.add_collection(inner)
         axis.scatter(*positions.T, s=26, color="#1f4e79", zorder=3)
-    rows, columns = np.nonzero(shares >= FAINTEST)
+    rows, columns = np.nonzero(opacity >= faintest)
     across = np.stack([ours[rows], shifted[columns]], axis=1)
     colors = np.tile([0.13, 0.6, 0.2, 1.0], (len(rows), 1))
-    colors[:, 3] = shares[rows, columns]
+    colors[:, 3] = opacity[rows, columns]
     axis.add_collection(LineCollection(list(across), colors=colors, linewidths=1.4, zorder=2))
     axis.set_xlim(-1.15, GAP + 1.15)
     axis.set_ylim(-1.15, 1.15)

@@ -13,7 +13,18 @@ from typing import Annotated
 
 import typer
 
-from graphkin.cli import building, edits, extraction, functions, library, searching, show
+from graphkin.cli import (
+    building,
+    calibration,
+    edits,
+    extraction,
+    functions,
+    library,
+    meshes,
+    reproduce,
+    searching,
+    show,
+)
 from graphkin.cli.options import Json
 from graphkin.errors import GraphkinError
 
@@ -32,9 +43,13 @@ train_app.command("edits")(edits.train_edits)
 eval_app.command("edits")(edits.eval_edits)
 train_app.command("functions")(functions.train_functions)
 eval_app.command("functions")(functions.eval_functions)
+train_app.command("meshes")(meshes.train_meshes)
+eval_app.command("meshes")(meshes.eval_meshes)
 building.register(app)
+calibration.register(app)
 extraction.register(app)
 library.register(app)
+reproduce.register(app)
 searching.register(app)
 show.register(app)
 

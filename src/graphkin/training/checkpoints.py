@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from graphkin.errors import FormatError, TrainingError
 from graphkin.files import write_atomically
+from graphkin.models.config import ModelConfig
+from graphkin.models.pretrained import ADDED_OPTIONS
 from graphkin.settings import check_types
 from graphkin.training.optimizer import FlatOptimizer
 
@@ -113,6 +115,9 @@ def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 def _check_same(saved: dict[str, Any], wanted: dict[str, Any], path: Path) -> None:
     """Names the first setting in which two runs differ."""
+    defaults = ModelConfig().to_dict()
+    added = {name: defaults[name] for name in ADDED_OPTIONS}
+    saved = {**saved, "model": {**added, **saved.get("model", {})}}
     for table in sorted({*saved, *wanted}):
         ours, theirs = wanted.get(table, {}), saved.get(table, {})
         for key in sorted({*ours, *theirs}):

@@ -1,0 +1,122 @@
+"""``reproduce``: the paper's tables and figures, its values beside ours."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphkin.cli.options import Json, Threads
+from graphkin.errors import ConfigError
+
+if TYPE_CHECKING:
+    from graphkin.reproduce.results import Result
+
+DEFAULT_RUNS = Path("runs")
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the verb to the application."""
+    app.command("reproduce")(reproduce)
+
+
+def reproduce(
+    target: Annotated[
+        str,
+        typer.Argument(help="table1, table2, table3, sweep, attention, ablations or all."),
+    ],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Run the whole pipeline in minutes, as a proof of it.")
+    ] = False,
+    rerun: Annotated[
+        bool, typer.Option("--rerun", help="Train from scratch, or go on where that stopped.")
+    ] = False,
+    only: Annotated[
+        str, typer.Option(help="With --quick or --rerun: experiments with this in their names.")
+    ] = "",
+    runs: Annotated[
+        Path | None, typer.Option(help="Folder of training runs; by default runs.")
+    ] = None,
+    corpus: Annotated[
+        Path | None, typer.Option(help="For functions: the folder that extract wrote.")
+    ] = None,
+    meshes: Annotated[
+        Path | None, typer.Option(help="For meshes: COIL-DEL.zip, or its folder.")
+    ] = None,
+    results: Annotated[
+        Path | None, typer.Option(help="Folder of result files; by default graphkin's own.")
+    ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Write the tables as Markdown into this file.")
+    ] = None,
+    png: Annotated[
+        Path | None, typer.Option(help="Draw the tables and figures: a file, or a folder.")
+    ] = None,
+    threads: Threads = 1,
+    as_json: Json = False,
+) -> None:
+    """Show the paper's tables and figures with our values beside the paper's."""
+    from graphkin.files import write_atomically
+    from graphkin.reproduce.layout import sections_of
+    from graphkin.reproduce.rendering_text import to_markdown, to_text
+    from graphkin.reproduce.tables import fill
+
+    if quick and rerun:
+        raise ConfigError("--quick and --rerun are two ways to train; choose one")
+    if only and not (quick or rerun):
+        raise ConfigError("--only chooses what is trained; add --rerun or --quick")
+    sections_of(target)
+    if png is not None:
+        from graphkin.reproduce.pictures import check_destination
+
+        check_destination(target, png)
+    if quick or rerun:
+        found = _run(target, quick, only, runs, corpus, meshes, results, threads)
+    else:
+        from graphkin.reproduce.session import stored_results
+
+        found = stored_results(target, results, runs or DEFAULT_RUNS)
+    filled = fill(target, found)
+    if markdown is not None:
+        write_atomically(markdown, (to_markdown(filled, quick) + "\n").encode())
+        typer.echo(f"Markdown: {markdown}", err=True)
+    if png is not None:
+        from graphkin.reproduce.pictures import draw
+
+        for file in draw(target, filled, found, png, quick):
+            typer.echo(f"picture: {file}", err=True)
+    if as_json:
+        cells = [cell.to_dict() for one in filled for cell in one.cells]
+        typer.echo(json.dumps([{**cell, "quick": True} if quick else cell for cell in cells]))
+    else:
+        typer.echo(to_text(filled, quick))
+
+
+def _run(
+    target: str,
+    quick: bool,
+    only: str,
+    runs: Path | None,
+    corpus: Path | None,
+    meshes: Path | None,
+    results: Path | None,
+    threads: int,
+) -> list[Result]:
+    import torch
+
+    from graphkin.reproduce.measuring import DataPaths
+    from graphkin.reproduce.session import quick_results, rerun_results
+
+    torch.set_num_threads(threads)
+    data = DataPaths(corpus, meshes)
+    try:
+        if quick:
+            return quick_results(target, only, runs, data)
+        return rerun_results(target, only, runs or DEFAULT_RUNS, data, results)
+    except KeyboardInterrupt:
+        kept = not quick or runs is not None
+        more = "; the same command goes on from here" if kept else ""
+        typer.echo(f"graphkin: interrupted{more}", err=True)
+        raise typer.Exit(130) from None

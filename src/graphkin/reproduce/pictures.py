@@ -1,0 +1,56 @@
+"""The pictures of a target: tables, the sweep's curves, attention."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from graphkin.errors import ConfigError
+from graphkin.files import PICTURES
+from graphkin.reproduce.attention import draw_cases
+from graphkin.reproduce.layout import TABLES
+from graphkin.reproduce.rendering_png import draw_sweep, draw_tables
+from graphkin.reproduce.results import Result
+from graphkin.reproduce.tables import Filled
+
+
+def check_destination(target: str, path: Path) -> None:
+    """Refuses one file for a target of several pictures."""
+    if path.suffix.lower() in PICTURES and target in ("attention", "all"):
+        raise ConfigError(f"{target} has several pictures; name a folder instead of {path}")
+
+
+def draw(
+    target: str,
+    filled: Sequence[Filled],
+    results: Sequence[Result],
+    path: Path,
+    quick: bool = False,
+) -> list[Path]:
+    """Draws a target into a file, or into a folder where the name has no picture's ending.
+
+    Returns:
+        The files.
+    """
+    check_destination(target, path)
+    one_file = path.suffix.lower() in PICTURES
+    folder = path.parent if one_file else path
+    folder.mkdir(parents=True, exist_ok=True)
+    files: list[Path] = []
+    for table in TABLES if target == "all" else (target,):
+        if table == "attention":
+            files += _attention(results, folder)
+            continue
+        files.append(path if one_file else folder / f"{table}.png")
+        sections = [one for one in filled if one.section.table == table]
+        (draw_sweep if table == "sweep" else draw_tables)(sections, files[-1], quick)
+    return files
+
+
+def _attention(results: Sequence[Result], folder: Path) -> list[Path]:
+    measured = next((result for result in results if result.cases), None)
+    if measured is None:
+        print("no picture of attention: it is not measured", file=sys.stderr)
+        return []
+    return draw_cases(measured, folder)

@@ -1,0 +1,116 @@
+"""Models of functions: Table 2 on the left, retrieval, the sweep over T.
+
+The recipes are the constants at the top, over those of :func:`graphkin.tasks.functions.recipe`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from graphkin.reproduce.experiment import Evaluation, Experiment, TaskSpec
+from graphkin.reproduce.layout import (
+    FEATURES,
+    FUNCTION_STEPS,
+    LEARNED,
+    RETRIEVAL_POOLS,
+    SIZE_MATCHED,
+    Variant,
+    function_row,
+    retrieval_row,
+    sweep_row,
+)
+
+SEEDS = (0,)
+TABLE2_STEPS = 8_000
+SWEEP_STEPS = 8_000
+TRAINING: dict[str, Any] = {}
+"""What all models change in the paper's recipe."""
+OURS_STEPS = 10_000
+OURS_TASK: dict[str, Any] = {"min_builds": 3}
+"""The embedder that searches: the strong recipe, on more functions."""
+OURS_MODEL: dict[str, Any] = {"message_norm": "graph"}
+HARDEST = ("gcc-O0", "clang-O3")
+
+
+def function_experiments() -> Iterator[Experiment]:
+    """In the order of preference: where two models fill a cell, the first counts."""
+    yield Experiment(
+        "table2-functions-simhash", "simhash", "paper", _task("paper"), _table2_rows("simhash")
+    )
+    for seed in SEEDS:
+        for model in LEARNED:
+            yield _experiment("table2-functions", model, _table2_rows(model), TABLE2_STEPS, seed)
+        yield Experiment(
+            group="table2-functions-gnn-ours",
+            model="gnn",
+            variant="ours",
+            task=TaskSpec("functions", OURS_TASK),
+            evaluations=_table2_rows("gnn"),
+            model_options=OURS_MODEL,
+            training={"steps": OURS_STEPS},
+            recipe="strong",
+            seed=seed,
+        )
+        yield from _sweep(seed)
+
+
+def _task(protocol: str, **options: Any) -> TaskSpec:
+    return TaskSpec("functions", {"protocol": protocol, **options})
+
+
+def _table2_rows(model: str) -> tuple[Evaluation, ...]:
+    """Pairs by both protocols; searches where the table has the model."""
+    pairs = [
+        Evaluation("table2", function_row(protocol, negatives), _task(protocol), "pairs", negatives)
+        for protocol in ("paper", "clean")
+        for negatives in ("random negatives", SIZE_MATCHED)
+    ]
+    if model not in ("simhash", "gnn", "gmn"):
+        return tuple(pairs)
+    hundred, everything, hardest = (retrieval_row(name) for name in RETRIEVAL_POOLS)
+    clean, whole = _task("clean", pool=100), _task("clean", pool=0)
+    return (
+        *pairs,
+        Evaluation("table2", hundred, clean, "retrieval"),
+        Evaluation("table2", everything, whole, "retrieval"),
+        Evaluation("table2", hardest, whole, "retrieval", builds=HARDEST, costly=True),
+    )
+
+
+def _experiment(
+    group: str,
+    model: str,
+    evaluations: tuple[Evaluation, ...],
+    steps: int,
+    seed: int,
+    features: str = "mnemonics",
+    model_options: dict[str, Any] | None = None,
+) -> Experiment:
+    variant: Variant = "paper"
+    return Experiment(
+        group=f"{group}-{model}-{variant}",
+        model=model,
+        variant=variant,
+        task=_task("paper", features=features),
+        evaluations=evaluations,
+        model_options=model_options or {},
+        training={**TRAINING, "steps": steps},
+        seed=seed,
+    )
+
+
+def _sweep(seed: int) -> Iterator[Experiment]:
+    for features in FEATURES:
+        for steps in FUNCTION_STEPS:
+            for model in ("gnn", "gmn"):
+                rows = (Evaluation("sweep", sweep_row(features, steps), _task("paper")),)
+                yield _experiment(
+                    f"sweep-functions-{features}-T{steps}",
+                    model,
+                    rows,
+                    SWEEP_STEPS,
+                    seed,
+                    features,
+                    {"steps": steps},
+                )
