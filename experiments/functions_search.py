@@ -31,9 +31,11 @@ from graphkin.files import write_atomically
 from graphkin.models import load_model
 from graphkin.models.calibration import Calibration, Logistic
 from graphkin.progress import counter
+from graphkin.reliability import fit_calibration
 from graphkin.search.figures import figures_of
 from graphkin.search.hits import Hit
 from graphkin.search.model import CALIBRATION_FILE, EMBEDDER, MATCHER, SearchModel
+from graphkin.tasks.bundled import bundled_functions
 from graphkin.tasks.functions import FunctionTask
 from graphkin.tasks.pairs import RetrievalBlock
 
@@ -241,6 +243,11 @@ def table(measured: dict[str, Any]) -> str:
             for side in ("embedder", "matcher")
         ]
         lines.append(f"| {name} | {' | '.join(cells)} |")
+    small = [
+        "{:.1f} / {:.1f}".format(*(100 * value for value in measured["bundled"][side].values()))
+        for side in ("embedder", "matcher")
+    ]
+    lines.append(f"| bundled with the package | {' | '.join(small)} |")
     for name, one in measured["calibration"].items():
         error, brier = one["expected_calibration_error"], one["brier"]
         lines += ["", f"Calibration {name}: expected error {error:.3f}, Brier score {brier:.3f}"]
@@ -262,9 +269,9 @@ LIMITS = """\
 
 
 NOTE = """
-The matcher is below the embedder on pairs and triplets, and above it where it counts, on what a
-search finds: it was trained to order the candidates of one query, and its scores of different
-queries are not on one scale.
+A search orders its candidates by the matcher's score, the distance of codes and the sizes of the
+graphs together. `predict(..., probability=True)` is a logistic of one model's score, fitted on
+validation pairs of the clean protocol, as many similar as dissimilar.
 """
 
 
@@ -282,11 +289,13 @@ compiler or at another level?
 
 ```sh
 graphkin extract ffmpeg-5.1.9 -o corpus.graphs
-graphkin train functions --corpus corpus.graphs --model gnn --recipe strong --protocol clean \\
-    --set task.min_builds=2 --set task.max_nodes=500 --steps 12000 --out runs/embedder
-graphkin train functions --corpus corpus.graphs --model gmn --recipe strong --protocol clean \\
-    --set task.min_builds=2 --set task.max_nodes=300 --hard-negatives 0.75 --steps 3500 \\
-    --start-from runs/embedder --out runs/matcher
+graphkin train functions --corpus corpus.graphs --model gnn --recipe strong --steps 10000 \\
+    --set model.message_norm=graph --set task.min_builds=3 --out runs/embedder
+graphkin train functions --corpus corpus.graphs --model gmn --start-from runs/embedder/model \\
+    --mode pairs --batch-size 20 --steps 4000 --hard-negatives 0.3 --set task.min_builds=3 \\
+    --set task.max_nodes=300 --set model.similarity=alignment --set model.alignment_pool=mean \\
+    --set train.loss=margin --set train.margin=0.5 --set train.learning_rate=5e-4 \\
+    --set train.evaluate_every=500 --out runs/matcher
 python experiments/functions_search.py --corpus corpus.graphs --embedder runs/embedder \\
     --matcher runs/matcher --out src/graphkin/pretrained/functions
 ```
@@ -301,7 +310,7 @@ The cards in `embedder/` and `matcher/` have every setting.
 
 ffmpeg 5.1.9 (libavcodec, libavutil, libswresample, libswscale) by gcc 12 and clang 14 at -O0 to
 -O3. SHA-256 of the corpus: `{measured["corpus"]}`. Training functions, four fifths of those in at
-least two builds, by the clean protocol; the calibration was fitted on validation functions.
+least three builds; the calibrations were fitted on validation functions.
 SHA-256 of the embedder: `{measured["weights"]}`.
 
 ## Scores
@@ -352,6 +361,9 @@ def main() -> None:
         queries=seen.queries,
         data=task.data.digest,
     )
+    pairs = replace(task, min_builds=0).evaluation_set("validation")
+    for one in (embedder, matcher):
+        one.calibration = fit_calibration(one, pairs)
     embedder.save_pretrained(options.out / EMBEDDER, run_card(options.embedder))
     matcher.save_pretrained(options.out / MATCHER, run_card(options.matcher))
     write_atomically(options.out / CALIBRATION_FILE, calibration.to_json().encode())
@@ -370,6 +382,10 @@ def main() -> None:
         },
         "embedder": pair_scores(embedder, whole),
         "matcher": pair_scores(matcher, whole),
+        "bundled": {
+            "embedder": evaluate(embedder, bundled_functions(embedder.vocabulary)),
+            "matcher": evaluate(matcher, bundled_functions(embedder.vocabulary)),
+        },
         "calibration": {
             "by codes": reliability(calibration.distance(tested.figures), tested),
             "reranked": reliability(calibration.matched(tested.matched), tested),

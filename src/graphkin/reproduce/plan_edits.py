@@ -34,8 +34,8 @@ SEEDS = (0,)
 TABLE1_STEPS = 40_000
 GENERAL_STEPS = 40_000
 """Of models of the paper's architecture that are trained on n in 20..50."""
-SWEEP_STEPS = 2_000
-ABLATION_STEPS = 2_000
+SWEEP_STEPS = 1_000
+ABLATION_STEPS = 1_000
 """Of our models, which learn enough in these to compare."""
 
 TRAINING: dict[str, Any] = {

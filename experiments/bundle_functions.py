@@ -1,0 +1,69 @@
+"""Chooses the small test functions that come with the package.
+
+    python experiments/bundle_functions.py --corpus corpus.graphs
+
+writes ``src/graphkin/samples/functions.json``: functions that no training saw, by the clean
+protocol, each in two builds that differ, of at most 40 blocks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+
+from graphkin.graphs import Graph
+from graphkin.tasks.bundled import BUNDLE
+from graphkin.tasks.functions import FunctionTask
+
+COUNT = 150
+LEAST_BLOCKS, MOST_BLOCKS = 5, 40
+SEED = 0
+
+
+def two_builds(task: FunctionTask, builds: dict[str, int], rng: np.random.Generator) -> list[Graph]:
+    """Two graphs of a function, different and small; none where there are no such."""
+    names = sorted(builds)
+    order = [names[place] for place in rng.permutation(len(names))]
+    chosen: dict[int, Graph] = {}
+    for name, graph in zip(order, task.graphs_of(builds[name] for name in order), strict=True):
+        if LEAST_BLOCKS <= graph.num_nodes <= MOST_BLOCKS:
+            chosen.setdefault(int(task.data.contents[builds[name]]), graph)
+    return list(chosen.values())[:2] if len(chosen) > 1 else []
+
+
+def record(graph: Graph) -> dict[str, list[list[int]]]:
+    """What the file holds of a graph."""
+    assert graph.node_tokens is not None
+    # Token 0 stands for words that are not in the vocabulary; the corpus's own has them all.
+    bags = [graph.node_tokens.bag(node) for node in range(graph.num_nodes)]
+    blocks = [[int(token) - 1 for token in bag] for bag in bags]
+    return {"edges": graph.edges.tolist(), "blocks": blocks}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--corpus", type=Path, required=True)
+    arguments = parser.parse_args()
+    every = FunctionTask(arguments.corpus).data.corpus.words.words
+    task = FunctionTask(arguments.corpus, protocol="clean", words=every)
+    rng = np.random.default_rng(SEED)
+    classes, seen, functions = task.classes("test"), set(), []
+    for number in rng.permutation(len(classes)).tolist():
+        if len(functions) == COUNT:
+            break
+        found = two_builds(task, classes[number].graphs, rng)
+        if found and classes[number].group not in seen:
+            seen.add(classes[number].group)
+            functions.append([record(graph) for graph in found])
+    document = {"words": every, "functions": functions}
+    BUNDLE.write_text(json.dumps(document, separators=(",", ":")) + "\n", encoding="utf-8")
+    print(f"{len(functions)} functions, {BUNDLE.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()
