@@ -1,0 +1,72 @@
+"""The weights that ship reach the scores of their cards, on small sets that come with the tests."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from graphkin import GraphEmbedder, GraphMatcher
+from graphkin.evaluation import evaluate
+from graphkin.models.base import GraphModel
+from graphkin.models.pretrained import SHIPPED
+from graphkin.reliability import reliability
+from graphkin.tasks.bundled import bundled_functions
+from graphkin.tasks.edits import EditTask
+from graphkin.tasks.pairs import EvaluationSet
+
+KINDS = {"embedder": GraphEmbedder, "matcher": GraphMatcher}
+ROWS = {
+    "edits": "200 validation pairs and triplets of n 20..50, p 0.2..0.5",
+    "functions": "bundled with the package",
+}
+TOLERANCE = 1.0
+"""Points, in per cent."""
+
+
+def card_scores(name: str, part: str) -> list[float]:
+    """Pair AUC and triplet accuracy that the card claims for the small set."""
+    card = (SHIPPED / name / "README.md").read_text(encoding="utf-8")
+    row = next(line for line in card.splitlines() if line.startswith(f"| {ROWS[name]} |"))
+    cell = row.split("|")[2 + list(KINDS).index(part)]
+    return [float(number) for number in re.findall(r"\d+\.\d", cell)]
+
+
+def small_set(name: str, model: GraphModel) -> EvaluationSet:
+    if name == "edits":
+        task = EditTask(nodes=(20, 50), p=(0.2, 0.5), evaluation_size=200)
+        return task.evaluation_set("validation")
+    assert model.vocabulary is not None
+    return bundled_functions(model.vocabulary)
+
+
+@pytest.mark.parametrize("part", KINDS)
+@pytest.mark.parametrize("name", ROWS)
+def test_scores_are_those_of_the_card(name: str, part: str) -> None:
+    model = KINDS[part].from_pretrained(name)
+    metrics = evaluate(model, small_set(name, model))
+    measured = [100 * metrics[key] for key in ("pair_auc", "triplet_accuracy")]
+    claimed = card_scores(name, part)
+    assert len(claimed) == 2
+    assert measured == pytest.approx(claimed, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("part", KINDS)
+def test_probabilities_of_edits_are_right_about_as_often_as_they_say(part: str) -> None:
+    model = KINDS[part].from_pretrained("edits")
+    task = EditTask(nodes=(20, 50), p=(0.2, 0.5), evaluation_size=400)
+    found = task.evaluation_set("validation")
+    chances = model.predict(found.pairs, probability=True)
+    assert reliability(chances, found.labels).expected_calibration_error < 0.08
+
+
+def test_the_bundled_functions_are_small_and_in_two_builds_each() -> None:
+    vocabulary = GraphEmbedder.from_pretrained("functions").vocabulary
+    assert vocabulary is not None
+    found = bundled_functions(vocabulary)
+    graphs = {id(graph): graph for pair in found.pairs for graph in pair}.values()
+    assert len(graphs) == 300
+    assert len(found.pairs) == 300
+    assert len(found.triplets) == 150
+    assert all(5 <= graph.num_nodes <= 40 for graph in graphs)
+    assert all(a.digest() != b.digest() for a, b in found.pairs)
