@@ -97,7 +97,7 @@ similar as dissimilar. Its expected calibration error on 1,000 test pairs of n i
 ## Limits
 
 - Trained on random graphs. Graphs with other structure, such as trees or grids, have many nodes
-  that look alike, and were never seen.
+  that look alike, and were never seen. All regular graphs look alike to these models.
 - The score orders pairs by how many edges were substituted; it is not the edit distance itself.
 - Probabilities are for the choice between 1 and 2 substitutions, at the sizes of training.
 """

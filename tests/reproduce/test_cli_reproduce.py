@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from command_line import Graphkin
-from graphkin.reproduce import session
+from graphkin.reproduce import ways
 from graphkin.reproduce.rendering_text import QUICK
 from graphkin.reproduce.store import CHECKOUT
 
@@ -99,7 +99,7 @@ def test_rerun_stores_what_it_measures(
     def short(target: str, quick: bool, only: str) -> list[object]:
         return list(experiments_for(target, True, only))
 
-    monkeypatch.setattr(session, "experiments_for", short)
+    monkeypatch.setattr(ways, "experiments_for", short)
     store = tmp_path / "store"
     outcome = run(
         "reproduce", "table1", "--rerun", "--only", "n20-p0.2-gnn", "--runs", tmp_path / "runs",

@@ -75,7 +75,7 @@ def reproduce(
     if quick or rerun:
         found = _run(target, quick, only, runs, corpus, meshes, results, threads)
     else:
-        from graphkin.reproduce.session import stored_results
+        from graphkin.reproduce.ways import stored_results
 
         found = stored_results(target, results, runs or DEFAULT_RUNS)
     filled = fill(target, found)
@@ -107,7 +107,7 @@ def _run(
     import torch
 
     from graphkin.reproduce.measuring import DataPaths
-    from graphkin.reproduce.session import quick_results, rerun_results
+    from graphkin.reproduce.ways import quick_results, rerun_results
 
     torch.set_num_threads(threads)
     data = DataPaths(corpus, meshes)

@@ -99,7 +99,7 @@ def measure_attention(
     origin: str,
     command: str,
     versions: dict[str, str],
-    variant: Variant = "paper",
+    variant: Variant = "ours",
     seed: int = 0,
 ) -> Result:
     """The attention of a matcher in every case, as a result that pictures can be drawn from."""
@@ -135,7 +135,7 @@ def _on_partners(case: Case, maps: AttentionMaps, steps: int) -> float:
 def find_matcher(run: Path) -> tuple[GraphMatcher, str, Variant] | None:
     """A matcher of edit distance that can be unrolled: of a run, or the one that ships."""
     places: Sequence[tuple[Path, str, Variant]] = (
-        (run / "model", str(run.name), "paper"),
+        (run / "model", str(run.name), "ours"),
         (SHIPPED / SHIPPED_NAME / "matcher", f"shipped model {SHIPPED_NAME}", "ours"),
     )
     for folder, origin, variant in places:
@@ -146,7 +146,7 @@ def find_matcher(run: Path) -> tuple[GraphMatcher, str, Variant] | None:
     return None
 
 
-def draw_cases(result: Result, folder: Path) -> list[Path]:
+def draw_cases(result: Result, folder: Path, warning: str = "") -> list[Path]:
     """A picture of each case, by the steps of propagation."""
     folder.mkdir(parents=True, exist_ok=True)
     files = []
@@ -159,6 +159,7 @@ def draw_cases(result: Result, folder: Path) -> list[Path]:
         files.append(folder / f"attention-{case['name'].replace(' ', '-')}.png")
         maps = AttentionMaps(forth, back, case["score"])
         title = f"{case['name']}: the opacity of a green line is the weight of attention"
+        title += f"\n{warning}" if warning else ""
         plot_attention(left, right, maps, files[-1], columns=2, relative=False, title=title)
     return files
 

@@ -39,7 +39,7 @@ MODEL_LABELS = {
     "gnn": "GNN",
     "siamese-gnn": "Siamese-GNN",
     "gmn": "GMN",
-    "gnn+gmn": "GNN, reranked by GMN",
+    "gnn+gmn": "GNN, 20 reranked by GMN",
 }
 LEARNED = ("gcn", "siamese-gcn", "gnn", "siamese-gnn", "gmn")
 
@@ -185,7 +185,7 @@ SECTIONS = (
     Section(
         "table2",
         "COIL-DEL: the nearest graph",
-        _lines([mesh_row(one) for one in MESH_SPLITS], LEARNED),
+        _lines([mesh_row(one) for one in MESH_SPLITS], [one for one in LEARNED if one != "gmn"]),
         NEIGHBOUR,
         note="By class, among all other test graphs; by graph, among the training graphs.",
     ),

@@ -11,6 +11,7 @@ from graphkin.files import PICTURES
 from graphkin.reproduce.attention import draw_cases
 from graphkin.reproduce.layout import TABLES
 from graphkin.reproduce.rendering_png import draw_sweep, draw_tables
+from graphkin.reproduce.rendering_text import QUICK
 from graphkin.reproduce.results import Result
 from graphkin.reproduce.tables import Filled
 
@@ -40,7 +41,7 @@ def draw(
     files: list[Path] = []
     for table in TABLES if target == "all" else (target,):
         if table == "attention":
-            files += _attention(results, folder)
+            files += _attention(results, folder, QUICK if quick else "")
             continue
         files.append(path if one_file else folder / f"{table}.png")
         sections = [one for one in filled if one.section.table == table]
@@ -48,9 +49,9 @@ def draw(
     return files
 
 
-def _attention(results: Sequence[Result], folder: Path) -> list[Path]:
+def _attention(results: Sequence[Result], folder: Path, warning: str) -> list[Path]:
     measured = next((result for result in results if result.cases), None)
     if measured is None:
         print("no picture of attention: it is not measured", file=sys.stderr)
         return []
-    return draw_cases(measured, folder)
+    return draw_cases(measured, folder, warning)

@@ -118,12 +118,15 @@ def _group(result: Result) -> str:
 
 def summary(filled: Sequence[Filled]) -> str:
     """How many cells of the paper are measured, and how many reach it."""
-    printed, measured, reached = counts(cell for one in filled for cell in one.cells)
+    cells = [cell for one in filled for cell in one.cells]
+    printed, same, same_reached = counts(cells, "paper")
+    _, changed, changed_reached = counts(cells, "ours")
     if not printed:
-        return "The paper prints no numbers for this."
+        return "The paper prints no numbers of learned models for this."
     return (
-        f"Of {printed} values that the paper prints, {measured} are measured, and {reached} of "
-        "these reach it."
+        f"Of {printed} values that the paper prints for learned models, {changed} are measured "
+        f"with our models, and {changed_reached} of these reach it; {same} with the paper's "
+        f"architecture, of which {same_reached} do."
     )
 
 

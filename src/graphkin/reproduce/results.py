@@ -32,6 +32,8 @@ class Measurement:
 
     def __post_init__(self) -> None:
         check_types(self)
+        if not 0 <= self.value <= 1:
+            raise ValueError(f"the value of {self.row}, {self.metric} must lie in 0..1")
 
 
 @dataclass(frozen=True)

@@ -36,12 +36,12 @@ PACKAGES = ("graphkin", "numpy", "torch", "scikit-learn")
 
 @dataclass(frozen=True)
 class Places:
-    """Where a session of experiments reads and writes."""
+    """Where experiments read and write."""
 
     runs: Path
     """Folders of training runs, by the names of experiments."""
     results: Path
-    """Result files of this session; what is here is not run again."""
+    """Result files; what is here is not run again."""
     store: Path | None = None
     """Where result files go as well."""
     mode: str = "--rerun"

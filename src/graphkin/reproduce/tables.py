@@ -9,7 +9,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from graphkin.reproduce.experiment import MEASURES
-from graphkin.reproduce.layout import Line, Section, Variant, sections_of
+from graphkin.reproduce.layout import LEARNED, Line, Section, Variant, sections_of
 from graphkin.reproduce.paper import PAPER
 from graphkin.reproduce.plan import all_experiments, group_order
 from graphkin.reproduce.results import Result
@@ -134,7 +134,7 @@ def _cell(section: Section, key: CellKey, results: list[Result]) -> Cell:
         variant,
         paper=PAPER.get((table, row, model, metric)),
         ours=round(mean(values), 4) if values else None,
-        seeds=len(values),
+        seeds=sum(result.seed is not None for result in results),
         seeded=any(result.seed is not None for result in results),
         spread=round(stdev(values), 4) if len(values) > 1 else None,
         sources=tuple(result.name for result in results),
@@ -178,16 +178,21 @@ def _planned() -> set[CellKey]:
     }
 
 
-def counts(cells: Iterable[Cell]) -> tuple[int, int, int]:
-    """Cells that the paper has a value for; those that a model of ours measures, and reaches."""
-    best: dict[tuple[str, str, str, str], list[float | None]] = defaultdict(list)
-    for cell in cells:
-        if cell.paper is not None:
-            best[cell.table, cell.row, cell.model, cell.metric].append(cell.ours)
+def counts(cells: Sequence[Cell], variant: Variant) -> tuple[int, int, int]:
+    """Values that the paper has for learned models; those measured by ours; those that reach it.
+
+    Ours are of the paper's architecture, or of the one that we changed.
+    """
+    printed = {_place(cell): cell for cell in cells if cell.paper is not None}
+    learned = {key for key in printed if key[2] in LEARNED}
     measured = {
-        key: max(value for value in values if value is not None)
-        for key, values in best.items()
-        if any(value is not None for value in values)
+        _place(cell): cell.ours
+        for cell in cells
+        if cell.variant == variant and cell.ours is not None and _place(cell) in learned
     }
     reached = sum(round(value, 2) >= PAPER[key] for key, value in measured.items())
-    return len(best), len(measured), reached
+    return len(learned), len(measured), reached
+
+
+def _place(cell: Cell) -> tuple[str, str, str, str]:
+    return cell.table, cell.row, cell.model, cell.metric
