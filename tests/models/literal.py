@@ -194,7 +194,7 @@ class LiteralModel:
         return mu
 
     def attention(
-        self, step: Parameters, h_i: Tensor, others: Sequence[Tensor], sharpness: float
+        self, step: Parameters, h_i: Tensor, others: Sequence[Tensor], sharpness: float = 1.0
     ) -> list[Tensor]:
         """a_ij of one node i for every node j of the other graph."""
         query, _, _ = self.projected(step, h_i)

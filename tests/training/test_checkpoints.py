@@ -89,6 +89,18 @@ def test_another_specification_is_refused_by_key(
     assert caught.value.exit_code == 14
 
 
+@pytest.mark.parametrize(("norm", "fits"), [("none", True), ("graph", False)])
+def test_a_run_from_before_an_option_was_added_has_its_default(
+    path: Path, norm: str, fits: bool
+) -> None:
+    wanted = {**SPECIFICATION, "model": {**SPECIFICATION["model"], "message_norm": norm}}
+    if fits:
+        assert load(path, wanted) == STATE
+        return
+    with pytest.raises(TrainingError, match="its model.message_norm is 'none'"):
+        load(path, wanted)
+
+
 @pytest.mark.parametrize(
     ("changes", "key"),
     [

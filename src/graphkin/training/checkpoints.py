@@ -116,7 +116,7 @@ def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
 def _check_same(saved: dict[str, Any], wanted: dict[str, Any], path: Path) -> None:
     """Names the first setting in which two runs differ."""
     defaults = ModelConfig().to_dict()
-    added = {name: defaults[name] for name in ADDED_OPTIONS}
+    added = {name: defaults[name] for name in ADDED_OPTIONS if name in wanted.get("model", {})}
     saved = {**saved, "model": {**added, **saved.get("model", {})}}
     for table in sorted({*saved, *wanted}):
         ours, theirs = wanted.get(table, {}), saved.get(table, {})
