@@ -97,7 +97,7 @@ def test_a_run_from_before_an_option_was_added_has_its_default(
     if fits:
         assert load(path, wanted) == STATE
         return
-    with pytest.raises(TrainingError, match="its model.message_norm is 'none'"):
+    with pytest.raises(TrainingError, match=r"its model\.message_norm is 'none'"):
         load(path, wanted)
 
 
