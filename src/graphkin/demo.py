@@ -103,9 +103,7 @@ def run_demo(output: Path) -> DemoResult:
         leftover.unlink()
     began = time.monotonic()
     with GraphIndex.create(library) as index:
-        with counter("indexing files") as progress:
-            for tags, files in _by_tags():
-                index_paths(index, files, tags=dict(tags), progress=progress)
+        index_samples(index)
         functions = len(index)
         indexed = time.monotonic()
         asked = functions_of(str(samples.FIRMWARE), "auto", MIN_BLOCKS, [])
@@ -146,6 +144,13 @@ def run_demo(output: Path) -> DemoResult:
         report=str(report),
         comparison=None if comparison is None else str(comparison),
     )
+
+
+def index_samples(index: GraphIndex) -> None:
+    """Adds the sample libraries, the vulnerable one with its tag."""
+    with counter("indexing files") as progress:
+        for tags, files in _by_tags():
+            index_paths(index, files, tags=dict(tags), progress=progress)
 
 
 def _by_tags() -> list[tuple[tuple[tuple[str, str], ...], list[Path]]]:

@@ -23,6 +23,7 @@ from graphkin.cli import (
     meshes,
     reproduce,
     searching,
+    serve,
     show,
 )
 from graphkin.cli.options import Json
@@ -51,6 +52,7 @@ extraction.register(app)
 library.register(app)
 reproduce.register(app)
 searching.register(app)
+serve.register(app)
 show.register(app)
 
 

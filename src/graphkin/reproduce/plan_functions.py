@@ -23,7 +23,7 @@ from graphkin.reproduce.layout import (
 
 SEEDS = (0,)
 TABLE2_STEPS = 8_000
-SWEEP_STEPS = 8_000
+SWEEP_STEPS = 2_000
 TRAINING: dict[str, Any] = {}
 """What all models change in the paper's recipe."""
 OURS_STEPS = 10_000

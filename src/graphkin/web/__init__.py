@@ -1,0 +1,1 @@
+"""The page and the JSON API of ``graphkin serve``."""

@@ -1,0 +1,77 @@
+"""An uploaded file on its way into the library."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from graphkin.binaries.native import Limits
+from graphkin.errors import StorageError
+from graphkin.search.index import GraphIndex
+from graphkin.search.indexing import index_paths
+from graphkin.web import documents as api
+from graphkin.web.bodies import binary_body
+from graphkin.web.jobs import Job
+from graphkin.web.limits import ServerLimits
+from graphkin.web.uploads import Upload
+
+
+class AdditionJob(Job):
+    """Adds all functions of a file. The file is kept, so that its code can be shown later."""
+
+    def __init__(
+        self,
+        index: GraphIndex,
+        upload: Upload,
+        request: api.AdditionRequest,
+        kept: Path,
+        limits: ServerLimits,
+    ) -> None:
+        super().__init__()
+        self._index = index
+        self.upload = upload
+        self._request = request
+        self._kept = kept
+        self._limits = limits
+        self.added = self.known = self.small = self.skipped = 0
+
+    def work(self) -> None:
+        seconds, most = self._limits.extraction_seconds, self._limits.upload_bytes
+        summary = index_paths(
+            self._index,
+            [self._keep()],
+            tags=self._request.tags,
+            min_blocks=self._request.min_blocks,
+            limits=Limits(seconds=seconds, file_bytes=most),
+            progress=lambda done, total: self.checkpoint(),
+        )
+        self.added, self.known, self.small = summary.added, summary.known, summary.small
+        self.skipped = len(summary.skipped)
+
+    def _keep(self) -> Path:
+        """The file beside the library; its folder, which is the name of its build, is its hash."""
+        home = self._kept / self.upload.id[:16]
+        path = home / self.upload.name
+        try:
+            home.mkdir(parents=True, exist_ok=True)
+            if not path.exists():
+                partial = home / f".{self.id}.partial"
+                shutil.copyfile(self.upload.path, partial)
+                os.replace(partial, path)
+        except OSError as error:
+            raise StorageError(f"{path} cannot be written: {error.strerror}") from error
+        return path
+
+    def body(self) -> api.Addition:
+        return api.Addition(
+            id=self.id,
+            binary=binary_body(self.upload),
+            state=self.state,
+            added=self.added,
+            known=self.known,
+            small=self.small,
+            skipped=self.skipped,
+            error=self.error,
+            seconds=round(self.seconds, 3),
+        )

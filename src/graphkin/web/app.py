@@ -1,0 +1,146 @@
+"""The application: the API, the page, and what they are wrapped in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from pathlib import Path
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+
+from graphkin import __version__
+from graphkin.errors import GraphkinError
+from graphkin.search.index import GraphIndex
+from graphkin.web import documents as api
+from graphkin.web.failures import RequestError, body, document, status_of
+from graphkin.web.guard import Guard, same, session_of
+from graphkin.web.routes import binaries, library, scans, search
+from graphkin.web.routes.shared import ERRORS, Here
+from graphkin.web.server import Options, Server
+from graphkin.web.turns import warm_up
+
+STATIC = Path(str(files("graphkin.web"))) / "static"
+STYLE = Path(str(files("graphkin.reports"))) / "pages" / "common.css"
+COOKIE = "graphkin_session"
+REVALIDATE = {"Cache-Control": "no-cache"}
+
+
+def create_app(index: GraphIndex, options: Options) -> FastAPI:
+    """The server of a library that is open; it is closed by whoever opened it."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.server = Server(index, options)
+        warming = asyncio.create_task(asyncio.to_thread(warm_up, index.model))
+        try:
+            yield
+        finally:
+            await warming
+            app.state.server.close()
+
+    app = FastAPI(
+        title="graphkin",
+        version=__version__,
+        description="Finds a function's kin in a library of compiled code.",
+        lifespan=lifespan,
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.add_exception_handler(GraphkinError, _graphkin_error)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _unexpected)
+    for router in (binaries.router, search.router, scans.router, library.router):
+        app.include_router(router)
+    _add_status(app)
+    _add_session(app, options)
+    _add_page(app)
+    app.add_middleware(Guard, limits=options.limits, token=options.token, cookie=COOKIE)
+    return app
+
+
+def _add_status(app: FastAPI) -> None:
+    @app.get("/api/status", tags=["server"], responses=ERRORS)
+    async def status(here: Here) -> api.Status:
+        """What the server is, and what it can do."""
+        model = here.index.model
+        return api.Status(
+            version=__version__,
+            library=here.options.shown_name,
+            temporary=here.options.temporary,
+            model=str(model.pin),
+            functions=len(here.index),
+            can_rerank=model.matcher is not None,
+            calibrated=model.calibration is not None,
+            writable=not here.options.read_only,
+            limits=api.Limits.model_validate(vars(here.limits)),
+        )
+
+
+def _add_session(app: FastAPI, options: Options) -> None:
+    @app.post("/api/session", status_code=204, tags=["server"], responses=ERRORS)
+    async def session(request: api.SessionRequest) -> Response:
+        """Let a browser in: the answer sets a cookie that stands for the token."""
+        token = options.token
+        if token is not None and not same(request.token, token):
+            raise RequestError(401, "this is not the token that the server was started with")
+        response = Response(status_code=204)
+        if token is not None:
+            response.set_cookie(COOKIE, session_of(token), httponly=True, samesite="strict")
+        return response
+
+
+def _add_page(app: FastAPI) -> None:
+    @app.get("/", include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(STATIC / "index.html", headers=REVALIDATE)
+
+    @app.get("/api/docs", include_in_schema=False)
+    async def docs() -> FileResponse:
+        return FileResponse(STATIC / "api-docs.html", headers=REVALIDATE)
+
+    @app.get("/static/common.css", include_in_schema=False)
+    async def style() -> FileResponse:
+        return FileResponse(STYLE, headers=REVALIDATE)
+
+    app.mount("/static", _Files(directory=STATIC))
+
+
+class _Files(StaticFiles):
+    """Files that a browser asks for again each time, and mostly hears that it has them."""
+
+    def file_response(self, *arguments: object, **named: object) -> Response:
+        response = super().file_response(*arguments, **named)  # type: ignore[arg-type]
+        response.headers.update(REVALIDATE)
+        return response
+
+
+async def _graphkin_error(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, GraphkinError)
+    status = status_of(error)
+    headers = {"Retry-After": "5"} if status == 503 else None
+    return JSONResponse(document(error), status, headers=headers)
+
+
+async def _invalid(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"][1:])
+    message = f"{place}: {first['msg']}" if place else str(first["msg"])
+    return JSONResponse(body("ConfigError", message), 400)
+
+
+async def _http_error(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return JSONResponse(body("RequestError", error.detail), error.status_code)
+
+
+async def _unexpected(_: Request, error: Exception) -> JSONResponse:
+    return JSONResponse(body("InternalError", "the server failed; its log says why"), 500)

@@ -1,0 +1,62 @@
+"""Errors of the API, and which HTTP status each error of graphkin has."""
+
+from __future__ import annotations
+
+from graphkin.errors import (
+    ConfigError,
+    FormatError,
+    GraphError,
+    GraphkinError,
+    ModelError,
+    StorageError,
+)
+from graphkin.reports.text import printable
+from graphkin.search.engine import UnknownIdError
+
+
+class RequestError(GraphkinError):
+    """A request that cannot be answered, with its HTTP status."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class UnknownError(RequestError):
+    """Something that is not here, or no longer."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(404, message)
+
+
+class BusyError(RequestError):
+    """More work than the server takes on."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(503, message)
+
+
+STATUSES: tuple[tuple[type[GraphkinError], int], ...] = (
+    (UnknownIdError, 404),
+    (ConfigError, 400),
+    (FormatError, 422),
+    (GraphError, 422),
+    (ModelError, 422),
+    (StorageError, 503),
+)
+
+
+def status_of(error: GraphkinError) -> int:
+    """The HTTP status that tells what kind of error it is."""
+    if isinstance(error, RequestError):
+        return error.status
+    return next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
+
+
+def document(error: GraphkinError) -> dict[str, dict[str, str]]:
+    """An error as JSON."""
+    return body(type(error).__name__, str(error))
+
+
+def body(kind: str, message: str) -> dict[str, dict[str, str]]:
+    return {"error": {"kind": kind, "message": printable(message)}}

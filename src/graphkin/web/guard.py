@@ -1,0 +1,203 @@
+"""What every request passes: who may ask, how much, for how long; and how answers are shown."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from graphkin.web.failures import RequestError, body
+from graphkin.web.limits import ServerLimits
+
+API = "/api/"
+SESSION = "/api/session"
+UPLOADS = "/api/binaries"
+EVENTS = "/events"
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; "
+)
+NOT_FRAMED = "frame-ancestors 'none'"
+FRAMED = "frame-ancestors 'self'"
+"""Of a report, which has a policy of its own in its head, and may be shown inside the page."""
+
+
+class Guard:
+    """Wraps the application.
+
+    Without a token only this machine can reach the server, but so can every site that a browser
+    on it has open: by a form, or under a name that the site lets point here. So the host must be
+    one of this machine, and what comes from another site is refused.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, limits: ServerLimits, token: str | None, cookie: str
+    ) -> None:
+        self._app = app
+        self._limits = limits
+        self._token = token
+        self._cookie = cookie
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        framed = _may_be_framed(scope)
+        answer = _Answer(send, framed)
+        try:
+            self._check(scope)
+            async with asyncio.timeout(self._seconds(scope)):
+                await self._app(scope, _bounded(receive, self._most_bytes(scope)), answer.send)
+        except RequestError as error:
+            await answer.fail(error.status, type(error).__name__, str(error))
+        except TimeoutError:
+            seconds = self._seconds(scope)
+            message = f"not finished after {seconds:g} s; ask for less, or use the command line"
+            await answer.fail(504, "TimeoutError", message)
+
+    def _check(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if self._token is None and _name(host) not in LOOPBACK:
+            raise RequestError(403, f"this server answers as localhost only, not as {host[:100]!r}")
+        path, is_safe = scope["path"], scope["method"] in SAFE_METHODS
+        is_api = path.startswith(API)
+        if (is_api or not is_safe) and _is_foreign(headers, host):
+            raise RequestError(403, "requests from other sites are refused")
+        if is_api and path != SESSION and not self._is_known(headers):
+            raise RequestError(401, "this server needs its token: the one that it was started with")
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > self._most_bytes(scope):
+            raise _too_large(self._most_bytes(scope))
+
+    def _is_known(self, headers: Headers) -> bool:
+        if self._token is None:
+            return True
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return same(given.strip(), self._token)
+        try:
+            cookies = SimpleCookie(headers.get("cookie", ""))
+        except CookieError:
+            return False
+        found = cookies.get(self._cookie)
+        return found is not None and same(found.value, session_of(self._token))
+
+    def _is_upload(self, scope: Scope) -> bool:
+        return bool(scope["method"] == "POST" and scope["path"] == UPLOADS)
+
+    def _most_bytes(self, scope: Scope) -> int:
+        limits = self._limits
+        return limits.upload_bytes if self._is_upload(scope) else limits.document_bytes
+
+    def _seconds(self, scope: Scope) -> float | None:
+        limits = self._limits
+        if scope["path"].endswith(EVENTS):
+            return None
+        if self._is_upload(scope):
+            return limits.upload_seconds + 2 * limits.extraction_seconds
+        return limits.request_seconds
+
+
+def same(given: str, expected: str) -> bool:
+    """Whether two secrets are equal; how long it takes does not tell where they differ."""
+    return hmac.compare_digest(
+        hashlib.sha256(given.encode()).digest(), hashlib.sha256(expected.encode()).digest()
+    )
+
+
+def session_of(token: str) -> str:
+    """What the cookie of a browser that knew the token holds."""
+    return hmac.new(token.encode(), b"graphkin session", "sha256").hexdigest()
+
+
+class _Answer:
+    """Sends an answer with the headers of all answers."""
+
+    def __init__(self, send: Send, framed: bool) -> None:
+        self._send = send
+        self._framed = framed
+        self._began = False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._began = True
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers[name] = value
+            headers.setdefault("Cache-Control", "no-store")
+            headers["Content-Security-Policy"] = FRAMED if self._framed else POLICY + NOT_FRAMED
+            headers["X-Frame-Options"] = "SAMEORIGIN" if self._framed else "DENY"
+        await self._send(message)
+
+    async def fail(self, status: int, kind: str, message: str) -> None:
+        """An error, where no answer has begun; one that has is cut off by the server."""
+        if self._began:
+            raise RuntimeError(message)
+        content = json.dumps(body(kind, message)).encode()
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(content)).encode()),
+            # The rest of what the client sends is not read.
+            (b"connection", b"close"),
+        ]
+        if status == 503:
+            headers.append((b"retry-after", b"5"))
+        self._framed = False
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": content})
+
+
+def _bounded(receive: Receive, most: int) -> Receive:
+    """Counts what a client sends: it may have said nothing, or something false, of its length."""
+    count = 0
+
+    async def bounded() -> Mapping[str, Any]:
+        nonlocal count
+        message = await receive()
+        count += len(message.get("body", b""))
+        if count > most:
+            raise _too_large(most)
+        return message
+
+    return bounded  # type: ignore[return-value]
+
+
+def _too_large(most: int) -> RequestError:
+    size = f"{most >> 20} MB" if most >= 1 << 20 else f"{most >> 10} KB"
+    return RequestError(413, f"at most {size} can be sent here")
+
+
+def _is_foreign(headers: Headers, host: str) -> bool:
+    """Whether a browser says that another site makes the request."""
+    if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        return True
+    origin = headers.get("origin")
+    return origin is not None and urlsplit(origin).netloc.lower() != host.lower()
+
+
+def _name(host: str) -> str:
+    """``localhost`` of ``localhost:8000``."""
+    name, _, port = host.rpartition(":")
+    return (name if name and port.isdecimal() else host).lower()
+
+
+def _may_be_framed(scope: Scope) -> bool:
+    return bool(scope["path"] == "/api/comparison.html")

@@ -1,0 +1,149 @@
+"""Work that outlasts a request: done one after the other by a thread, watched while it runs."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from graphkin.errors import GraphkinError
+from graphkin.reports.text import printable
+from graphkin.web.documents import State
+from graphkin.web.failures import BusyError, UnknownError
+from graphkin.web.limits import MOST_WAITING_JOBS
+
+log = logging.getLogger(__name__)
+
+
+class Cancelled(Exception):
+    """Raised inside a job that was asked to stop."""
+
+
+class Job:
+    """One piece of work. Its thread changes it, requests only read."""
+
+    def __init__(self) -> None:
+        self.id = secrets.token_hex(8)
+        self.state: State = "waiting"
+        self.error: str | None = None
+        self.changes = 0
+        """Rises with every change that a watcher should see."""
+        self._stop = threading.Event()
+        self._began: float | None = None
+        self._ended: float | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in ("done", "failed", "cancelled")
+
+    @property
+    def seconds(self) -> float:
+        """Of work so far."""
+        if self._began is None:
+            return 0.0
+        return (self._ended or time.monotonic()) - self._began
+
+    def work(self) -> None:
+        """What is to be done; it calls :meth:`checkpoint` now and then."""
+        raise NotImplementedError
+
+    def checkpoint(self) -> None:
+        """Tells watchers of progress, and ends the work where it was cancelled."""
+        self.changes += 1
+        if self._stop.is_set():
+            raise Cancelled
+
+    def cancel(self) -> None:
+        self._stop.set()
+        if self.state == "waiting":
+            self._end("cancelled")
+
+    def run(self) -> None:
+        """Works, and keeps what becomes of it."""
+        if self.is_over:
+            return
+        self._began = time.monotonic()
+        self.state = "running"
+        try:
+            self.checkpoint()
+            self.work()
+        except Cancelled:
+            self._end("cancelled")
+        except GraphkinError as error:
+            self.error = printable(str(error))
+            self._end("failed")
+        except Exception:
+            log.exception("a job failed")
+            self.error = "the server failed; its log says why"
+            self._end("failed")
+        else:
+            self._end("done")
+
+    def _end(self, state: State) -> None:
+        self._ended = time.monotonic()
+        self.state = state
+        self.changes += 1
+
+
+J = TypeVar("J", bound=Job)
+
+
+class JobQueue(Generic[J]):
+    """Jobs of one kind: those that wait, the one that runs, and the latest that are over."""
+
+    def __init__(self, name: str, remembered: int) -> None:
+        self._remembered = remembered
+        self._lock = threading.Lock()
+        self._jobs: OrderedDict[str, J] = OrderedDict()
+        self._waiting: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        self._thread.start()
+
+    def add(self, job: J) -> J:
+        with self._lock:
+            if sum(one.state == "waiting" for one in self._jobs.values()) >= MOST_WAITING_JOBS:
+                raise BusyError(
+                    f"{MOST_WAITING_JOBS} jobs are waiting already; try again when one is done"
+                )
+            self._jobs[job.id] = job
+            over = [one.id for one in self._jobs.values() if one.is_over]
+            for oldest in over[: max(0, len(self._jobs) - self._remembered)]:
+                del self._jobs[oldest]
+        self._waiting.put(job.run)
+        return job
+
+    def get(self, number: str) -> J:
+        with self._lock:
+            found = self._jobs.get(number)
+        if found is None:
+            raise UnknownError("the server does not know this job, or no longer; start it again")
+        return found
+
+    def newest_first(self) -> list[J]:
+        with self._lock:
+            return [*reversed(self._jobs.values())]
+
+    def drop(self, number: str) -> None:
+        """Cancels a job; one that is over is forgotten."""
+        job = self.get(number)
+        if job.is_over:
+            with self._lock:
+                self._jobs.pop(number, None)
+        else:
+            job.cancel()
+
+    def close(self) -> None:
+        """Cancels everything, and waits for what runs to notice."""
+        for job in self.newest_first():
+            job.cancel()
+        self._waiting.put(None)
+        self._thread.join(timeout=10)
+
+    def _serve(self) -> None:
+        while (run := self._waiting.get()) is not None:
+            run()

@@ -1,0 +1,45 @@
+"""What requests may cost the server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MEGABYTE = 1 << 20
+
+
+@dataclass(frozen=True)
+class ServerLimits:
+    """Bounds that keep one client, or one hostile file, from taking the server down."""
+
+    upload_bytes: int = 256 * MEGABYTE
+    """Of one file."""
+    kept_bytes: int = 4096 * MEGABYTE
+    """Of all uploaded files; the oldest make room for new ones."""
+    kept_graphs: int = 512 * MEGABYTE
+    """Of the graphs of uploaded files in memory; the oldest are read again when asked for."""
+    upload_seconds: float = 300.0
+    """For the bytes of a file to arrive."""
+    extraction_seconds: float = 120.0
+    """For a process to read one file."""
+    extraction_bytes: int = 2048 * MEGABYTE
+    """Memory of that process."""
+    extractions: int = 2
+    """Files that are read at the same time."""
+    request_seconds: float = 60.0
+    """For an answer to any other request."""
+    document_bytes: int = 64 * 1024
+    """Of the JSON of a request."""
+    waiting: int = 64
+    """Requests for searches or comparisons that wait or are worked on; more are sent away."""
+    query_blocks: int = 10_000
+    """Of a function that is searched for."""
+    comparison_weights: int = 12_000_000
+    """Blocks of one function times those of the other: so many weights has each attention map."""
+    top: int = 200
+    rerank: int = 1_000
+    jobs: int = 32
+    """Scans and additions that the server remembers."""
+
+
+MOST_WAITING_JOBS = 8
+"""Scans or additions that wait their turn."""

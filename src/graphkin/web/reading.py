@@ -1,0 +1,161 @@
+"""Uploaded files are read in processes of their own, each within a budget of time and memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from graphkin.binaries.lookup import Target, choose
+from graphkin.binaries.native import Limits
+from graphkin.binaries.source import Function
+from graphkin.binaries.sources import open_source
+from graphkin.binaries.vocabulary import Vocabulary
+from graphkin.binaries.workers import Done, Failure, WorkerPool
+from graphkin.errors import FormatError
+from graphkin.graphs import Graph
+from graphkin.web.failures import BusyError
+from graphkin.web.limits import ServerLimits
+
+R = TypeVar("R")
+
+MARGIN_SECONDS = 5.0
+"""For a process to report what it read when the time of its file is over."""
+MOST_REASONS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """What the server keeps of a function: enough to list it and to search for it."""
+
+    name: str
+    address: int
+    size: int
+    blocks: int
+    edges: int
+    member: str | None
+    """Of an archive, or of a fat file."""
+    unit: str | None
+    graph: Graph
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """What is said of a file when all its functions are read."""
+
+    architecture: str
+    format: str
+    compiler: str | None
+    skipped: int
+    reasons: tuple[str, ...]
+
+
+class Reader:
+    """Reads files, a few at a time; others wait for their turn."""
+
+    def __init__(self, limits: ServerLimits, vocabulary: Vocabulary) -> None:
+        self._limits = limits
+        self._vocabulary = vocabulary
+        self._turns = threading.Semaphore(limits.extractions)
+
+    def functions(self, path: Path) -> tuple[list[Listed], FileFacts]:
+        """Every function of a file.
+
+        Raises:
+            FormatError: for a file that cannot be read within its budget, or has no functions.
+            BusyError: where too many files are being read.
+        """
+        task = partial(list_file, vocabulary=self._vocabulary, limits=self._file_limits())
+        found = self._results(task, path)
+        listed = [item for item in found if isinstance(item, Listed)]
+        facts = next(item for item in found if isinstance(item, FileFacts))
+        if not listed:
+            raise FormatError("; ".join(facts.reasons) or f"{path.name} has no functions")
+        return listed, facts
+
+    def function(self, path: Path, address: int, member: str | None) -> Function:
+        """One function with the text of its instructions."""
+        task = partial(read_function, address=address, member=member, limits=self._file_limits())
+        return self._results(task, path)[0]
+
+    def _file_limits(self) -> Limits:
+        return Limits(self._limits.extraction_seconds, self._limits.upload_bytes)
+
+    def _results(self, task: Callable[[Path], Iterator[R]], path: Path) -> list[R]:
+        pool: WorkerPool[Path, R] = WorkerPool(
+            1,
+            task,
+            seconds=self._limits.extraction_seconds + MARGIN_SECONDS,
+            memory_bytes=self._limits.extraction_bytes,
+        )
+        results: list[R] = []
+        with self._turn(), closing(pool.run([path])) as outcomes:  # type: ignore[type-var]
+            for _, outcome in outcomes:
+                if isinstance(outcome, Failure):
+                    raise FormatError(f"{path.name} cannot be read: {_local(outcome.reason, path)}")
+                if not isinstance(outcome, Done):
+                    results.append(outcome)
+        return results
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self._turns.acquire(timeout=self._limits.extraction_seconds):
+            raise BusyError("the server is reading other files; try again in a minute")
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+
+def list_file(
+    path: Path, *, vocabulary: Vocabulary, limits: Limits
+) -> Iterator[Listed | FileFacts]:
+    """The task of a worker process: every function, then the facts of the file."""
+    source = open_source(path, limits=limits)
+    first: Function | None = None
+    for function in source.functions():
+        first = first or function
+        yield Listed(
+            name=function.name,
+            address=function.address,
+            size=function.size,
+            blocks=len(function.blocks),
+            edges=len(function.edges),
+            member=_member(function, path),
+            unit=function.unit,
+            graph=function.to_graph(vocabulary),
+        )
+    reasons = tuple(_local(str(skip), path) for skip in source.skipped[:MOST_REASONS])
+    yield FileFacts(
+        architecture=first.architecture if first else "",
+        format=first.format if first else "",
+        compiler=first.compiler if first else None,
+        skipped=len(source.skipped),
+        reasons=reasons,
+    )
+
+
+def read_function(
+    path: Path, *, address: int, member: str | None, limits: Limits
+) -> Iterator[Function]:
+    """The task of a worker process: the function at an address, with its text."""
+    target = Target(str(path), member, f"{address:#x}")
+    found = choose(
+        target,
+        lambda wanted: open_source(path, with_text=True, limits=limits, wanted=wanted),
+    )
+    yield replace(found, binary=_local(found.binary, path))
+
+
+def _member(function: Function, path: Path) -> str | None:
+    inside = function.binary.removeprefix(str(path))
+    return inside.removeprefix("(").removesuffix(")") or None
+
+
+def _local(text: str, path: Path) -> str:
+    """Text without the folder of the server that a file lies in."""
+    return text.replace(f"{path.parent}/", "")

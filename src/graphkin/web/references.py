@@ -1,0 +1,155 @@
+"""Functions by reference: ``upload:FILE:NUMBER`` of a file that was sent, or ``library:ID``."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from graphkin.binaries.lookup import MEMBER
+from graphkin.binaries.source import Block, Function
+from graphkin.errors import ConfigError, GraphkinError
+from graphkin.graphs import Graph
+from graphkin.reports.text import encodable
+from graphkin.search.functions import vocabulary_of
+from graphkin.search.index import GraphIndex
+from graphkin.search.records import Stored
+from graphkin.web.reading import Reader
+from graphkin.web.uploads import Uploads
+
+UPLOADED = re.compile(r"upload:([0-9a-f]{64}):(\d{1,9})", re.ASCII)
+STORED = re.compile(r"library:(\d{1,19})", re.ASCII)
+NOT_AT_HAND = "the file is not at hand: mnemonics only"
+MOST_HASHES = 1000
+MOST_TEXTS = 32
+"""Functions whose text is kept: a comparison is often asked for again."""
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, eq=False)
+class Named:
+    """A function that a reference stands for, ready to be searched for."""
+
+    reference: str
+    function: str
+    binary: str
+    address: int | None
+    graph: Graph
+
+
+class References:
+    """Looks functions up; every method may be called by any thread."""
+
+    def __init__(self, index: GraphIndex, uploads: Uploads, reader: Reader) -> None:
+        self._index = index
+        self._uploads = uploads
+        self._reader = reader
+        self._hashes: OrderedDict[tuple[str, int, int], str] = OrderedDict()
+        self._texts: OrderedDict[str, tuple[Function, bool]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def named(self, reference: str) -> Named:
+        """The function with its graph."""
+        uploaded = UPLOADED.fullmatch(reference)
+        if uploaded:
+            upload = self._uploads.get(uploaded[1])
+            one = self._uploads.function(upload.id, int(uploaded[2]))
+            binary = f"{upload.name}({one.member})" if one.member else upload.name
+            return Named(reference, one.name, binary, one.address, one.graph)
+        stored = self._stored(reference)
+        graph = self._index.engine.graphs([stored.id])[0]
+        entry = stored.entry
+        return Named(reference, entry.function, entry.binary, entry.address, graph)
+
+    def with_text(self, reference: str) -> tuple[Function, bool]:
+        """The function with its instructions; False where only their mnemonics are known."""
+        with self._lock:
+            known = self._texts.get(reference)
+        if known is None:
+            known = self._read(reference)
+            with self._lock:
+                _keep(self._texts, reference, known, MOST_TEXTS)
+        return known
+
+    def _read(self, reference: str) -> tuple[Function, bool]:
+        uploaded = UPLOADED.fullmatch(reference)
+        if uploaded:
+            return self._uploads.with_text(uploaded[1], int(uploaded[2])), True
+        stored = self._stored(reference)
+        found = self._from_disk(stored)
+        return (found, True) if found is not None else (self._from_graph(stored), False)
+
+    def _stored(self, reference: str) -> Stored:
+        found = STORED.fullmatch(reference)
+        if not found or int(found[1]) >= 2**63:
+            raise ConfigError(
+                f"{encodable(reference[:100])!r} names no function; write upload:FILE:NUMBER with "
+                "the SHA-256 of a file that was sent, or library:ID"
+            )
+        return self._index.engine.fetch([int(found[1])])[0]
+
+    def _from_disk(self, stored: Stored) -> Function | None:
+        """The function as its file has it, where that is unchanged."""
+        entry = stored.entry
+        if entry.address is None or not entry.file_hash:
+            return None
+        path, member = Path(entry.binary), None
+        inside = MEMBER.match(entry.binary)
+        try:
+            if inside and not path.exists():
+                path, member = Path(inside[1]), inside[2]
+            if self._hash(path) != entry.file_hash:
+                return None
+            found = self._reader.function(path, entry.address, member)
+        except (OSError, ValueError, GraphkinError):
+            return None
+        is_same = len(found.blocks) == stored.nodes
+        return replace(found, binary=entry.binary) if is_same else None
+
+    def _hash(self, path: Path) -> str | None:
+        if not path.is_file():
+            return None
+        facts = path.stat()
+        key = (str(path), facts.st_mtime_ns, facts.st_size)
+        with self._lock:
+            known = self._hashes.get(key)
+        if known is None:
+            with path.open("rb") as file:
+                known = hashlib.file_digest(file, "sha256").hexdigest()
+            with self._lock:
+                _keep(self._hashes, key, known, MOST_HASHES)
+        return known
+
+    def _from_graph(self, stored: Stored) -> Function:
+        """The function as its graph has it; blocks are numbered, as their addresses are lost."""
+        entry, graph = stored.entry, self._index.engine.graphs([stored.id])[0]
+        decode = vocabulary_of(self._index.model).decode
+        bags = graph.node_tokens
+        blocks = tuple(
+            Block(number, 1, tuple(map(decode, bags.bag(number))) if bags is not None else ())
+            for number in range(graph.num_nodes)
+        )
+        return Function(
+            name=entry.function,
+            address=entry.address or 0,
+            size=entry.size or 0,
+            blocks=blocks,
+            edges=tuple((int(source), int(target)) for source, target in graph.edges),
+            architecture=entry.architecture,
+            format="",
+            file_hash=entry.file_hash,
+            binary=f"{entry.binary} ({NOT_AT_HAND})",
+            compiler=entry.compiler or None,
+        )
+
+
+def _keep(known: OrderedDict[K, V], key: K, value: V, most: int) -> None:
+    known[key] = value
+    while len(known) > most:
+        known.popitem(last=False)

@@ -1,0 +1,1 @@
+"""The API, one file for each thing that it is about."""

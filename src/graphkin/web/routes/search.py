@@ -1,0 +1,84 @@
+"""Search for the kin of a function, and compare two functions."""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from fastapi.responses import HTMLResponse
+
+from graphkin.errors import ConfigError, ModelError
+from graphkin.reports.comparison import comparison_html
+from graphkin.search.functions import Comparison, compare
+from graphkin.web import documents as api
+from graphkin.web.bodies import comparison_body, filter_of, hit_body, query_body
+from graphkin.web.routes.shared import ERRORS, Here
+from graphkin.web.server import Server
+
+router = APIRouter(prefix="/api", tags=["search"], responses=ERRORS)
+
+Side = Annotated[str, Query(description="upload:FILE:NUMBER or library:ID", max_length=100)]
+
+
+@router.post("/search")
+async def search(request: api.SearchRequest, here: Here) -> api.SearchBody:
+    """The nearest functions of the library by code, the first of them reranked by matching."""
+    limits = here.limits
+    for name, value, most in (
+        ("top", request.top, limits.top),
+        ("rerank", request.rerank, limits.rerank),
+    ):
+        if value > most:
+            raise ConfigError(f"{name} is at most {most} here, got {value}")
+    where = filter_of(request.where)
+
+    def work() -> api.SearchBody:
+        began = monotonic()
+        query = here.references.named(request.query)
+        if query.graph.num_nodes > limits.query_blocks:
+            raise ModelError(
+                f"the function has {query.graph.num_nodes:,} blocks; the server searches for "
+                f"functions of at most {limits.query_blocks:,}, the command line for any"
+            )
+        hits = here.index.search(query.graph, request.top, rerank=request.rerank, where=where)
+        return api.SearchBody(
+            query=query_body(query),
+            seconds=round(monotonic() - began, 4),
+            hits=[hit_body(hit, rank) for rank, hit in enumerate(hits, start=1)],
+        )
+
+    return await here.turns.run(work)
+
+
+@router.get("/comparison")
+async def comparison(left: Side, right: Side, here: Here) -> api.ComparisonBody:
+    """How alike two functions are, and the strongest pairs of their blocks."""
+    found = await _compared(here, left, right)
+    return comparison_body(left, right, found)
+
+
+@router.get("/comparison.html", response_class=HTMLResponse)
+async def comparison_file(
+    left: Side, right: Side, here: Here, download: bool = False
+) -> HTMLResponse:
+    """Both functions side by side, as one page that needs nothing else."""
+    found = await _compared(here, left, right)
+    page = await here.turns.run(lambda: comparison_html(found))
+    headers = {"Content-Disposition": 'attachment; filename="comparison.html"'} if download else {}
+    return HTMLResponse(page, headers=headers)
+
+
+async def _compared(here: Server, left: str, right: str) -> Comparison:
+    read = here.references.with_text
+    (first, _), (second, _) = await asyncio.gather(
+        asyncio.to_thread(read, left), asyncio.to_thread(read, right)
+    )
+    weights = len(first.blocks) * len(second.blocks)
+    if weights > here.limits.comparison_weights:
+        raise ModelError(
+            f"functions of {len(first.blocks):,} and {len(second.blocks):,} blocks are too large "
+            "to compare here; use graphkin compare"
+        )
+    return await here.turns.run(lambda: compare(here.index.model, first, second))

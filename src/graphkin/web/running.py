@@ -1,0 +1,77 @@
+"""Runs the server until it is told to stop."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import socket
+
+import uvicorn
+
+from graphkin.errors import ConfigError, StorageError
+from graphkin.search.index import GraphIndex
+from graphkin.web.app import create_app
+from graphkin.web.server import Options
+
+CONNECTIONS = 256
+IDLE_SECONDS = 30
+GRACE_SECONDS = 5
+TOKEN_LETTERS = 16
+"""A token of fewer could be guessed."""
+
+
+def checked_token(host: str, token: str | None) -> str | None:
+    """The token to use: none on this machine alone, else the one given, or a new one."""
+    if token is not None and (len(token) < TOKEN_LETTERS or not token.isascii()):
+        raise ConfigError(
+            f"a token needs at least {TOKEN_LETTERS} letters of ASCII; leave it out to have one "
+            "made"
+        )
+    if token is None and not is_loopback(host):
+        return secrets.token_urlsafe(24)
+    return token
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens, so that a port in use is known before anything is loaded."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+    except (OSError, OverflowError) as error:
+        listener.close()
+        reason = getattr(error, "strerror", None) or error
+        raise StorageError(
+            f"cannot listen on {host} port {port}: {reason}; choose another --port"
+        ) from error
+    return listener
+
+
+def address_of(listener: socket.socket, host: str) -> str:
+    """What a person types into a browser."""
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{listener.getsockname()[1]}/"
+
+
+def run(index: GraphIndex, options: Options, listener: socket.socket) -> None:
+    """Serves until Ctrl-C."""
+    config = uvicorn.Config(
+        create_app(index, options),
+        log_level="warning",
+        limit_concurrency=CONNECTIONS,
+        timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        server_header=False,
+    )
+    uvicorn.Server(config).run(sockets=[listener])

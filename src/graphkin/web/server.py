@@ -1,0 +1,81 @@
+"""What the routes share: the library, the uploaded files, the work in progress."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import cast
+
+from fastapi import Request
+
+from graphkin.search.functions import vocabulary_of
+from graphkin.search.index import MILVUS, GraphIndex
+from graphkin.web.additions import AdditionJob
+from graphkin.web.failures import RequestError
+from graphkin.web.jobs import JobQueue
+from graphkin.web.limits import ServerLimits
+from graphkin.web.reading import Reader
+from graphkin.web.references import References
+from graphkin.web.scans import ScanJob
+from graphkin.web.turns import Turns
+from graphkin.web.uploads import Uploads
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a server was started."""
+
+    library: str
+    """The library's file, or the address of a Milvus collection."""
+    temporary: bool = False
+    """The library ends with the server."""
+    read_only: bool = False
+    token: str | None = None
+    limits: ServerLimits = field(default_factory=ServerLimits)
+
+    @property
+    def shown_name(self) -> str:
+        return self.library if self.library.startswith(MILVUS) else Path(self.library).name
+
+
+class Server:
+    """Everything behind the API; closed when the server ends."""
+
+    def __init__(self, index: GraphIndex, options: Options) -> None:
+        limits = options.limits
+        self.index = index
+        self.options = options
+        self.limits = limits
+        self._folder = TemporaryDirectory(prefix="graphkin-serve-")
+        self.reader = Reader(limits, vocabulary_of(index.model))
+        self.uploads = Uploads(Path(self._folder.name), self.reader, limits)
+        self.references = References(index, self.uploads, self.reader)
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+        self.turns = Turns(cores, limits.waiting)
+        self.scans: JobQueue[ScanJob] = JobQueue("scans", limits.jobs)
+        self.additions: JobQueue[AdditionJob] = JobQueue("additions", limits.jobs)
+
+    @property
+    def kept(self) -> Path:
+        """Where files that were added to the library are kept."""
+        library = self.options.library
+        if library.startswith(MILVUS):
+            library = library.removeprefix(MILVUS).replace("/", "-").replace(":", "-")
+        return Path(f"{library}.files").absolute()
+
+    def check_writable(self) -> None:
+        if self.options.read_only:
+            raise RequestError(403, "the server was started with --read-only")
+
+    def close(self) -> None:
+        self.scans.close()
+        self.additions.close()
+        self.turns.close()
+        self._folder.cleanup()
+
+
+def server_of(request: Request) -> Server:
+    """The server that a request came to."""
+    return cast(Server, request.app.state.server)

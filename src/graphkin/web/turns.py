@@ -1,0 +1,56 @@
+"""Work on models in threads: as many at a time as there are cores, the others wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import torch
+
+from graphkin.graphs import Graph
+from graphkin.search.model import SearchModel
+from graphkin.web.failures import BusyError
+
+R = TypeVar("R")
+
+
+class Turns:
+    """A bounded pool. Work whose client has gone is left out when its turn comes."""
+
+    def __init__(self, threads: int, most_waiting: int) -> None:
+        self._pool = ThreadPoolExecutor(threads, "compute", initializer=_one_thread)
+        self._most = most_waiting
+        self._count = 0
+
+    async def run(self, work: Callable[[], R]) -> R:
+        """What ``work`` gives; it runs in a thread of its own."""
+        if self._count >= self._most:
+            raise BusyError("the server has too much to do; try again in some seconds")
+        self._count += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        finally:
+            self._count -= 1
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def warm_up(model: SearchModel) -> None:
+    """Lets the models work once: what is compiled at the first use costs no client seconds."""
+    graphs = [
+        Graph(2, [(0, 1)], directed=True, node_tokens=[[0], [0]]),
+        Graph(3, [(0, 1), (1, 2)], directed=True, node_tokens=[[0], [0], [0]]),
+    ]
+    model.vectors(graphs)
+    if model.matcher is not None:
+        model.matcher.predict([(graphs[0], graphs[1])])
+        model.matcher.explain(graphs[0], graphs[1])
+
+
+def _one_thread() -> None:
+
+    # Several products at once, each by one thread, are faster than one after the other by all.
+    torch.set_num_threads(1)

@@ -1,0 +1,178 @@
+"""Files that clients sent: kept by their hash, with their functions, while there is room."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import threading
+from collections import OrderedDict
+from collections.abc import AsyncIterable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkstemp
+
+from graphkin.binaries.source import Function
+from graphkin.errors import FormatError, StorageError
+from graphkin.reports.text import encodable, printable
+from graphkin.web.failures import RequestError, UnknownError
+from graphkin.web.limits import ServerLimits
+from graphkin.web.reading import FileFacts, Listed, Reader
+
+UNNAMED = "unnamed"
+NAME_BYTES = 120
+GRAPH_BYTES = 600
+"""Of memory for a graph beside its arrays."""
+
+
+@dataclass(frozen=True, eq=False)
+class Upload:
+    """One file, and what is in it."""
+
+    id: str
+    """SHA-256, in hexadecimal."""
+    name: str
+    path: Path
+    bytes: int
+    facts: FileFacts
+    count: int
+    """Functions."""
+
+
+class Uploads:
+    """Every method may be called by any thread; those that read a file take seconds."""
+
+    def __init__(self, folder: Path, reader: Reader, limits: ServerLimits) -> None:
+        self._folder = folder
+        self._reader = reader
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, Upload] = OrderedDict()
+        """The newest last."""
+        self._functions: OrderedDict[str, list[Listed]] = OrderedDict()
+        """Of those that were used last; the latest last."""
+        self._reading: dict[str, threading.Lock] = {}
+
+    async def receive(self, chunks: AsyncIterable[bytes]) -> tuple[Path, str]:
+        """Writes what a client sends into a file; gives its path and its hash."""
+        handle, temporary = mkstemp(dir=self._folder, prefix="incoming-")
+        path, sha, size = Path(temporary), hashlib.sha256(), 0
+        try:
+            with os.fdopen(handle, "wb") as file:
+                async for chunk in chunks:
+                    size += len(chunk)
+                    if size > self._limits.upload_bytes:
+                        most = self._limits.upload_bytes >> 20
+                        raise RequestError(413, f"the file is larger than {most} MB")
+                    sha.update(chunk)
+                    file.write(chunk)
+            if not size:
+                raise FormatError("the file is empty; choose a binary")
+        except BaseException as error:
+            path.unlink(missing_ok=True)
+            if isinstance(error, OSError) and not isinstance(error, StorageError):
+                raise StorageError(f"the file cannot be kept: {error.strerror}") from error
+            raise
+        return path, sha.hexdigest()
+
+    def take(self, incoming: Path, digest: str, name: str) -> Upload:
+        """Keeps a file that was received, and reads it, unless it is known by this name."""
+        name = safe_name(name)
+        home = self._folder / digest
+        path = home / name
+        try:
+            with self._lock:
+                known = self._known.get(digest)
+            if known is not None and known.name == name:
+                incoming.unlink()
+                with self._lock:
+                    self._known.move_to_end(digest, last=True)
+                return known
+            home.mkdir(exist_ok=True)
+            os.replace(incoming, path)
+        except OSError as error:
+            incoming.unlink(missing_ok=True)
+            raise StorageError(f"{name} cannot be kept: {error.strerror}") from error
+        try:
+            listed, facts = self._reader.functions(path)
+        except BaseException:
+            if known is None:
+                shutil.rmtree(home, ignore_errors=True)
+            raise
+        upload = Upload(digest, name, path, path.stat().st_size, facts, len(listed))
+        with self._lock:
+            self._known[digest] = upload
+            self._known.move_to_end(digest, last=True)
+            self._remember(digest, listed)
+            self._make_room()
+        return upload
+
+    def newest_first(self) -> list[Upload]:
+        with self._lock:
+            return [*reversed(self._known.values())]
+
+    def get(self, digest: str) -> Upload:
+        with self._lock:
+            found = self._known.get(digest)
+        if found is None:
+            raise UnknownError("the server does not have this file, or no longer; send it again")
+        return found
+
+    def functions(self, digest: str) -> list[Listed]:
+        """All functions of a file, in their order."""
+        upload = self.get(digest)
+        with self._lock:
+            turn = self._reading.setdefault(digest, threading.Lock())
+        with turn:
+            with self._lock:
+                if digest in self._functions:
+                    self._functions.move_to_end(digest)
+                    return self._functions[digest]
+            listed, _ = self._reader.functions(upload.path)
+            with self._lock:
+                self._remember(digest, listed)
+        return listed
+
+    def function(self, digest: str, number: int) -> Listed:
+        """One of them, by its place from 0."""
+        listed = self.functions(digest)
+        if not 0 <= number < len(listed):
+            name = self.get(digest).name
+            raise UnknownError(f"{name} has {len(listed)} functions; there is no number {number}")
+        return listed[number]
+
+    def with_text(self, digest: str, number: int) -> Function:
+        """One of them, with its instructions."""
+        one = self.function(digest, number)
+        return self._reader.function(self.get(digest).path, one.address, one.member)
+
+    def _remember(self, digest: str, listed: list[Listed]) -> None:
+        self._functions[digest] = listed
+        self._functions.move_to_end(digest)
+        sizes = {key: _memory(found) for key, found in self._functions.items()}
+        while len(self._functions) > 1 and sum(sizes.values()) > self._limits.kept_graphs:
+            oldest, _ = self._functions.popitem(last=False)
+            del sizes[oldest]
+
+    def _make_room(self) -> None:
+        while (
+            len(self._known) > 1
+            and sum(upload.bytes for upload in self._known.values()) > self._limits.kept_bytes
+        ):
+            oldest, upload = self._known.popitem(last=False)
+            self._functions.pop(oldest, None)
+            self._reading.pop(oldest, None)
+            shutil.rmtree(upload.path.parent, ignore_errors=True)
+
+
+def safe_name(name: str) -> str:
+    """The last part of a client's name for a file, as a name that every file system takes."""
+    last = printable(encodable(name.replace("\\", "/"))).rpartition("/")[2].strip(" .")
+    while len(last.encode()) > NAME_BYTES:
+        last = last[1:]
+    return last or UNNAMED
+
+
+def _memory(listed: list[Listed]) -> int:
+    arrays = (array for one in listed for array in one.graph.arrays().values())
+    return len(listed) * GRAPH_BYTES + sum(array.nbytes for array in arrays)
