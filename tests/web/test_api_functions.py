@@ -1,0 +1,201 @@
+"""Files that are sent, their functions and their code."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from graphkin import samples
+from graphkin.binaries.lookup import list_functions, parse_target
+from graphkin.web.limits import ServerLimits
+from graphkin.web.uploads import NAME_BYTES, UNNAMED, safe_name
+
+from .conftest import Serve
+from .requests import FIRMWARE, FIRMWARE_ID, message, send, wait_for
+
+
+def test_a_file_is_read_when_it_arrives(client: TestClient) -> None:
+    found = send(client)
+    assert found.status_code == 201
+    binary = found.json()
+    assert (binary["id"], binary["name"], binary["bytes"]) == (
+        FIRMWARE_ID,
+        "gateway",
+        len(FIRMWARE),
+    )
+    assert (binary["architecture"], binary["format"]) == ("x86-64", "elf")
+    assert client.get("/api/binaries").json() == [binary]
+    assert client.get(f"/api/binaries/{FIRMWARE_ID}").json() == binary
+
+
+def test_the_functions_are_those_of_the_file(client: TestClient) -> None:
+    send(client)
+    rows = client.get(f"/api/binaries/{FIRMWARE_ID}/functions").json()["functions"]
+    expected = list(list_functions(parse_target(str(samples.FIRMWARE))))
+    assert [row["number"] for row in rows] == list(range(len(expected)))
+    assert [(row["name"], int(row["address"], 16), row["size"], row["blocks"]) for row in rows] == [
+        (one.name, one.address, one.size, len(one.blocks)) for one in expected
+    ]
+
+
+def test_the_code_of_a_function(client: TestClient) -> None:
+    send(client)
+    code = client.get(f"/api/functions/upload:{FIRMWARE_ID}:3").json()
+    row = client.get(f"/api/binaries/{FIRMWARE_ID}/functions").json()["functions"][3]
+    assert code["text"] == "disassembly"
+    assert (code["name"], code["address"], code["binary"]) == (
+        row["name"],
+        row["address"],
+        "gateway",
+    )
+    assert len(code["blocks"]) == row["blocks"]
+    assert any(" " in text for block in code["blocks"] for text in block["instructions"])
+
+
+def test_the_code_of_an_entry_comes_from_its_file(client: TestClient) -> None:
+    entry = client.get("/api/library/functions", params={"function": "process_heartbeat"}).json()
+    reference = entry["functions"][0]["reference"]
+    code = client.get(f"/api/functions/{reference}").json()
+    assert code["text"] == "disassembly"
+    assert code["name"] == "process_heartbeat"
+
+
+def test_an_entry_without_its_file_shows_mnemonics(serve: Serve) -> None:
+    client = serve()
+    binary = samples.path("gcc-O2/libkinmedia.so").read_bytes()
+    sent = send(client, binary, "libgone.so").json()
+    job = client.post("/api/library/additions", json={"binary": sent["id"]}).json()
+    assert wait_for(client, f"/api/library/additions/{job['id']}")["state"] == "done"
+    entry = client.get("/api/library/functions", params={"file_hash": sent["id"]}).json()
+    function = entry["functions"][0]
+    whole = client.get(f"/api/functions/{function['reference']}").json()
+    Path(function["binary"]).unlink()
+    other = serve()  # which has not read the file before
+    left = other.get(f"/api/functions/{function['reference']}").json()
+    assert (whole["text"], left["text"]) == ("disassembly", "mnemonics")
+    assert "not at hand" in left["binary"]
+    assert left["edges"]
+    assert [(e["source"], e["target"]) for e in left["edges"]] == [
+        (e["source"], e["target"]) for e in whole["edges"]
+    ]
+    for block, expected in zip(left["blocks"], whole["blocks"], strict=True):
+        assert len(block["instructions"]) == len(expected["instructions"])
+
+
+def test_a_file_of_two_names_has_the_latest(client: TestClient) -> None:
+    send(client, name="first")
+    assert send(client, name="second").json()["name"] == "second"
+    assert [one["name"] for one in client.get("/api/binaries").json()] == ["second"]
+    assert client.get(f"/api/binaries/{FIRMWARE_ID}/functions").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        (b"", "empty"),
+        (b"hello", "no ELF, PE or Mach-O"),
+        (FIRMWARE[:200], "cannot be read"),
+        (b"\x7fELF" + bytes(5000), "cannot be read"),
+    ],
+    ids=["empty", "text", "cut off", "zeros"],
+)
+def test_a_broken_file_is_refused(client: TestClient, content: bytes, part: str) -> None:
+    found = send(client, content, "broken.so")
+    assert found.status_code == 422
+    assert part in message(found)
+    assert "/" not in message(found), "the server's folders are nobody's business"
+    assert client.get("/api/binaries").json() == []
+    assert send(client).status_code == 201
+
+
+def test_a_file_that_takes_too_long(serve: Serve) -> None:
+    client = serve(limits=ServerLimits(extraction_seconds=0.0))
+    found = send(client)
+    assert found.status_code == 422
+    assert "not finished" in message(found) or "skipped" in message(found)
+
+
+def test_a_file_that_takes_too_much_memory(serve: Serve) -> None:
+    client = serve(limits=ServerLimits(extraction_bytes=1 << 16))
+    found = send(client)
+    assert found.status_code == 422
+    assert "memory" in message(found)
+
+
+def test_a_file_that_is_too_large(serve: Serve) -> None:
+    client = serve(limits=ServerLimits(upload_bytes=1000))
+    assert send(client).status_code == 413
+
+    def without_length() -> Iterator[bytes]:
+        yield FIRMWARE[:800]
+        yield FIRMWARE[800:1600]
+
+    assert client.post("/api/binaries", content=without_length()).status_code == 413
+    assert client.get("/api/binaries").json() == []
+
+
+def test_old_files_make_room(serve: Serve) -> None:
+    client = serve(limits=ServerLimits(kept_bytes=len(FIRMWARE) + 1000))
+    send(client)
+    other = samples.FIXED_FIRMWARE.read_bytes()
+    send(client, other, "fixed")
+    digest = hashlib.sha256(other).hexdigest()
+    assert [one["id"] for one in client.get("/api/binaries").json()] == [digest]
+    gone = client.get(f"/api/binaries/{FIRMWARE_ID}/functions")
+    assert gone.status_code == 404
+    assert "send it again" in message(gone)
+
+
+def test_graphs_that_were_let_go_are_read_again(serve: Serve) -> None:
+    client = serve(limits=ServerLimits(kept_graphs=1))
+    send(client)
+    before = client.get(f"/api/binaries/{FIRMWARE_ID}/functions").json()
+    send(client, samples.FIXED_FIRMWARE.read_bytes(), "fixed")
+    assert client.get(f"/api/binaries/{FIRMWARE_ID}/functions").json() == before
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [f"upload:{FIRMWARE_ID}:99999", f"upload:{'0' * 64}:0", "library:999999", "library:0"],
+)
+def test_what_is_not_there(client: TestClient, reference: str) -> None:
+    send(client)
+    assert client.get(f"/api/functions/{reference}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["", "x", "library:", "library:-1", "library:99999999999999999999", "upload:..:1", "library:१"],
+)
+def test_what_is_no_reference(client: TestClient, reference: str) -> None:
+    found = client.post("/api/search", json={"query": reference})
+    assert found.status_code == 400
+    assert "library:ID" in message(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [
+        ("libz.so", "libz.so"),
+        ("../../etc/passwd", "passwd"),
+        ("C:\\tools\\x.exe", "x.exe"),
+        ("..", UNNAMED),
+        ("", UNNAMED),
+        ("a\nb\x1b[2J", "a\\x0ab\\x1b[2J"),
+        ("\udcff.so", "\\xff.so"),
+    ],
+)
+def test_names_of_files(name: str, safe: str) -> None:
+    found = safe_name(name)
+    assert "/" not in found
+    assert found == safe
+
+
+def test_long_names_keep_their_end() -> None:
+    found = safe_name("é" * 500 + ".so")
+    assert found.endswith(".so")
+    assert len(found.encode()) <= NAME_BYTES

@@ -1,0 +1,210 @@
+"""Who may ask: tokens, sites, hosts; and what every answer carries."""
+
+from __future__ import annotations
+
+import pytest
+from fastapi.testclient import TestClient
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphkin.errors import ConfigError
+from graphkin.web.guard import same
+from graphkin.web.limits import ServerLimits
+from graphkin.web.running import TOKEN_LETTERS, checked_token, is_loopback
+
+from .conftest import Serve
+from .requests import message
+
+TOKEN = "correct horse battery staple"
+NEEDS_TOKEN = [
+    ("GET", "/api/status"),
+    ("GET", "/api/openapi.json"),
+    ("GET", "/api/docs"),
+    ("GET", "/api/binaries"),
+    ("POST", "/api/binaries"),
+    ("GET", "/api/comparison.html"),
+    ("POST", "/api/library/removals"),
+    ("GET", "/api/scans/x/events"),
+    ("GET", "/api/nothing"),
+]
+
+
+@pytest.fixture
+def locked(serve: Serve) -> TestClient:
+    return serve(token=TOKEN)
+
+
+@pytest.mark.parametrize(("method", "path"), NEEDS_TOKEN)
+def test_without_the_token_nothing_is_told(locked: TestClient, method: str, path: str) -> None:
+    for headers in (
+        {},
+        {"authorization": "Bearer "},
+        {"authorization": f"Bearer {TOKEN[:-1]}"},
+        {"authorization": f"Basic {TOKEN}"},
+        {"cookie": f"graphkin_session={TOKEN}"},
+        {"cookie": "graphkin_session="},
+    ):
+        found = locked.request(method, path, headers=headers)
+        assert found.status_code == 401, headers
+        assert "token" in message(found)
+
+
+def test_with_the_token(locked: TestClient) -> None:
+    found = locked.get("/api/status", headers={"authorization": f"Bearer {TOKEN}"})
+    assert found.status_code == 200
+    assert locked.get("/").status_code == 200, "the page asks for it"
+
+
+def test_a_browser_gets_a_cookie_that_scripts_do_not_see(locked: TestClient) -> None:
+    assert locked.post("/api/session", json={"token": "wrong"}).status_code == 401
+    assert locked.get("/api/status").status_code == 401
+    found = locked.post("/api/session", json={"token": TOKEN})
+    assert found.status_code == 204
+    cookie = found.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert TOKEN not in found.headers["set-cookie"]
+    assert locked.get("/api/status").status_code == 200
+
+
+def test_other_hosts_are_refused_where_there_is_no_token(client: TestClient) -> None:
+    for host, status in (
+        ("localhost:8000", 200),
+        ("127.0.0.1", 200),
+        ("[::1]:80", 200),
+        ("LOCALHOST", 200),
+        ("evil.example", 403),
+        ("localhost.evil.example", 403),
+        ("127.0.0.1.evil.example:8000", 403),
+        ("", 403),
+    ):
+        assert client.get("/api/status", headers={"host": host}).status_code == status, host
+        assert client.get("/", headers={"host": host}).status_code == status, host
+
+
+def test_a_server_with_a_token_has_any_name(locked: TestClient) -> None:
+    headers = {"host": "firmware-lab:8000", "authorization": f"Bearer {TOKEN}"}
+    assert locked.get("/api/status", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://localhost:9999"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+    ],
+)
+def test_other_sites_are_refused(client: TestClient, headers: dict[str, str]) -> None:
+    for method, path in (("POST", "/api/search"), ("POST", "/api/binaries"), ("GET", "/api/scans")):
+        found = client.request(method, path, headers=headers)
+        assert found.status_code == 403
+        assert "other sites" in message(found)
+
+
+def test_the_own_page_is_not_another_site(client: TestClient) -> None:
+    headers = {"origin": "http://localhost", "sec-fetch-site": "same-origin"}
+    assert client.get("/api/scans", headers=headers).status_code == 200
+    typed = {"sec-fetch-site": "cross-site"}
+    assert client.get("/", headers=typed).status_code == 200, "a link from elsewhere opens the page"
+
+
+@pytest.mark.parametrize("path", ["/", "/api/status", "/api/nothing", "/static/nothing"])
+def test_headers(client: TestClient, path: str) -> None:
+    headers = client.get(path).headers
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert "server" not in headers
+
+
+def test_what_the_api_says_is_not_kept(client: TestClient) -> None:
+    assert client.get("/api/status").headers["cache-control"] == "no-store"
+    assert client.get("/").headers["cache-control"] == "no-cache"
+
+
+def test_large_documents_are_refused(serve: Serve) -> None:
+    client = serve(limits=ServerLimits(document_bytes=1000))
+    found = client.post("/api/search", json={"query": "x" * 2000})
+    assert found.status_code == 413
+    for length in ("-1", "x", "9" * 40):
+        headers = {"content-length": length}
+        found = client.post("/api/search", content=b"{}", headers=headers)
+        assert found.status_code == 413, length
+
+
+def test_files_outside_are_not_served(client: TestClient) -> None:
+    for path in (
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static/..%2fapp.py",
+        "/static//etc/passwd",
+    ):
+        assert client.get(path).status_code == 404
+
+
+def test_an_unknown_path_is_an_error_in_json(client: TestClient) -> None:
+    found = client.get("/api/nothing")
+    assert found.status_code == 404
+    assert message(found)
+
+
+def test_the_description_of_the_api_names_every_route(client: TestClient) -> None:
+    described = client.get("/api/openapi.json").json()
+    assert set(described["paths"]) >= {
+        "/api/status",
+        "/api/session",
+        "/api/binaries",
+        "/api/search",
+        "/api/comparison",
+        "/api/comparison.html",
+        "/api/scans",
+        "/api/scans/{scan}/events",
+        "/api/library",
+        "/api/library/additions",
+        "/api/library/removals",
+    }
+    for path, methods in described["paths"].items():
+        for method, route in methods.items():
+            assert route["description"], f"{method} {path}"
+
+
+@pytest.mark.parametrize(
+    ("host", "is_local"),
+    [
+        ("localhost", True),
+        ("127.0.0.1", True),
+        ("127.8.9.1", True),
+        ("::1", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.168.1.5", False),
+        ("example.org", False),
+    ],
+)
+def test_who_needs_a_token(host: str, is_local: bool) -> None:
+    assert is_loopback(host) is is_local
+    made = checked_token(host, None)
+    assert (made is None) is is_local
+    if made is not None:
+        assert len(made) >= TOKEN_LETTERS
+        assert made != checked_token(host, None)
+    assert checked_token(host, TOKEN) == TOKEN
+
+
+@pytest.mark.parametrize("token", ["", "short", "é" * 30])
+def test_weak_tokens_are_refused(token: str) -> None:
+    with pytest.raises(ConfigError, match="at least 16"):
+        checked_token("0.0.0.0", token)
+
+
+@given(st.text(), st.text())
+def test_secrets_are_compared_whole(one: str, other: str) -> None:
+    assert same(one, one)
+    assert same(one, other) is (one == other)
