@@ -35,6 +35,8 @@ BATCH_SECONDS = 0.2
 """A worker sends its results when it has this many bytes of them, or after this long."""
 START_SECONDS = 120.0
 """Time for a worker to import what its task needs. It does not count for the first item."""
+PRELOADED = ("graphkin.binaries.formats.elf",)
+"""Imported once, before workers are forked: LIEF takes most of a second to load."""
 GRACE_SECONDS = 10
 """CPU time beyond the limit after which the system ends a worker whose parent is gone."""
 
@@ -225,7 +227,7 @@ def _context(task: Callable[[T], Iterator[R]]) -> ForkServerContext | SpawnConte
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     home = getattr(getattr(task, "func", task), "__module__", None)
-    context.set_forkserver_preload(["__main__", __name__, *([home] if home else [])])
+    context.set_forkserver_preload(["__main__", __name__, *([home] if home else []), *PRELOADED])
     return context
 
 

@@ -91,7 +91,8 @@ def serve(
             name = "a temporary library" if library is None else place
             typer.echo(f"{name} with {held}; the API is described at {address}api/docs")
             typer.echo(f"open {page} in a browser; Ctrl-C ends the server")
-        run(index, Options(place, library is None, read_only, secret, limits), listener)
+        temporary = library is None
+        run(index, Options(place, temporary, read_only, secret, limits=limits), listener)
 
 
 def _opened(library: str, create: bool, payloads: Path | None) -> GraphIndex:

@@ -23,7 +23,6 @@ from graphkin.web.guard import Guard, same, session_of
 from graphkin.web.routes import binaries, library, scans, search
 from graphkin.web.routes.shared import ERRORS, Here
 from graphkin.web.server import Options, Server
-from graphkin.web.turns import warm_up
 
 STATIC = Path(str(files("graphkin.web"))) / "static"
 STYLE = Path(str(files("graphkin.reports"))) / "pages" / "common.css"
@@ -36,13 +35,14 @@ def create_app(index: GraphIndex, options: Options) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.server = Server(index, options)
-        warming = asyncio.create_task(asyncio.to_thread(warm_up, index.model))
+        app.state.server = server = Server(index, options)
+        warming = asyncio.create_task(asyncio.to_thread(server.warm_up)) if options.warm else None
         try:
             yield
         finally:
-            await warming
-            app.state.server.close()
+            if warming is not None:
+                await warming
+            server.close()
 
     app = FastAPI(
         title="graphkin",

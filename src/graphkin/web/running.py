@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import secrets
 import socket
+from dataclasses import replace
 
 import uvicorn
 
@@ -67,7 +68,7 @@ def address_of(listener: socket.socket, host: str) -> str:
 def run(index: GraphIndex, options: Options, listener: socket.socket) -> None:
     """Serves until Ctrl-C."""
     config = uvicorn.Config(
-        create_app(index, options),
+        create_app(index, replace(options, warm=True)),
         log_level="warning",
         limit_concurrency=CONNECTIONS,
         timeout_keep_alive=IDLE_SECONDS,

@@ -10,6 +10,7 @@ from typing import cast
 
 from fastapi import Request
 
+from graphkin import samples
 from graphkin.search.functions import vocabulary_of
 from graphkin.search.index import MILVUS, GraphIndex
 from graphkin.web.additions import AdditionJob
@@ -33,6 +34,9 @@ class Options:
     """The library ends with the server."""
     read_only: bool = False
     token: str | None = None
+    warm: bool = False
+    """Begin with one of everything, so that what is loaded or compiled at its first use costs no
+    client seconds."""
     limits: ServerLimits = field(default_factory=ServerLimits)
 
     @property
@@ -64,6 +68,16 @@ class Server:
         if library.startswith(MILVUS):
             library = library.removeprefix(MILVUS).replace("/", "-").replace(":", "-")
         return Path(f"{library}.files").absolute()
+
+    def warm_up(self) -> None:
+        """Reads a file, searches for a function, compares two."""
+        listed, _ = self.reader.functions(samples.FIRMWARE)
+        first, second = (one.graph for one in listed[:2])
+        model = self.index.model
+        model.vectors([first])
+        if model.matcher is not None:
+            model.matcher.predict([(first, second)])
+            model.matcher.explain(first, second)
 
     def check_writable(self) -> None:
         if self.options.read_only:

@@ -9,8 +9,6 @@ from typing import TypeVar
 
 import torch
 
-from graphkin.graphs import Graph
-from graphkin.search.model import SearchModel
 from graphkin.web.failures import BusyError
 
 R = TypeVar("R")
@@ -36,18 +34,6 @@ class Turns:
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
-
-
-def warm_up(model: SearchModel) -> None:
-    """Lets the models work once: what is compiled at the first use costs no client seconds."""
-    graphs = [
-        Graph(2, [(0, 1)], directed=True, node_tokens=[[0], [0]]),
-        Graph(3, [(0, 1), (1, 2)], directed=True, node_tokens=[[0], [0], [0]]),
-    ]
-    model.vectors(graphs)
-    if model.matcher is not None:
-        model.matcher.predict([(graphs[0], graphs[1])])
-        model.matcher.explain(graphs[0], graphs[1])
 
 
 def _one_thread() -> None:
