@@ -126,3 +126,13 @@ def test_what_is_refused(run: Graphkin, tmp_path: Path) -> None:
     missing = tmp_path / "missing" / "curve.png"
     refused(run("calibrate", "edits", folder, *EDITS, "--plot", missing), 15, "missing")
     assert (folder / "config.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "arguments", [("edits", "edits"), ("functions", "functions", "none"), ("meshes", "edits", "x")]
+)
+def test_what_ships_is_not_written_to(
+    run: Graphkin, arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused(run("calibrate", *arguments), 12, arguments[1], "ships with graphkin")

@@ -59,6 +59,12 @@ def test_results_of_the_repository_are_found(run: Graphkin) -> None:
     assert "79.4 / 84.0 (no seed)" in outcome.out
 
 
+def test_a_quick_run_keeps_no_results(run: Graphkin, tmp_path: Path) -> None:
+    outcome = run("reproduce", "table1", "--quick", "--results", tmp_path)
+    assert outcome.code == 12
+    assert "--quick keeps no results" in outcome.err
+
+
 def test_a_quick_run_of_table_1(run: Graphkin, tmp_path: Path) -> None:
     before = stored_bytes()
     arguments = ("reproduce", "table1", "--quick", "--only", "n20-p0.2", "--runs", tmp_path)

@@ -113,6 +113,14 @@ def test_several_pictures_need_a_folder(tmp_path: Path) -> None:
         check_destination("all", tmp_path / "a.png")
 
 
+def test_a_file_of_an_unknown_kind_is_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"ending \.jpg"):
+        check_destination("table1", tmp_path / "a.jpg")
+    folder = tmp_path / "pictures.2026"
+    folder.mkdir()
+    check_destination("all", folder)
+
+
 def test_no_picture_of_attention_that_was_not_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,6 +16,7 @@ from graphkin.cli.edits import NegativeEdits, Nodes, PositiveEdits, Probability,
 from graphkin.cli.functions import Corpus, trained_scorer
 from graphkin.cli.meshes import Data, SplitBy, own_split
 from graphkin.cli.options import Json, Threads
+from graphkin.errors import ConfigError
 
 if TYPE_CHECKING:
     from graphkin.models.base import GraphModel
@@ -54,6 +55,7 @@ def calibrate_edits(
     from graphkin.models import load_model
     from graphkin.tasks.edits import EditTask
 
+    _check_own(model)
     options = _given({**task_options(nodes, p, kp, kn), "evaluation_size": size})
     _calibrate(model, load_model(model), EditTask(**options), plot, threads, as_json)
 
@@ -72,6 +74,7 @@ def calibrate_functions(
     """Fit the probability that two graphs are compiled from the same function."""
     from graphkin.tasks.functions import FunctionTask
 
+    _check_own(model)
     options = _given({"corpus": str(corpus), "protocol": protocol, "evaluation_size": size})
     trained, options = trained_scorer(str(model), options)
     _calibrate(model, trained, FunctionTask(**options), plot, threads, as_json)
@@ -93,10 +96,22 @@ def calibrate_meshes(
     from graphkin.models import load_model
     from graphkin.tasks.meshes import MeshTask
 
+    _check_own(model)
     trained = load_model(model)
     split = own_split(str(model), split)
     options = _given({"data": str(data), "split": split, "evaluation_size": size})
     _calibrate(model, trained, MeshTask(**options), plot, threads, as_json)
+
+
+def _check_own(model: Path) -> None:
+    """Refuses a model that ships with graphkin: the calibration is written beside the weights."""
+    from graphkin.models.pretrained import shipped_names
+
+    if str(model) in shipped_names() and not model.exists():
+        raise ConfigError(
+            f"{model} ships with graphkin, and has its calibration; name the folder of a model of "
+            "your own"
+        )
 
 
 def _calibrate(

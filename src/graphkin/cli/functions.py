@@ -188,7 +188,8 @@ def eval_functions(
 
     from graphkin.evaluation import evaluate, retrieval_metrics
     from graphkin.progress import counter
-    from graphkin.tasks.functions import FunctionTask, check_split
+    from graphkin.tasks.functions import FunctionTask
+    from graphkin.tasks.splits import check_split
 
     torch.set_num_threads(threads)
     check_split(split)

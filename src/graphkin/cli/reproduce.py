@@ -65,6 +65,8 @@ def reproduce(
 
     if quick and rerun:
         raise ConfigError("--quick and --rerun are two ways to train; choose one")
+    if quick and results is not None:
+        raise ConfigError("--quick keeps no results; leave --results out, or choose --rerun")
     if only and not (quick or rerun):
         raise ConfigError("--only chooses what is trained; add --rerun or --quick")
     sections_of(target)

@@ -17,7 +17,10 @@ from graphkin.reproduce.tables import Filled
 
 
 def check_destination(target: str, path: Path) -> None:
-    """Refuses one file for a target of several pictures."""
+    """Refuses one file for a target of several pictures, and a file of an unknown kind."""
+    if path.suffix and path.suffix.lower() not in PICTURES and not path.is_dir():
+        known = ", ".join(sorted(PICTURES))
+        raise ConfigError(f"{path} has the ending {path.suffix}; pictures end in {known}")
     if path.suffix.lower() in PICTURES and target in ("attention", "all"):
         raise ConfigError(f"{target} has several pictures; name a folder instead of {path}")
 

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.random import Generator, SeedSequence
 
 from graphkin.binaries.corpus import FunctionCorpus
 from graphkin.binaries.vocabulary import Vocabulary
@@ -45,12 +44,19 @@ from graphkin.tasks.pairs import (
     RetrievalBlock,
     Split,
 )
+from graphkin.tasks.splits import (
+    SHARES,
+    check_split,
+    dealt,
+    generator,
+    labelled,
+    signs,
+    text_hash,
+)
 
 Protocol = Literal["paper", "clean"]
 Features = Literal["mnemonics", "structure"]
 
-SHARES = {"training": 0.8, "validation": 0.1, "test": 0.1}
-STREAMS = {"training": 1, "validation": 2, "test": 3}
 PROTOCOL_NAMES: dict[Protocol, str] = {"paper": "the paper's protocol", "clean": "clean protocol"}
 CHUNK = 32
 """Steps whose examples are drawn at once, and dealt out to batches of equal cost."""
@@ -129,8 +135,8 @@ class FunctionTask:
         if mode == "triplets":
             triplets = [tuple(graphs.several(row)) for row in examples[:, :3].tolist()]
             return PairBatch.pack_triplets(triplets)  # type: ignore[arg-type]
-        pairs = [(graphs[a], graphs[b if label > 0 else c]) for a, b, c, label in examples.tolist()]
-        return PairBatch.pack(pairs, examples[:, 3].tolist())
+        labels = examples[:, 3].tolist()
+        return PairBatch.pack(labelled(graphs, examples[:, :3].tolist(), labels), labels)
 
     def evaluation_set(self, split: Split) -> EvaluationSet:
         """The fixed pairs and triplets of a split, with random negatives."""
@@ -156,7 +162,7 @@ class FunctionTask:
         function in the two builds differ. Where no two builds share as many functions as
         ``pool`` asks for, a pool has as many as they do.
         """
-        rng = _generator(0, check_split(split), 2)
+        rng = generator(0, check_split(split), 2)
         classes = self.classes(split)
         one_each: dict[int, FunctionClass] = {}
         for number in rng.permutation(len(classes)).tolist():
@@ -192,7 +198,7 @@ class FunctionTask:
         values = asdict(self) | {"task": "functions", "corpus": self.data.digest}
         if self.codes is not None:
             values["codes"] = hashlib.sha256(read_file(self.codes)).hexdigest()
-        return values | {"words": _hash("\0".join(self.vocabulary.words))}
+        return values | {"words": text_hash("\0".join(self.vocabulary.words))}
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -283,14 +289,11 @@ class FunctionTask:
     def _drawn(
         self, split: Split, sampler: ClassSampler, negatives: Negatives, stream: int
     ) -> EvaluationSet:
-        rng = _generator(0, split, stream)
-        labels = np.where(np.arange(self.evaluation_size) % 2, -1, 1).astype(np.float32)
+        rng = generator(0, split, stream)
+        labels = signs(self.evaluation_size)
         drawn = sampler.triplets(rng, self.evaluation_size, negatives).tolist()
         graphs = self._graphs
-        pairs = [
-            (graphs[a], graphs[b if label > 0 else c])
-            for (a, b, c), label in zip(drawn, labels, strict=True)
-        ]
+        pairs = labelled(graphs, drawn, labels)
         drawn = sampler.triplets(rng, self.evaluation_size, negatives).tolist()
         triplets = [(graphs[a], graphs[b], graphs[c]) for a, b, c in drawn]
         return EvaluationSet(tuple(pairs), labels, tuple(triplets))
@@ -332,11 +335,9 @@ def _split_of(classes: Sequence[FunctionClass]) -> dict[int, str]:
     first: dict[int, FunctionKey] = {}
     for item in classes:  # which are sorted by their keys
         first.setdefault(item.group, item.key)
-    order = sorted(first, key=lambda group: _hash("\0".join(first[group])))
-    cuts = np.floor(np.cumsum(list(SHARES.values()))[:-1] * len(order) + 0.5)
-    parts = np.searchsorted(cuts, np.arange(len(order)), side="right").tolist()
-    names = list(SHARES)
-    return {group: names[part] for group, part in zip(order, parts, strict=True)}
+    names = {group: "\0".join(key) for group, key in first.items()}
+    split_of = dealt(names.values())
+    return {group: split_of[name] for group, name in names.items()}
 
 
 # Tasks are equal where their settings are, so the digest of the corpus is part of the key.
@@ -370,7 +371,7 @@ def _chunk(
 
     Where the mode is ``lists``, (B, 2 + LIST_NEGATIVES) graph numbers.
     """
-    rng = _generator(task.seed, "training", number)
+    rng = generator(task.seed, "training", number)
     count = CHUNK * size
     sampler = _sampler(task, digest, "training")
     counts = task.data.corpus.store.node_counts
@@ -419,21 +420,6 @@ class _Graphs:
         if self._tokens is not None and graph.node_tokens is not None:
             bags = TokenBags(self._tokens[graph.node_tokens.ids], graph.node_tokens.offsets)
         return Graph(graph.num_nodes, graph.edges, directed=True, node_tokens=bags)
-
-
-def check_split(split: str) -> Split:
-    """Refuses what is no split to evaluate on."""
-    if split not in ("validation", "test"):
-        raise ConfigError(f"split must be 'validation' or 'test', got {split!r}")
-    return split  # type: ignore[return-value]
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _generator(seed: int, stream: str, number: int) -> Generator:
-    return np.random.default_rng(SeedSequence([seed, STREAMS[stream], number]))
 
 
 Recipe = Literal["paper", "strong"]

@@ -7,15 +7,12 @@ views of it are asked for.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.random import Generator, SeedSequence
 from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError
@@ -25,12 +22,18 @@ from graphkin.settings import check_at_least, check_types
 from graphkin.tasks.classes import ClassSampler, Index
 from graphkin.tasks.neighbours import Neighbours
 from graphkin.tasks.pairs import LIST_NEGATIVES, EvaluationSet, Mode, Split
+from graphkin.tasks.splits import (
+    SHARES,
+    check_split,
+    dealt,
+    generator,
+    labelled,
+    signs,
+    text_hash,
+)
 
 SplitBy = Literal["class", "graph"]
 Floats = NDArray[np.float64]
-
-SHARES = {"training": 0.8, "validation": 0.1, "test": 0.1}
-STREAMS = {"training": 1, "validation": 2, "test": 3}
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ class MeshTask:
                 f"no batch for step {step}, size {size}, rank {rank} of {world}: steps and ranks "
                 "count from 0, and every rank needs an example"
             )
-        rng = _generator(self.seed, "training", step)
+        rng = generator(self.seed, "training", step)
         others = LIST_NEGATIVES if mode == "lists" else 1
         rows = self._samplers["training"].lists(rng, size, others)[rank::world].tolist()
         graphs = self.graphs
@@ -81,18 +84,18 @@ class MeshTask:
             pairs = [(graphs[a], graphs[b]) for a, b, _ in rows]
             return PairBatch.pack(pairs, [int(self.classes[a]) for a, _, _ in rows])
         if mode == "pairs":
-            labels = _signs(size)[rank::world]
-            return PairBatch.pack(_labelled(graphs, rows, labels), labels.tolist())
+            labels = signs(size)[rank::world]
+            return PairBatch.pack(labelled(graphs, rows, labels), labels.tolist())
         return PairBatch.pack([(graphs[a], graphs[b]) for a, *rest in rows for b in rest])
 
     def evaluation_set(self, split: Split) -> EvaluationSet:
         """The fixed pairs and triplets of a split: the same for every ``seed``."""
-        rng = _generator(0, _checked(split), 0)
+        rng = generator(0, check_split(split), 0)
         sampler, graphs = self._samplers[split], self.graphs
-        labels = _signs(self.evaluation_size)
+        labels = signs(self.evaluation_size)
         pairs, triplets = (sampler.triplets(rng, self.evaluation_size).tolist() for _ in range(2))
         return EvaluationSet(
-            tuple(_labelled(graphs, pairs, labels)),
+            tuple(labelled(graphs, pairs, labels)),
             labels,
             tuple((graphs[a], graphs[b], graphs[c]) for a, b, c in triplets),
         )
@@ -102,7 +105,7 @@ class MeshTask:
 
         By class, all others of the split; by graph, the training graphs.
         """
-        queries = self.numbers(_checked(split))
+        queries = self.numbers(check_split(split))
         pool = queries if self.split == "class" else self.numbers("training")
         return Neighbours(
             tuple(self.graphs[number] for number in queries.tolist()),
@@ -121,7 +124,7 @@ class MeshTask:
         """The numbers of the graphs of ``training``, ``validation`` or ``test``, rising."""
         if split not in SHARES:
             raise ConfigError(f"split must be one of {', '.join(SHARES)}; got {split!r}")
-        return np.flatnonzero(self._splits == list(SHARES).index(split))
+        return np.flatnonzero(self._splits == split)
 
     @property
     def classes(self) -> Index:
@@ -150,18 +153,18 @@ class MeshTask:
         return _load(Path(self.data))
 
     @cached_property
-    def _splits(self) -> Index:
-        """(G,) the place in ``SHARES`` of each graph's split."""
+    def _splits(self) -> NDArray[np.str_]:
+        """(G,) the split of each graph."""
         classes, labels = self.classes, self._data.labels
         if self.split == "class":
-            dealt = _dealt(labels)
-            return np.array([dealt[labels[number]] for number in classes.tolist()])
-        found = np.empty(len(classes), dtype=np.int64)
+            split_of = dealt(labels)
+            return np.array([split_of[labels[number]] for number in classes.tolist()])
+        found = np.empty(len(classes), dtype=f"U{max(map(len, SHARES))}")
         for number in range(len(labels)):
             members = np.flatnonzero(classes == number)
             digests = [self._data.digests[member] for member in members.tolist()]
-            dealt = _dealt(digests)
-            found[members] = [dealt[digest] for digest in digests]
+            split_of = dealt(digests)
+            found[members] = [split_of[digest] for digest in digests]
         return found
 
     @cached_property
@@ -209,19 +212,8 @@ def _load(path: Path) -> _Data:
         )
     values, classes = np.unique(given, return_inverse=True)
     digests = [graph.digest() for graph in graphs]
-    digest = _hash(" ".join([*digests, *map(str, given.tolist())]))
+    digest = text_hash(" ".join([*digests, *map(str, given.tolist())]))
     return _Data(graphs, classes, [str(value) for value in values.tolist()], digests, digest)
-
-
-def _dealt(keys: Iterable[str]) -> dict[str, int]:
-    """The place in ``SHARES`` of each different key, dealt out in the order of their hashes.
-
-    So that what is in the dataset decides, and not the order of its files.
-    """
-    order = sorted(set(keys), key=_hash)
-    cuts = np.floor(np.cumsum(list(SHARES.values()))[:-1] * len(order) + 0.5)
-    places = np.searchsorted(cuts, np.arange(len(order)), side="right")
-    return dict(zip(order, places.tolist(), strict=True))
 
 
 def _points(graph: Graph) -> Floats:
@@ -243,33 +235,6 @@ def _scaled(graph: Graph, center: Floats, spread: Floats) -> Graph:
 
 def _rounded(values: Floats) -> Floats:
     return np.array([float(f"{value:.6g}") for value in values.tolist()])
-
-
-def _signs(count: int) -> NDArray[np.float32]:
-    """(count,) +1 and -1 in turn."""
-    return np.where(np.arange(count) % 2, -1, 1).astype(np.float32)
-
-
-def _labelled(
-    graphs: Sequence[Graph], rows: Sequence[Sequence[int]], labels: Iterable[float]
-) -> list[tuple[Graph, Graph]]:
-    """The similar or the dissimilar pair of each triplet, as its label says."""
-    chosen = zip(rows, labels, strict=True)
-    return [(graphs[a], graphs[b if label > 0 else c]) for (a, b, c), label in chosen]
-
-
-def _checked(split: str) -> Split:
-    if split not in ("validation", "test"):
-        raise ConfigError(f"split must be 'validation' or 'test', got {split!r}")
-    return split  # type: ignore[return-value]
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _generator(seed: int, stream: str, number: int) -> Generator:
-    return np.random.default_rng(SeedSequence([seed, STREAMS[stream], number]))
 
 
 def recipe(model: str, task: MeshTask) -> dict[str, dict[str, Any]]:

@@ -67,6 +67,8 @@ byId("zoom").addEventListener("input", (event) => {
 });
 byId("links").addEventListener("change", redraw);
 
+// A page that shows this one inside itself says what is compared.
+document.body.classList.toggle("framed", window.parent !== window);
 place();
 rescale();
 recolour();
