@@ -129,7 +129,12 @@ def test_what_is_refused(run: Graphkin, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("edits", "edits"), ("functions", "functions", "none"), ("meshes", "edits", "x")]
+    "arguments",
+    [
+        ("edits", "edits"),
+        ("functions", "functions", "--corpus", "none"),
+        ("meshes", "edits", "--data", "none"),
+    ],
 )
 def test_what_ships_is_not_written_to(
     run: Graphkin, arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
