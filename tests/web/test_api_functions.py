@@ -150,8 +150,17 @@ def test_old_files_make_room(serve: Serve) -> None:
     assert "send it again" in message(gone)
 
 
+def test_a_file_with_more_functions_than_the_server_keeps(serve: Serve) -> None:
+    client = serve(limits=ServerLimits(kept_graphs=20_000))
+    binary = send(client).json()
+    assert 0 < binary["functions"] < 100
+    assert "the rest is left out" in binary["skipped_reasons"][0]
+    rows = client.get(f"/api/binaries/{FIRMWARE_ID}/functions").json()["functions"]
+    assert len(rows) == binary["functions"]
+
+
 def test_graphs_that_were_let_go_are_read_again(serve: Serve) -> None:
-    client = serve(limits=ServerLimits(kept_graphs=1))
+    client = serve(limits=ServerLimits(kept_graphs=200_000))
     send(client)
     before = client.get(f"/api/binaries/{FIRMWARE_ID}/functions").json()
     send(client, samples.FIXED_FIRMWARE.read_bytes(), "fixed")

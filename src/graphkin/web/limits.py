@@ -16,7 +16,8 @@ class ServerLimits:
     kept_bytes: int = 4096 * MEGABYTE
     """Of all uploaded files; the oldest make room for new ones."""
     kept_graphs: int = 512 * MEGABYTE
-    """Of the graphs of uploaded files in memory; the oldest are read again when asked for."""
+    """Of the graphs of uploaded files in memory, and of one file at most; the oldest are read
+    again when asked for."""
     upload_seconds: float = 300.0
     """For the bytes of a file to arrive."""
     extraction_seconds: float = 120.0
@@ -24,13 +25,13 @@ class ServerLimits:
     extraction_bytes: int = 2048 * MEGABYTE
     """Memory of that process."""
     extractions: int = 2
-    """Files that are read at the same time."""
+    """Files that are received, and files that are looked into again, at the same time."""
     request_seconds: float = 60.0
     """For an answer to any other request."""
     document_bytes: int = 64 * 1024
     """Of the JSON of a request."""
     waiting: int = 64
-    """Requests for searches or comparisons that wait or are worked on; more are sent away."""
+    """Requests of one kind that wait or are worked on; more are sent away."""
     query_blocks: int = 10_000
     """Of a function that is searched for."""
     comparison_weights: int = 12_000_000

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,13 +11,12 @@ from typing import TypeVar
 
 from graphkin.binaries.lookup import Target, choose
 from graphkin.binaries.native import Limits
-from graphkin.binaries.source import Function
+from graphkin.binaries.source import Function, Skipped
 from graphkin.binaries.sources import open_source
 from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import FormatError
 from graphkin.graphs import Graph
-from graphkin.web.failures import BusyError
 from graphkin.web.limits import ServerLimits
 
 R = TypeVar("R")
@@ -26,6 +24,8 @@ R = TypeVar("R")
 MARGIN_SECONDS = 5.0
 """For a process to report what it read when the time of its file is over."""
 MOST_REASONS = 20
+GRAPH_BYTES = 600
+"""Of memory for a graph beside its arrays."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,21 +55,24 @@ class FileFacts:
 
 
 class Reader:
-    """Reads files, a few at a time; others wait for their turn."""
+    """Reads files; every method may be called by any thread, and starts a process."""
 
     def __init__(self, limits: ServerLimits, vocabulary: Vocabulary) -> None:
         self._limits = limits
         self._vocabulary = vocabulary
-        self._turns = threading.Semaphore(limits.extractions)
 
     def functions(self, path: Path) -> tuple[list[Listed], FileFacts]:
         """Every function of a file.
 
         Raises:
             FormatError: for a file that cannot be read within its budget, or has no functions.
-            BusyError: where too many files are being read.
         """
-        task = partial(list_file, vocabulary=self._vocabulary, limits=self._file_limits())
+        task = partial(
+            list_file,
+            vocabulary=self._vocabulary,
+            limits=self._file_limits(),
+            most_bytes=self._limits.kept_graphs,
+        )
         found = self._results(task, path)
         listed = [item for item in found if isinstance(item, Listed)]
         facts = next(item for item in found if isinstance(item, FileFacts))
@@ -93,7 +96,7 @@ class Reader:
             memory_bytes=self._limits.extraction_bytes,
         )
         results: list[R] = []
-        with self._turn(), closing(pool.run([path])) as outcomes:  # type: ignore[type-var]
+        with closing(pool.run([path])) as outcomes:  # type: ignore[type-var]
             for _, outcome in outcomes:
                 if isinstance(outcome, Failure):
                     raise FormatError(f"{path.name} cannot be read: {_local(outcome.reason, path)}")
@@ -101,24 +104,25 @@ class Reader:
                     results.append(outcome)
         return results
 
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        if not self._turns.acquire(timeout=self._limits.extraction_seconds):
-            raise BusyError("the server is reading other files; try again in a minute")
-        try:
-            yield
-        finally:
-            self._turns.release()
-
 
 def list_file(
-    path: Path, *, vocabulary: Vocabulary, limits: Limits
+    path: Path, *, vocabulary: Vocabulary, limits: Limits, most_bytes: int
 ) -> Iterator[Listed | FileFacts]:
-    """The task of a worker process: every function, then the facts of the file."""
+    """The task of a worker process: every function, then the facts of the file.
+
+    What would take more memory of the server than ``most_bytes`` is left out.
+    """
     source = open_source(path, limits=limits)
     first: Function | None = None
+    used = 0
     for function in source.functions():
         first = first or function
+        graph = function.to_graph(vocabulary)
+        used += memory_of(graph)
+        if used > most_bytes:
+            reason = f"its functions take more than {most_bytes >> 20} MB of memory"
+            source.skipped.insert(0, Skipped(str(path), "", f"{reason}; the rest is left out"))
+            break
         yield Listed(
             name=function.name,
             address=function.address,
@@ -127,7 +131,7 @@ def list_file(
             edges=len(function.edges),
             member=_member(function, path),
             unit=function.unit,
-            graph=function.to_graph(vocabulary),
+            graph=graph,
         )
     reasons = tuple(_local(str(skip), path) for skip in source.skipped[:MOST_REASONS])
     yield FileFacts(
@@ -149,6 +153,11 @@ def read_function(
         lambda wanted: open_source(path, with_text=True, limits=limits, wanted=wanted),
     )
     yield replace(found, binary=_local(found.binary, path))
+
+
+def memory_of(graph: Graph) -> int:
+    """Bytes, about."""
+    return GRAPH_BYTES + sum(array.nbytes for array in graph.arrays().values())
 
 
 def _member(function: Function, path: Path) -> str | None:

@@ -57,7 +57,10 @@ class Server:
         self.uploads = Uploads(Path(self._folder.name), self.reader, limits)
         self.references = References(index, self.uploads, self.reader)
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-        self.turns = Turns(cores, limits.waiting)
+        # What takes long does not hold up what does not.
+        self.computing = Turns("computing", cores, limits.waiting)
+        self.receiving = Turns("receiving", limits.extractions, limits.waiting)
+        self.reading = Turns("reading", limits.extractions, limits.waiting)
         self.scans: JobQueue[ScanJob] = JobQueue("scans", limits.jobs)
         self.additions: JobQueue[AdditionJob] = JobQueue("additions", limits.jobs)
 
@@ -86,7 +89,8 @@ class Server:
     def close(self) -> None:
         self.scans.close()
         self.additions.close()
-        self.turns.close()
+        for turns in (self.computing, self.receiving, self.reading):
+            turns.close()
         self._folder.cleanup()
 
 

@@ -1,4 +1,4 @@
-"""Work on models in threads: as many at a time as there are cores, the others wait."""
+"""Work in threads: some at a time, the others wait."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ R = TypeVar("R")
 class Turns:
     """A bounded pool. Work whose client has gone is left out when its turn comes."""
 
-    def __init__(self, threads: int, most_waiting: int) -> None:
-        self._pool = ThreadPoolExecutor(threads, "compute", initializer=_one_thread)
+    def __init__(self, name: str, threads: int, most_waiting: int) -> None:
+        self._pool = ThreadPoolExecutor(threads, name, initializer=_one_thread)
         self._most = most_waiting
         self._count = 0
 

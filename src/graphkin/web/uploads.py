@@ -17,12 +17,10 @@ from graphkin.errors import FormatError, StorageError
 from graphkin.reports.text import encodable, printable
 from graphkin.web.failures import RequestError, UnknownError
 from graphkin.web.limits import ServerLimits
-from graphkin.web.reading import FileFacts, Listed, Reader
+from graphkin.web.reading import FileFacts, Listed, Reader, memory_of
 
 UNNAMED = "unnamed"
 NAME_BYTES = 120
-GRAPH_BYTES = 600
-"""Of memory for a graph beside its arrays."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +147,10 @@ class Uploads:
     def _remember(self, digest: str, listed: list[Listed]) -> None:
         self._functions[digest] = listed
         self._functions.move_to_end(digest)
-        sizes = {key: _memory(found) for key, found in self._functions.items()}
+        sizes = {
+            key: sum(memory_of(one.graph) for one in found)
+            for key, found in self._functions.items()
+        }
         while len(self._functions) > 1 and sum(sizes.values()) > self._limits.kept_graphs:
             oldest, _ = self._functions.popitem(last=False)
             del sizes[oldest]
@@ -171,8 +172,3 @@ def safe_name(name: str) -> str:
     while len(last.encode()) > NAME_BYTES:
         last = last[1:]
     return last or UNNAMED
-
-
-def _memory(listed: list[Listed]) -> int:
-    arrays = (array for one in listed for array in one.graph.arrays().values())
-    return len(listed) * GRAPH_BYTES + sum(array.nbytes for array in arrays)

@@ -37,7 +37,7 @@ async def send(
     except TimeoutError:
         seconds = here.limits.upload_seconds
         raise RequestError(408, f"the file did not arrive within {seconds:g} s") from None
-    upload = await asyncio.to_thread(here.uploads.take, path, digest, name)
+    upload = await here.receiving.run(lambda: here.uploads.take(path, digest, name))
     return binary_body(upload)
 
 
@@ -63,7 +63,7 @@ async def functions(binary: str, here: Here) -> Response:
         document = {"binary": binary_body(upload).model_dump(), "functions": rows}
         return json.dumps(document, separators=(",", ":")).encode()
 
-    return Response(await asyncio.to_thread(written), media_type="application/json")
+    return Response(await here.reading.run(written), media_type="application/json")
 
 
 @router.get("/functions/{reference}")
@@ -73,4 +73,4 @@ async def function(reference: str, here: Here) -> api.FunctionBody:
     def read() -> api.FunctionBody:
         return function_body(reference, *here.references.with_text(reference))
 
-    return await asyncio.to_thread(read)
+    return await here.reading.run(read)

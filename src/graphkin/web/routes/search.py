@@ -49,7 +49,7 @@ async def search(request: api.SearchRequest, here: Here) -> api.SearchBody:
             hits=[hit_body(hit, rank) for rank, hit in enumerate(hits, start=1)],
         )
 
-    return await here.turns.run(work)
+    return await here.computing.run(work)
 
 
 @router.get("/comparison")
@@ -65,7 +65,7 @@ async def comparison_file(
 ) -> HTMLResponse:
     """Both functions side by side, as one page that needs nothing else."""
     found = await _compared(here, left, right)
-    page = await here.turns.run(lambda: comparison_html(found))
+    page = await here.computing.run(lambda: comparison_html(found))
     headers = {"Content-Disposition": 'attachment; filename="comparison.html"'} if download else {}
     return HTMLResponse(page, headers=headers)
 
@@ -73,7 +73,7 @@ async def comparison_file(
 async def _compared(here: Server, left: str, right: str) -> Comparison:
     read = here.references.with_text
     (first, _), (second, _) = await asyncio.gather(
-        asyncio.to_thread(read, left), asyncio.to_thread(read, right)
+        here.reading.run(lambda: read(left)), here.reading.run(lambda: read(right))
     )
     weights = len(first.blocks) * len(second.blocks)
     if weights > here.limits.comparison_weights:
@@ -81,4 +81,4 @@ async def _compared(here: Server, left: str, right: str) -> Comparison:
             f"functions of {len(first.blocks):,} and {len(second.blocks):,} blocks are too large "
             "to compare here; use graphkin compare"
         )
-    return await here.turns.run(lambda: compare(here.index.model, first, second))
+    return await here.computing.run(lambda: compare(here.index.model, first, second))
