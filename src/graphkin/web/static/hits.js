@@ -1,0 +1,94 @@
+// Hits as a table: how probable, what, where, how it was made, and a link to look at it.
+
+import { make } from "./dom.js";
+import {
+  baseName,
+  built,
+  count,
+  decimal,
+  percent,
+  probability,
+  severity,
+  tagTexts,
+} from "./format.js";
+import { href } from "./router.js";
+
+/** A probability with its colour and a bar. */
+export function chance(value) {
+  const bar = make("i", { class: "bar", "aria-hidden": "true", vars: { "--share": value ?? 0 } });
+  return make("span", { class: `chance ${severity(value)}` }, probability(value), bar);
+}
+
+export const tagList = (texts) =>
+  texts.length ? make("span", { class: "tags" }, texts.map((text) => make("b", {}, text))) : null;
+
+/** The file of an entry by its base name; the whole path is shown on pointing. */
+export const fileName = (binary) => make("span", { title: binary }, baseName(binary));
+
+export function compareLink(left, right, name) {
+  const target = href("compare", { left, right });
+  const label = `Compare with ${name}`;
+  return make("a", { class: "button", href: target, "aria-label": label }, "Compare");
+}
+
+const COLUMNS = [
+  ["#", "", (hit) => hit.rank, "rank"],
+  ["probability", "That both are the same function, compiled in different ways", (hit) =>
+    hit.probability === null ? null : chance(hit.probability)],
+  ["function", "", (hit) => name(hit), "wide"],
+  ["address", "", (hit) => hit.address, "mono"],
+  ["built", "Architecture, and the build or compiler", (hit) => built(hit)],
+  ["score", "After reranking: higher is closer", (hit) => decimal(hit.score, 2), "number"],
+  ["distance", "Before reranking: lower is closer", (hit) =>
+    Number(hit.distance.toPrecision(4)), "number"],
+  ["was", "Rank by distance alone", (hit) => hit.rank_before, "number"],
+  ["blocks", "Blocks of the function", (hit) => hit.blocks, "number"],
+  ["matched", "Share of the blocks that have a partner", (hit) =>
+    hit.matched_share === undefined || hit.matched_share === null
+      ? null
+      : percent(hit.matched_share), "number"],
+];
+
+function name(hit) {
+  return [
+    make("span", { class: "mono function-name" }, hit.function),
+    make("span", { class: "quiet of" }, fileName(hit.binary)),
+    tagList(tagTexts(hit.tags)),
+  ];
+}
+
+/** The table; columns without any value are left out. */
+export function hitsTable(hits, query) {
+  const cells = hits.map((hit) => COLUMNS.map(([, , value]) => value(hit)));
+  const used = COLUMNS.map((_, column) =>
+    cells.some((row) => row[column] !== null && row[column] !== "" && row[column] !== undefined),
+  );
+  const pick = (row) => row.filter((_, column) => used[column]);
+  const heads = pick(COLUMNS).map(([label, title, , style]) =>
+    make("th", { scope: "col", title: title || null, class: style === "number" && style }, label),
+  );
+  const rows = hits.map((hit, number) =>
+    make(
+      "tr",
+      {},
+      pick(cells[number].map((value, column) => cell(COLUMNS[column], value))),
+      make("td", { class: "act" }, compareLink(query, hit.reference, hit.function)),
+    ),
+  );
+  const last = make("th", { scope: "col" }, make("span", { class: "unseen" }, "compare"));
+  const head = make("thead", {}, make("tr", {}, heads, last));
+  const table = make("table", { class: "hits" }, head, make("tbody", {}, rows));
+  return make("div", { class: "fits" }, table);
+}
+
+// The function's name needs no label where rows are cards.
+const cell = ([label, , , style], value) =>
+  make("td", { class: style, "data-name": style !== "wide" && label }, value ?? "");
+
+/** "10 kin", with the most probable one named for people who cannot see the table. */
+export function summary(hits) {
+  if (!hits.length) return "No kin found";
+  const [best] = hits;
+  const sure = best.probability === null ? "" : `, probability ${probability(best.probability)}`;
+  return `${count(hits.length)} kin; the first is ${best.function}${sure}`;
+}

@@ -1,0 +1,183 @@
+// The kin of one function: settings, the search, and what it found.
+
+import { get, post } from "./api.js";
+import { byId, calm, empty, failure, fill, make, say, spinner } from "./dom.js";
+import { plural, seconds, wildcard } from "./format.js";
+import { fileName, hitsTable, summary } from "./hits.js";
+import { emptyLibrary } from "./notices.js";
+import { href } from "./router.js";
+import { status } from "./server.js";
+
+const FILTERS = ["in", "named", "architecture", "compiler"];
+const DEFAULTS = { rerank: "100", top: "10" };
+
+/** `onSettings` gets the settings that differ from the defaults, after a person changed one. */
+export function kinPanel(onSettings) {
+  const form = byId("kin-settings");
+  const note = byId("kin-status");
+  const found = byId("kin-found");
+  let running = null;
+  let asked = null;
+  let answered = null;
+
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("change", () => onSettings(settings(form)));
+  byId("kin-clear").addEventListener("click", () => {
+    for (const name of FILTERS) form.elements[name].value = "";
+    onSettings(settings(form));
+  });
+  byId("kin-filters").addEventListener("toggle", suggest, { once: true });
+
+  function showInstead(content) {
+    running?.abort();
+    asked = answered = null;
+    form.hidden = true;
+    byId("kin-terms").hidden = true;
+    fill(note);
+    fill(found, content);
+  }
+
+  async function search(reference, params) {
+    const wanted = body(reference, params);
+    // Coming back to what is shown asks again only after the library changed.
+    const key = JSON.stringify([wanted, status().functions]);
+    if (key === answered) return;
+    running?.abort();
+    answered = null;
+    const mine = (running = new AbortController());
+    const same = asked === reference;
+    asked = reference;
+    found.classList.toggle("stale", same);
+    fill(note, spinner("searching…"));
+    if (!same) fill(found);
+    try {
+      const answer = await post("/api/search", wanted, { signal: mine.signal });
+      answered = key;
+      showHead(reference, answer.query);
+      showAnswer(reference, answer, hasFilters(params));
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      fill(note);
+      fill(found, failure(error, () => search(reference, params)));
+      byId("kin-terms").hidden = true;
+    }
+    found.classList.remove("stale");
+  }
+
+  function showAnswer(reference, { hits, seconds: taken }, filtered) {
+    fill(note, `${hits.length ? plural(hits.length, "hit") : "Nothing"} in ${seconds(taken)}`);
+    say(summary(hits));
+    byId("kin-terms").hidden = !hits.length;
+    if (!hits.length) {
+      fill(found, nothing(filtered));
+      return;
+    }
+    const unsure = hits.every((hit) => hit.probability === null);
+    fill(found, unsure && uncalibrated(), hitsTable(hits, reference));
+  }
+
+  return {
+    /** Says why there are no kin to show. */
+    showNothing(content) {
+      fill(byId("kin-head"));
+      showInstead(content);
+    },
+
+    /** Searches for the kin of a function; `known` is what can be said of it before. */
+    show(reference, known, params) {
+      restore(form, params);
+      const { functions, can_rerank: canRerank } = status();
+      form.elements.rerank.disabled = !canRerank;
+      form.hidden = false;
+      if (known) showHead(reference, known);
+      else if (asked !== reference) fill(byId("kin-head"));
+      if (!functions) return showInstead(emptyLibrary());
+      return search(reference, params);
+    },
+
+    /** On a phone the kin are below the list. */
+    reveal() {
+      const place = byId("kin");
+      if (place.getBoundingClientRect().top < innerHeight - 200) return;
+      place.scrollIntoView({ behavior: calm() ? "auto" : "smooth", block: "start" });
+    },
+  };
+}
+
+function showHead(reference, { function: name, binary, address, blocks }) {
+  const facts = [fileName(binary), address && ` · ${address}`, ` · ${plural(blocks, "block")}`];
+  const link = make("a", { class: "button", href: href("compare", { left: reference }) });
+  fill(link, "Compare with…");
+  fill(
+    byId("kin-head"),
+    make("div", { class: "title-line" }, make("h2", { class: "mono" }, name), link),
+    make("p", { class: "quiet" }, facts),
+  );
+}
+
+const hasFilters = (params) => FILTERS.some((name) => params[name]);
+
+function body(reference, params) {
+  const { can_rerank: canRerank } = status();
+  return {
+    query: reference,
+    top: Number(params.top ?? DEFAULTS.top),
+    rerank: canRerank ? Number(params.rerank ?? DEFAULTS.rerank) : 0,
+    where: {
+      binary: wildcard(params.in ?? ""),
+      function: wildcard(params.named ?? ""),
+      architecture: wildcard(params.architecture ?? ""),
+      compiler: wildcard(params.compiler ?? ""),
+    },
+  };
+}
+
+/** What a person chose, without what is the default anyway. */
+function settings(form) {
+  const chosen = [...FILTERS, ...Object.keys(DEFAULTS)].map((name) => {
+    const value = form.elements[name].value.trim();
+    return [name, value === DEFAULTS[name] ? "" : value];
+  });
+  return Object.fromEntries(chosen);
+}
+
+function restore(form, params) {
+  for (const [name, value] of Object.entries(DEFAULTS)) {
+    const select = form.elements[name];
+    const wanted = params[name] ?? value;
+    if (![...select.options].some((option) => option.value === wanted)) {
+      select.append(make("option", {}, wanted));
+    }
+    select.value = wanted;
+  }
+  for (const name of FILTERS) form.elements[name].value = params[name] ?? "";
+  const used = FILTERS.filter((name) => params[name]).length;
+  const badge = form.querySelector(".count");
+  badge.hidden = !used;
+  fill(badge, used);
+  if (used) byId("kin-filters").open = true;
+}
+
+/** Fills the suggestions of the filters with what the library has. */
+async function suggest() {
+  try {
+    const { architectures, compilers } = await get("/api/library");
+    const options = (counts) => Object.keys(counts).map((value) => make("option", { value }));
+    fill(byId("architectures"), options(architectures));
+    fill(byId("compilers"), options(compilers));
+  } catch {
+    // Suggestions only: the filters work without.
+  }
+}
+
+const nothing = (filtered) =>
+  filtered
+    ? empty("Nothing passes the filters.", make("p", {}, "Clear or widen the filters above."))
+    : empty("The library has no kin of this function.");
+
+const uncalibrated = () =>
+  make(
+    "p",
+    { class: "notice" },
+    "This model has no probabilities for these hits; they are in the order of their scores.",
+  );

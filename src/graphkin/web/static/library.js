@@ -1,0 +1,201 @@
+// Library: what is in it, by file, architecture and compiler; add and remove.
+
+import { get, post } from "./api.js";
+import { breakdown } from "./breakdown.js";
+import { confirmed } from "./dialogs.js";
+import { byId, empty, failure, fill, make, say, spinner, wide } from "./dom.js";
+import { bytes, count, exactly, plural, wildcard, words } from "./format.js";
+import { addForm } from "./library_add.js";
+import { filesTable } from "./library_files.js";
+import { entryLinks, showLibraryFunctions } from "./library_functions.js";
+import { loadStatus, status } from "./server.js";
+
+const TYPING_MS = 250;
+const HINTS = { files: "Filter by file or tag", functions: "Filter by function name" };
+
+export function libraryView() {
+  const content = byId("library-content");
+  const adding = addForm(changed);
+  let facts = null;
+  let files = [];
+  let chosen = {};
+  let mode = "files";
+  let typing = null;
+
+  const filter = make("input", {
+    type: "search",
+    placeholder: HINTS.files,
+    autocomplete: "off",
+    spellcheck: "false",
+    "aria-label": "Filter",
+  });
+  const shown = make("span", { class: "quiet", "aria-live": "polite" });
+  const chips = make("div", { class: "chips" });
+  const table = filesTable(status().writable ? removeFile : null);
+  const functions = make("div");
+  const tools = make(
+    "div",
+    { class: "filter-line" },
+    segments(Object.keys(HINTS), (wanted) => {
+      mode = wanted;
+      filter.placeholder = HINTS[mode];
+      refresh();
+    }),
+    make("label", { class: "grow" }, filter),
+    shown,
+  );
+  byId("library-breakdown").open = wide();
+  fill(byId("library-note"), status().temporary && endsWithServer());
+  fill(byId("library-add"), status().writable ? adding.element : readOnly());
+  filter.addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(refresh, mode === "files" ? 0 : TYPING_MS);
+  });
+
+  async function load() {
+    if (!facts) fill(content, spinner("reading the library…"));
+    try {
+      const [about, held] = await Promise.all([get("/api/library"), get("/api/library/binaries")]);
+      facts = about;
+      files = held.binaries;
+    } catch (error) {
+      fill(content, failure(error, load));
+      return;
+    }
+    showFacts(facts);
+    if (facts.entries) fill(content, tools, chips, table.element, functions);
+    else fill(content, emptyLibrary());
+    refresh();
+  }
+
+  function refresh() {
+    showBreakdown();
+    fill(chips, chipsOf(chosen, choose));
+    table.element.hidden = mode !== "files";
+    functions.hidden = mode !== "functions";
+    if (mode === "functions") {
+      fill(shown);
+      const { architecture, compiler } = chosen;
+      const where = { architecture: exactly(architecture), compiler: exactly(compiler) };
+      where.function = wildcard(filter.value);
+      showLibraryFunctions(functions, where, entryLinks, { withBinary: true });
+      return;
+    }
+    const wanted = words(filter.value);
+    const fitting = files.filter((file) => fits(file, wanted, chosen));
+    table.set(fitting);
+    fill(shown, `${count(fitting.length)} of ${plural(files.length, "file")}`);
+  }
+
+  function choose(kind, value) {
+    chosen = { ...chosen, [kind]: value };
+    refresh();
+  }
+
+  function showBreakdown() {
+    const kinds = [
+      ["architecture", facts.architectures],
+      ["compiler", facts.compilers],
+      ["build", facts.builds],
+      ["tag", facts.tags],
+    ];
+    const bars = kinds.map(([kind, counts]) =>
+      breakdown(`By ${kind}`, counts, chosen[kind], (value) => choose(kind, value)),
+    );
+    byId("library-breakdown").hidden = !facts.entries;
+    fill(byId("library-breakdown").querySelector("div"), bars);
+  }
+
+  async function changed() {
+    await loadStatus();
+    if (!byId("library").hidden) await load();
+  }
+
+  async function removeFile(file) {
+    const held = plural(file.functions, "function");
+    const agreed = await confirmed({
+      title: `Remove ${file.name}?`,
+      text: `${held} of ${file.binary} will be taken out of the library. This cannot be undone.`,
+      action: `Remove ${held}`,
+    });
+    if (!agreed) return;
+    try {
+      const { file_hash, binary } = file;
+      const { removed } = await post("/api/library/removals", { file_hash, binary });
+      say(`${plural(removed, "function")} removed`);
+      await changed();
+    } catch (error) {
+      content.prepend(failure(error));
+    }
+  }
+
+  return {
+    show: load,
+    hide() {},
+    drop: status().writable ? (dropped) => adding.send(dropped) : null,
+    filter: () => (filter.isConnected ? filter : null),
+  };
+}
+
+function showFacts({ path, entries, graphs, binaries, bytes: sizes, model }) {
+  const total = Object.values(sizes).reduce((sum, size) => sum + size, 0);
+  const items = [
+    ["functions", count(entries)],
+    ["different", count(graphs)],
+    ["files", count(binaries)],
+    ["on disk", bytes(total)],
+    ["model", `${model.name} ${model.version}`],
+  ];
+  const terms = items.map(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]);
+  fill(byId("library-name"), path);
+  fill(byId("library-facts"), terms.map((pair) => make("div", {}, pair)));
+}
+
+/** Buttons of which one is chosen. */
+function segments(names, onChoose) {
+  const choices = names.map((name, place) => {
+    const radio = make("input", { type: "radio", name: "mode", value: name, checked: place === 0 });
+    radio.addEventListener("change", () => onChoose(name));
+    return make("label", {}, radio, name);
+  });
+  return make("div", { class: "segments", role: "radiogroup", "aria-label": "List" }, choices);
+}
+
+function chipsOf(chosen, choose) {
+  const used = Object.entries(chosen).filter(([, value]) => value !== null);
+  return used.map(([kind, value]) => {
+    const button = make("button", { type: "button", "aria-label": `No filter by ${kind}` }, "×");
+    button.addEventListener("click", () => choose(kind, null));
+    return make("span", { class: "chip" }, `${kind}: ${value || "unknown"}`, button);
+  });
+}
+
+function fits(file, wanted, chosen) {
+  const text = [file.binary, ...Object.keys(file.tags)].join(" ").toLowerCase();
+  const { tag = null, ...kinds } = chosen;
+  return (
+    wanted.every((word) => text.includes(word)) &&
+    (tag === null || tag in file.tags) &&
+    Object.entries(kinds).every(([kind, value]) => value === null || file[kind] === value)
+  );
+}
+
+const readOnly = () =>
+  make("p", { class: "notice" }, "This server only reads its library; it cannot be changed here.");
+
+const endsWithServer = () =>
+  make(
+    "p",
+    { class: "notice" },
+    "This library ends with the server. To keep one, start it as ",
+    make("code", {}, "graphkin serve LIBRARY --create"),
+    ".",
+  );
+
+const emptyLibrary = () =>
+  empty(
+    "The library is empty.",
+    status().writable
+      ? make("p", {}, "Add a binary whose functions you know, such as a vulnerable release.")
+      : make("p", {}, "Fill it with ", make("code", {}, "graphkin index LIBRARY BINARY"), "."),
+  );

@@ -1,0 +1,232 @@
+// The table of a scan: one row for each function with kin, which opens to all its hits.
+
+import { failure, fill, make } from "./dom.js";
+import {
+  addressKey,
+  baseName,
+  count,
+  percent,
+  plural,
+  seconds,
+  tagTexts,
+  words,
+} from "./format.js";
+import { growing } from "./growing.js";
+import { chance, compareLink, fileName, hitsTable, tagList } from "./hits.js";
+import { href } from "./router.js";
+import { sorter } from "./sorting.js";
+
+const REFRESH_MS = 250;
+const FORMATS = ["html", "json", "csv", "sarif"];
+
+const best = (result) => result.hits[0];
+const COLUMNS = [
+  { name: "function", label: "function", key: ({ query }) => query.function },
+  {
+    name: "address",
+    label: "address",
+    key: ({ query }) => addressKey(query.address),
+    kind: "code",
+  },
+  {
+    name: "blocks",
+    label: "blocks",
+    key: ({ query }) => query.blocks,
+    kind: "number",
+    first: "descending",
+    class: "number",
+  },
+  {
+    name: "probability",
+    label: "probability",
+    key: (result) => best(result).probability,
+    kind: "number",
+    first: "descending",
+  },
+  { name: "like", label: "is like", key: (result) => best(result).function },
+  { name: "of", label: "of", key: (result) => baseName(best(result).binary) },
+];
+
+const STATES = { waiting: "waiting", failed: "failed", cancelled: "cancelled", done: "done" };
+
+/** "40%" or how it ended. */
+export const progressOf = (scan) =>
+  STATES[scan.state] ?? (scan.total ? percent(scan.done / scan.total) : "starting");
+
+/** The head, the progress and the table of a scan. */
+export function resultsTable({ cancel, again }) {
+  const found = new Map();
+  let due = null;
+  let over = false;
+  let state = null;
+
+  const head = make("div", { class: "scan-head" });
+  const bar = make("progress", { max: 1, "aria-label": "Progress of the scan" });
+  const note = make("p", { class: "quiet" });
+  const trouble = make("div");
+  const filter = make("input", {
+    type: "search",
+    placeholder: "Filter by function, file or tag",
+    autocomplete: "off",
+    spellcheck: "false",
+    "aria-label": "Filter results",
+  });
+  const shown = make("span", { class: "quiet" });
+  const body = make("tbody");
+  const end = make("p", { class: "quiet" }, "more below…");
+  const nothing = make("div", { class: "empty" }, nothingText(0, false));
+  const list = growing(body, end, rowsOf);
+  const order = sorter(COLUMNS, () => refresh(), "probability");
+  const attributes = { class: "hits results", hidden: true };
+  const table = make("table", attributes, order.tableHead("compare"), body);
+  filter.addEventListener("input", () => refresh());
+
+  function refresh({ keep = false } = {}) {
+    due = null;
+    const wanted = words(filter.value);
+    const fitting = [...found.values()].filter(({ text }) =>
+      wanted.every((word) => text.includes(word)),
+    );
+    list.set(order.sorted(fitting), { keep });
+    fill(shown, found.size ? `${count(fitting.length)} of ${count(found.size)} shown` : "");
+    table.hidden = !fitting.length;
+    nothing.hidden = fitting.length > 0;
+    fill(nothing, nothingText(found.size, over));
+  }
+
+  function refreshSoon() {
+    due ??= setTimeout(() => refresh({ keep: true }), REFRESH_MS);
+  }
+
+  return {
+    filter,
+    element: make(
+      "div",
+      { class: "scan" },
+      head,
+      bar,
+      note,
+      trouble,
+      make("div", { class: "filter-line" }, make("label", { class: "grow" }, filter), shown),
+      make("div", { class: "fits" }, table, end, nothing),
+    ),
+
+    /** Results as they come; one that comes again after a break is the same one. */
+    add(results) {
+      for (const result of results) {
+        const known = found.get(result.query.reference);
+        if (!known) found.set(result.query.reference, { ...result, text: textOf(result) });
+      }
+      refreshSoon();
+    },
+
+    update(scan) {
+      over = scan.state in STATES && scan.state !== "waiting";
+      if (state !== scan.state) fill(head, ...headOf(scan, over, cancel, again));
+      state = scan.state;
+      bar.hidden = over;
+      if (scan.total) bar.value = scan.done / scan.total;
+      fill(note, noteOf(scan));
+      fill(trouble, scan.error ? failure({ message: scan.error }) : null);
+      // While rows keep coming, reading out every number would drown all else.
+      shown.setAttribute("aria-live", over ? "polite" : "off");
+      refreshSoon();
+    },
+
+    interrupted() {
+      fill(note, "The connection broke; connecting again…");
+    },
+
+    refuse(error) {
+      fill(trouble, failure(error));
+    },
+  };
+}
+
+const nothingText = (size, over) => {
+  if (size) return "Nothing passes the filter.";
+  return over ? "No function of this file has probable kin in the library." : "Nothing found yet.";
+};
+
+function textOf({ query, hits }) {
+  const texts = hits.flatMap((hit) => [hit.function, hit.binary, ...tagTexts(hit.tags)]);
+  return [query.function, query.address, ...texts].join(" ").toLowerCase();
+}
+
+function noteOf(scan) {
+  if (scan.state === "waiting") return "Waiting for another scan to end.";
+  const done = `${count(scan.done)} of ${plural(scan.total, "function")} looked up`;
+  return `${done}, ${count(scan.found)} with probable kin, ${seconds(scan.seconds)}`;
+}
+
+function headOf(scan, over, cancel, again) {
+  const title = make("h1", {}, scan.binary.name);
+  if (!over) {
+    const button = make("button", { type: "button", on: { click: cancel } }, "Cancel the scan");
+    return [title, button];
+  }
+  const report = (format) => `/api/scans/${encodeURIComponent(scan.id)}/report?format=${format}`;
+  const links = FORMATS.map((format) =>
+    make("a", { class: "button", href: report(format), download: true }, format.toUpperCase()),
+  );
+  const label = make("span", { class: "quiet" }, "Export");
+  const exports = make("div", { class: "exports" }, label, links);
+  const functions = href("search", { binary: scan.binary.id });
+  const open = make("a", { class: "button", href: functions }, "Its functions");
+  const once = make("button", { type: "button", on: { click: () => again(scan) } }, "Scan again");
+  return [title, make("div", { class: "exports" }, open, once), exports];
+}
+
+const made = new WeakMap();
+
+function rowsOf(result) {
+  if (!made.has(result)) made.set(result, [resultRow(result)]);
+  return made.get(result);
+}
+
+function resultRow(result) {
+  const { query } = result;
+  const hit = best(result);
+  const others = result.hits.length - 1;
+  const button = make(
+    "button",
+    { type: "button", class: "expand mono", "aria-expanded": "false", title: "Show all hits" },
+    query.function,
+  );
+  const cell = (name, style, ...content) =>
+    make("td", { class: style, "data-name": name }, ...content);
+  const row = make(
+    "tr",
+    {},
+    cell(null, "wide", button),
+    cell("address", "mono", query.address ?? ""),
+    cell("blocks", "number", count(query.blocks)),
+    cell("probability", "", chance(hit.probability)),
+    cell(
+      "is like",
+      "wide",
+      make("span", { class: "mono" }, hit.function),
+      others > 0 && make("span", { class: "quiet" }, ` and ${plural(others, "other")}`),
+      tagList(tagTexts(hit.tags)),
+    ),
+    cell("of", "", fileName(hit.binary)),
+    make("td", { class: "act" }, compareLink(query.reference, hit.reference, hit.function)),
+  );
+  button.addEventListener("click", () => toggle(result, row, button));
+  return row;
+}
+
+function toggle(result, row, button) {
+  const rows = rowsOf(result);
+  const open = button.getAttribute("aria-expanded") === "true";
+  button.setAttribute("aria-expanded", String(!open));
+  if (open) {
+    rows.pop().remove();
+    return;
+  }
+  const inside = hitsTable(result.hits, result.query.reference);
+  const cell = make("td", { colspan: COLUMNS.length + 1 }, inside);
+  const details = make("tr", { class: "details" }, cell);
+  rows.push(details);
+  row.after(details);
+}

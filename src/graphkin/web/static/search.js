@@ -1,0 +1,146 @@
+// Search: open a file, see its functions, pick one, see its kin.
+
+import { functionsOf, onBinaries, uploadReference } from "./binaries.js";
+import { byId, empty, failure, fill, make, spinner } from "./dom.js";
+import { count, plural } from "./format.js";
+import { functionTable, showFunctions } from "./function_table.js";
+import { kinPanel } from "./kin.js";
+import { emptyLibrary, gone } from "./notices.js";
+import { go, href } from "./router.js";
+import { onStatus } from "./server.js";
+import { binaryFacts, dropZone } from "./uploads.js";
+
+export function searchView() {
+  const filter = byId("search-filter");
+  let current = {};
+  let shownBinary = null;
+
+  const kin = kinPanel((settings) => go("search", { ...current, ...settings }, { replace: true }));
+  const table = functionTable(
+    (row) => {
+      go("search", { ...current, query: null, function: row.number });
+      kin.reveal();
+    },
+    (shown, all) => {
+      const part = shown === all ? "" : `${count(shown)} of `;
+      fill(byId("search-shown"), part + plural(all, "function"));
+    },
+  );
+  const zone = dropZone({
+    title: "Drop a binary here",
+    hint: "ELF, PE, Mach-O, object files and static archives. It stays on this server.",
+    take: (binary) => {
+      // Whoever went elsewhere meanwhile finds it among the recent files.
+      if (!byId("search").hidden) go("search", { binary: binary.id });
+    },
+  });
+  fill(byId("search-drop"), zone.element);
+  table.filterBy(filter);
+  onBinaries(showRecent);
+  onStatus(({ functions }) => fill(byId("search-empty"), functions ? null : emptyLibrary()));
+
+  function welcome(notice) {
+    shownBinary = null;
+    byId("search-welcome").hidden = false;
+    byId("search-work").hidden = true;
+    fill(byId("search-gone"), notice);
+  }
+
+  function work({ withFunctions }) {
+    byId("search-welcome").hidden = true;
+    byId("search-work").hidden = false;
+    byId("search-work").classList.toggle("kin-only", !withFunctions);
+  }
+
+  async function open(id) {
+    shownBinary = id;
+    work({ withFunctions: true });
+    fill(byId("search-name"), "…");
+    fill(byId("search-facts"));
+    fill(byId("search-shown"));
+    fill(byId("search-table"), spinner("reading the list of functions…"));
+    const { binary, functions } = await functionsOf(id);
+    if (current.binary !== id) return null;
+    fill(byId("search-name"), binary.name);
+    fill(byId("search-facts"), binaryFacts(binary));
+    byId("search-scan").href = href("scan", { binary: id });
+    showSkipped(binary);
+    filter.value = "";
+    table.setFilter("");
+    fill(byId("search-table"), table.element);
+    showFunctions(table, functions);
+    return { binary, functions };
+  }
+
+  async function show(params) {
+    current = params;
+    if (params.query) {
+      shownBinary = null;
+      work({ withFunctions: false });
+      return kin.show(params.query, null, params);
+    }
+    if (!params.binary) return welcome(null);
+    try {
+      if (shownBinary !== params.binary && !(await open(params.binary))) return;
+      await showPicked(params);
+    } catch (error) {
+      if (current !== params) return;
+      shownBinary = null;
+      if (error.status === 404) welcome(gone());
+      else fill(byId("search-table"), failure(error, () => show(params)));
+    }
+  }
+
+  async function showPicked(params) {
+    const { binary, functions } = await functionsOf(params.binary);
+    const row = params.function === undefined ? null : functions[Number(params.function)];
+    if (current !== params) return;
+    table.mark(row ? row.number : null);
+    document.title = `${row ? `${row.name} · ` : ""}${binary.name} · graphkin`;
+    if (row) {
+      const known = { function: row.name, binary: binary.name, ...row };
+      await kin.show(uploadReference(params.binary, row.number), known, params);
+    } else if (functions.length) {
+      kin.showNothing(empty("Pick a function to see its kin."));
+    } else {
+      kin.showNothing(empty("No functions were found in this file."));
+    }
+  }
+
+  return {
+    show,
+    hide() {},
+    drop(files) {
+      if (byId("search-welcome").hidden) go("search", {});
+      zone.send(files);
+    },
+    filter: () => (byId("search-work").hidden ? null : filter),
+  };
+}
+
+function showSkipped({ skipped, skipped_reasons: reasons }) {
+  const place = byId("search-skipped");
+  place.hidden = !skipped;
+  place.open = false;
+  fill(place.querySelector("summary"), `${plural(skipped, "function")} could not be read`);
+  fill(place.querySelector("ul"), reasons.map((reason) => make("li", {}, reason)));
+}
+
+function showRecent(binaries) {
+  const place = byId("search-recent");
+  place.hidden = !binaries.length;
+  const items = binaries.map((binary) =>
+    make(
+      "li",
+      {},
+      make(
+        "a",
+        { href: href("search", { binary: binary.id }) },
+        make("span", { class: "mono name" }, binary.name),
+        make("span", { class: "quiet" }, plural(binary.functions, "function")),
+        make("span", { class: "quiet facts-line" }, binaryFacts(binary)),
+      ),
+    ),
+  );
+  fill(place.querySelector("ul"), items);
+}
