@@ -14,9 +14,7 @@ import { createRequire } from "node:module";
 import { parseArgs } from "node:util";
 import { Worker, isMainThread, parentPort, workerData } from "node:worker_threads";
 
-const BETWEEN_BOXES = 28,
-  BETWEEN_LINES = 14,
-  BETWEEN_ROWS = 36;
+const SPACING = { nodesep: 28, edgesep: 14, ranksep: 36 };
 
 function layOut({ path, ranker, repeats }) {
   const require = createRequire(`${process.cwd()}/`);
@@ -26,7 +24,7 @@ function layOut({ path, ranker, repeats }) {
     cpu = [];
   for (let run = 0; run < repeats; run++) {
     const graph = new dagre.graphlib.Graph();
-    graph.setGraph({ ranker, nodesep: BETWEEN_BOXES, edgesep: BETWEEN_LINES, ranksep: BETWEEN_ROWS });
+    graph.setGraph({ ranker, ...SPACING });
     sizes.forEach(([width, height], box) => graph.setNode(String(box), { width, height }));
     for (const [source, target] of edges) graph.setEdge(String(source), String(target), {});
     const began = performance.now(),
@@ -56,6 +54,12 @@ function timed(options, limit) {
   });
 }
 
+function lineOf({ target, blocks, edges, error, seconds, cpu_seconds }) {
+  const start = target.slice(-43).padEnd(44) + `${blocks}`.padStart(7) + `${edges}`.padStart(7);
+  const found = error ?? `${seconds.toFixed(3)} s, ${cpu_seconds.toFixed(3)} s of CPU`;
+  return `${start}  ${found}`;
+}
+
 async function main() {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
@@ -71,13 +75,9 @@ async function main() {
     const { target, sizes, edges } = JSON.parse(readFileSync(path, "utf8"));
     const options = { path, ranker: values.ranker, repeats: Number(values.repeats) };
     const found = await timed(options, Number(values.limit));
-    const row = { target, blocks: sizes.length, edges: edges.length, ranker: values.ranker, ...found };
+    const row = { target, blocks: sizes.length, edges: edges.length, ...options, ...found };
     rows.push(row);
-    if (!values.json)
-      console.log(
-        `${target.slice(-43).padEnd(44)}${String(row.blocks).padStart(7)}` +
-          `${String(row.edges).padStart(7)}  ${row.error ?? `${row.seconds.toFixed(3)} s, ${row.cpu_seconds.toFixed(3)} s of CPU`}`,
-      );
+    if (!values.json) console.log(lineOf(row));
   }
   if (values.json) console.log(JSON.stringify(rows, null, 2));
 }

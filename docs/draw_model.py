@@ -216,9 +216,18 @@ def arrow(
     head: float = 9,
     shrink: float = 0,
 ) -> None:
-    ends = {"shrinkA": shrink, "shrinkB": shrink, "mutation_scale": head}
     axes.add_patch(
-        FancyArrowPatch(start, end, arrowstyle=style, color=colour, linewidth=1.3, zorder=2, **ends)
+        FancyArrowPatch(
+            start,
+            end,
+            arrowstyle=style,
+            mutation_scale=head,
+            shrinkA=shrink,
+            shrinkB=shrink,
+            color=colour,
+            linewidth=1.3,
+            zorder=2,
+        )
     )
 
 

@@ -117,7 +117,6 @@ export function compareView() {
       current = { left: params.left, right: params.right };
       refresh();
     },
-    hide() {},
     drop(files) {
       pick(current.left ? "right" : "left");
       choose.send(files);

@@ -42,7 +42,7 @@ const COLUMNS = [
   ["distance", "Before reranking: lower is closer", (hit) =>
     Number(hit.distance.toPrecision(4)), "number"],
   ["was", "Rank by distance alone", (hit) => hit.rank_before, "number"],
-  ["blocks", "Blocks of the function", (hit) => hit.blocks, "number"],
+  ["blocks", "Blocks of the function", (hit) => hit.blocks, "number spare"],
   ["matched", "Share of the blocks that have a partner", (hit) =>
     hit.matched_share === undefined || hit.matched_share === null
       ? null
@@ -64,9 +64,10 @@ export function hitsTable(hits, query) {
     cells.some((row) => row[column] !== null && row[column] !== "" && row[column] !== undefined),
   );
   const pick = (row) => row.filter((_, column) => used[column]);
-  const heads = pick(COLUMNS).map(([label, title, , style]) =>
-    make("th", { scope: "col", title: title || null, class: style === "number" && style }, label),
-  );
+  const heads = pick(COLUMNS).map(([label, title, , style]) => {
+    const aligned = style?.startsWith("number") && style;
+    return make("th", { scope: "col", title: title || null, class: aligned }, label);
+  });
   const rows = hits.map((hit, number) =>
     make(
       "tr",

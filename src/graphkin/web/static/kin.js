@@ -49,7 +49,10 @@ export function kinPanel(onSettings) {
     asked = reference;
     found.classList.toggle("stale", same);
     fill(note, spinner("searching…"));
-    if (!same) fill(found);
+    if (!same) {
+      fill(found);
+      byId("kin-terms").hidden = true;
+    }
     try {
       const answer = await post("/api/search", wanted, { signal: mine.signal });
       answered = key;

@@ -131,7 +131,6 @@ export function libraryView() {
 
   return {
     show: load,
-    hide() {},
     drop: status().writable ? (dropped) => adding.send(dropped) : null,
     filter: () => (filter.isConnected ? filter : null),
   };
@@ -141,7 +140,7 @@ function showFacts({ path, entries, graphs, binaries, bytes: sizes, model }) {
   const total = Object.values(sizes).reduce((sum, size) => sum + size, 0);
   const items = [
     ["functions", count(entries)],
-    ["different", count(graphs)],
+    ["distinct", count(graphs)],
     ["files", count(binaries)],
     ["on disk", bytes(total)],
     ["model", `${model.name} ${model.version}`],

@@ -7,6 +7,7 @@ import { fileName, tagList } from "./hits.js";
 import { href } from "./router.js";
 
 const PAGE = 100;
+const latest = new WeakMap();
 
 /**
  * Fills `place` with the functions that fit `where`, and a button for more.
@@ -17,30 +18,37 @@ export async function showLibraryFunctions(place, where, actions, { withBinary =
   const rows = make("tbody");
   const more = make("button", { type: "button", hidden: true }, "Show more");
   const wait = spinner("reading…");
-  const asked = Symbol();
-  place.asked = asked;
+  // A later question for the same place may be answered first.
+  const isLatest = () => latest.get(place) === rows;
+  let next = 0;
+  latest.set(place, rows);
 
-  async function load(after) {
+  async function load() {
     more.hidden = true;
     wait.hidden = false;
     try {
-      const path = withQuery("/api/library/functions", { ...where, after, limit: PAGE });
-      const { functions, next } = await get(path);
-      // A later question may have been answered first.
-      if (place.asked !== asked) return;
-      rows.append(...functions.map((entry) => row(entry, actions, withBinary)));
-      if (!rows.rows.length) return fill(place, empty("No function of the library fits."));
-      more.hidden = next === null;
-      more.onclick = () => load(next);
+      const page = { ...where, after: next, limit: PAGE };
+      const answer = await get(withQuery("/api/library/functions", page));
+      if (!isLatest()) return;
+      rows.append(...answer.functions.map((entry) => row(entry, actions, withBinary)));
+      next = answer.next;
     } catch (error) {
-      if (place.asked === asked) fill(place, failure(error, () => location.reload()));
+      if (isLatest()) fill(place, failure(error, begin));
+      return;
     }
     wait.hidden = true;
+    more.hidden = next === null;
+    if (!rows.rows.length) fill(place, empty("No function of the library fits."));
   }
 
-  const table = make("table", { class: "hits entries" }, head(withBinary), rows);
-  fill(place, make("div", { class: "fits" }, table), wait, more);
-  await load(0);
+  function begin() {
+    const table = make("table", { class: "hits entries" }, head(withBinary), rows);
+    fill(place, make("div", { class: "fits" }, table), wait, more);
+    return load();
+  }
+
+  more.addEventListener("click", load);
+  await begin();
 }
 
 function head(withBinary) {

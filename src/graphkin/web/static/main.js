@@ -19,7 +19,7 @@ let shown = null;
 function showView(views, { view, params }) {
   for (const dialog of document.querySelectorAll("dialog[open]:not(#login)")) dialog.close();
   if (shown && shown !== view) {
-    views[shown].hide();
+    views[shown].hide?.();
     scrollTo(0, 0);
   }
   shown = view;

@@ -109,7 +109,6 @@ export function searchView() {
 
   return {
     show,
-    hide() {},
     drop(files) {
       if (byId("search-welcome").hidden) go("search", {});
       zone.send(files);

@@ -5,7 +5,6 @@ import { words } from "./format.js";
 import { sorter } from "./sorting.js";
 
 const SPARE = 8; // rows drawn beyond both edges, for quick scrolling
-const ROW_ROLE = "row";
 
 /**
  * A grid with one focusable row at a time: arrows move, Enter or a click picks.
@@ -78,7 +77,7 @@ export class RowTable {
       this.sorter.attach(head, column);
       return head;
     });
-    return make("div", { class: "row", role: ROW_ROLE, "aria-rowindex": 1 }, cells);
+    return make("div", { class: "row", role: "row", "aria-rowindex": 1 }, cells);
   }
 
   #refresh() {
@@ -136,7 +135,7 @@ export class RowTable {
     );
     const attributes = {
       class: "row",
-      role: ROW_ROLE,
+      role: "row",
       tabindex: place === this.#active ? 0 : -1,
       "aria-rowindex": place + 2,
       "aria-selected": String(this.keyOf(row) === this.#picked),
