@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,38 +74,46 @@ def _straight_runs(found: Rows, longest: int) -> list[int]:
 
 
 def _solve(count: int, weights: Pairs, apart: Pairs) -> NDArray[np.float64]:
-    """Coordinates by linear programming; each weighted pair adds a variable, its distance."""
+    """Coordinates by linear programming, of the dual program: it has far fewer rows.
+
+    The dual is a flow. Through the pair of an edge runs at most its weight, either way; from left
+    to right through a pair of neighbours any amount, which is worth its distance; and at every
+    node as much comes in as goes out. The prices of the nodes are the coordinates.
+    """
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
-    number = len(weights)
-    total = count + number
-    costs = np.concatenate([np.zeros(count), np.fromiter(weights.values(), float, number)])
+    number, total = len(weights), len(weights) + len(apart)
+    if not total:
+        return np.zeros(count)
     first, second = _columns(weights)
     left, right = _columns(apart)
-    rows = np.arange(2 * number + len(apart))
-    lengths = count + np.arange(number)
-    # x[first] - x[second] <= length, x[second] - x[first] <= length, x[left] - x[right] <= -apart
-    plus = np.concatenate([first, second, left])
-    minus = np.concatenate([second, first, right])
-    ones = np.ones(len(rows))
+    columns = np.arange(total)
+    ones = np.ones(total)
     matrix = csr_array(
         (
-            np.concatenate([ones, -ones, -np.ones(2 * number)]),
+            np.concatenate([ones, -ones]),
             (
-                np.concatenate([rows, rows, rows[: 2 * number]]),
-                np.concatenate([plus, minus, lengths, lengths]),
+                np.concatenate([first, left, second, right]),
+                np.concatenate([columns, columns]),
             ),
         ),
-        shape=(len(rows), total),
+        shape=(count, total),
     )
-    limits = np.concatenate([np.zeros(2 * number), -np.fromiter(apart.values(), float, len(apart))])
-    if not len(rows):
-        return np.zeros(count)
-    found = linprog(costs, matrix, limits, bounds=(None, None), method="highs-ds")
+    worth = np.concatenate([np.zeros(number), np.fromiter(apart.values(), float, len(apart))])
+    most = np.concatenate([np.fromiter(weights.values(), float, number), np.full(len(apart), inf)])
+    least = np.concatenate([-most[:number], np.zeros(len(apart))])
+    found = linprog(
+        -worth,
+        A_eq=matrix,
+        b_eq=np.zeros(count),
+        bounds=np.column_stack([least, most]),
+        method="highs-ds",
+        options={"presolve": False},
+    )
     assert found.status == 0, found.message
     # The solver keeps distances up to its tolerance, which is far below a pixel.
-    coordinates: NDArray[np.float64] = found.x[:count]
+    coordinates: NDArray[np.float64] = found.eqlin.marginals
     return coordinates.round(3)
 
 

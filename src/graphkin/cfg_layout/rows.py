@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from graphkin.cfg_layout.ranks import Edge, adjacency
 
 SWEEPS = 12
+IDLE_SWEEPS = 4
+"""Without fewer crossings, after which no more are hoped for."""
 EXCHANGE_LIMIT = 3_000
 """Nodes up to which neighbours are exchanged one by one, which takes the square of a row."""
 
@@ -104,9 +106,9 @@ def _first_order(found: Rows) -> None:
 
 def _sweep(found: Rows) -> None:
     """Sorts rows by the mean place of their neighbours, down and up, and keeps the best order."""
-    best, fewest = [row[:] for row in found.rows], _crossings(found)
+    best, fewest, since = [row[:] for row in found.rows], _crossings(found), 0
     for number in range(SWEEPS):
-        if not fewest:
+        if not fewest or since == IDLE_SWEEPS:
             break
         places = found.positions()
         downward = number % 2 == 0
@@ -116,8 +118,9 @@ def _sweep(found: Rows) -> None:
         if len(found.row_of) <= EXCHANGE_LIMIT:
             _exchange(found, places)
         crossings = _crossings(found)
+        since += 1
         if crossings < fewest:
-            best, fewest = [row[:] for row in found.rows], crossings
+            best, fewest, since = [row[:] for row in found.rows], crossings, 0
     found.rows = best
 
 
@@ -135,14 +138,20 @@ def _sort_row(row: list[int], neighbours: list[list[int]], places: list[int]) ->
 def _exchange(found: Rows, places: list[int]) -> None:
     """Swaps neighbours of a row where that removes crossings."""
     for row in found.rows:
+        ends = {
+            node: [sorted([places[n] for n in near[node]]) for near in (found.above, found.below)]
+            for node in row
+        }
         for index in range(len(row) - 1):
             left, right = row[index], row[index + 1]
-            as_is = swapped = 0
-            for near in (found.above, found.below):
-                ours, theirs = (sorted(places[n] for n in near[node]) for node in (left, right))
-                as_is += _inversions(ours, theirs)
-                swapped += _inversions(theirs, ours)
-            if swapped < as_is:
+            gain = 0
+            for ours, theirs in zip(ends[left], ends[right], strict=True):
+                # Most neighbours do not cross, and could only get worse.
+                if ours and theirs and ours[-1] > theirs[0]:
+                    gain += _inversions(ours, theirs) - _inversions(theirs, ours)
+                elif ours and theirs and ours[0] < theirs[-1]:
+                    gain -= _inversions(theirs, ours)
+            if gain > 0:
                 row[index], row[index + 1] = right, left
                 places[left], places[right] = index + 1, index
 
