@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from graphkin.cfg_layout.ranks import Edge
@@ -19,13 +21,34 @@ Point = tuple[float, float]
 
 
 class Bend(NamedTuple):
-    """What one edge does in one space between rows: comes in at one place, leaves at another."""
+    """What lines do in one space between rows: come in at one place, leave at another."""
 
     space: int
     """The space above the row of this number; the last one is below all rows."""
     net: tuple[str, int]
     enters: float
     leaves: float
+
+
+@dataclass
+class Trunk:
+    """The way along the lanes of one target, which all edges that it leads there share."""
+
+    is_down: bool
+    bends: list[Bend] = field(default_factory=list)
+    """In the order of the way."""
+
+    def after(self, space: int) -> int:
+        """How many bends lie before those that follow a space on the way."""
+        sign = 1 if self.is_down else -1
+        return bisect_right(self.bends, sign * space, key=lambda bend: sign * bend.space)
+
+
+class Lead(NamedTuple):
+    """An edge: a bend of its own, then what is left of a trunk."""
+
+    bend: Bend
+    trunk: tuple[str, int]
 
 
 class Router:
@@ -59,7 +82,8 @@ class Router:
         self._fans: set[int] = set()
         self._ports = self._leave_boxes()
         self._nets: list[dict[tuple[str, int], Net]] = [{} for _ in range(len(found.rows) + 1)]
-        self._bends = [self._lead(source, target) for source, target in edges]
+        self._trunks: dict[tuple[str, int], Trunk] = {}
+        self._leads = [self._lead(source, target) for source, target in edges]
         self.tracks = [
             assign_tracks(list(nets.values()), spacing.beside_lane) for nets in self._nets
         ]
@@ -75,16 +99,23 @@ class Router:
             tops: upper side of each box.
             bottoms: lower side of each box.
         """
+        corners = {
+            name: [point for bend in trunk.bends for point in self._corners(bend, spaces)]
+            for name, trunk in self._trunks.items()
+        }
         lines = []
-        for (source, target), bends in zip(self._edges, self._bends, strict=True):
-            points = [(bends[0].enters, bottoms[source])]
-            for bend in bends:
-                track = self._nets[bend.space][bend.net].track
-                y = spaces[bend.space] + track * self._spacing.between_tracks
-                points += [(bend.enters, y), (bend.leaves, y)]
-            points.append((bends[-1].leaves, tops[target]))
+        for (source, target), (bend, name) in zip(self._edges, self._leads, strict=True):
+            done = 2 * self._trunks[name].after(bend.space)
+            points = [(bend.enters, bottoms[source]), *self._corners(bend, spaces)]
+            points += corners[name][done:]
+            points.append((points[-1][0], tops[target]))
             lines.append(_without_straight_points(points))
         return lines
+
+    def _corners(self, bend: Bend, spaces: Sequence[float]) -> tuple[Point, Point]:
+        track = self._nets[bend.space][bend.net].track
+        y = spaces[bend.space] + track * self._spacing.between_tracks
+        return (bend.enters, y), (bend.leaves, y)
 
     def _leave_boxes(self) -> dict[Edge, float]:
         """Where each edge leaves its source."""
@@ -142,40 +173,71 @@ class Router:
         lane = self._found.down.get((target, row)) if row < self._found.row_of[target] else None
         return self._x[target if lane is None else lane]
 
-    def _lead(self, source: int, target: int) -> list[Bend]:
+    def _lead(self, source: int, target: int) -> Lead:
         if (source, target) in self._back:
             return self._lead_up(source, target)
-        first, last = self._found.row_of[source] + 1, self._found.row_of[target]
-        enters = self._ports[source, target]
-        bends = []
-        for row in range(first, last + 1):
-            name = ("from", source) if row == first and source in self._fans else ("to", target)
-            leaves = self._arrives(target, row)
-            net = self._nets[row].setdefault(name, Net())
-            net.above.add(enters)
-            net.below.add(leaves)
-            bends.append(Bend(row, name, enters, leaves))
-            enters = leaves
-        return bends
+        first = self._found.row_of[source] + 1
+        name = ("from", source) if source in self._fans else ("to", target)
+        bend = Bend(first, name, self._ports[source, target], self._arrives(target, first))
+        net = self._net(bend)
+        net.above.add(bend.enters)
+        net.below.add(bend.leaves)
+        return Lead(bend, self._trunk_down(target))
 
-    def _lead_up(self, source: int, target: int) -> list[Bend]:
+    def _trunk_down(self, target: int) -> tuple[str, int]:
+        """The lanes from the space below the first of them."""
+        name = ("to", target)
+        if name in self._trunks:
+            return name
+        found, last = self._found, self._found.row_of[target]
+        first = last
+        while (target, first - 1) in found.down:
+            first -= 1
+        trunk = self._trunks[name] = Trunk(is_down=True)
+        for row in range(first + 1, last + 1):
+            bend = Bend(row, name, self._arrives(target, row - 1), self._arrives(target, row))
+            net = self._net(bend)
+            net.above.add(bend.enters)
+            net.below.add(bend.leaves)
+            # Straight lines have no corners.
+            if bend.enters != bend.leaves:
+                trunk.bends.append(bend)
+        return name
+
+    def _lead_up(self, source: int, target: int) -> Lead:
         """Out below, up through the lanes, and in again from above."""
+        row = self._found.row_of[source]
+        lane = self._x[self._found.up[target, row]]
+        bend = Bend(row + 1, ("back to", target), self._ports[source, target], lane)
+        self._net(bend).above.update((bend.enters, bend.leaves))
+        return Lead(bend, self._trunk_up(target))
+
+    def _trunk_up(self, target: int) -> tuple[str, int]:
+        """The lanes from the lowest of them, and into the target."""
         name = ("back to", target)
-        bottom, top = self._found.row_of[source], self._found.row_of[target]
-        enters = self._ports[source, target]
-        bends = []
-        for row in range(bottom, top - 1, -1):
-            leaves = self._x[self._found.up[target, row]]
-            net = self._nets[row + 1].setdefault(name, Net())
-            (net.above if row == bottom else net.below).add(enters)
-            net.above.add(leaves)
-            bends.append(Bend(row + 1, name, enters, leaves))
-            enters = leaves
+        if name in self._trunks:
+            return name
+        found, top = self._found, self._found.row_of[target]
+        bottom = top
+        while (target, bottom + 1) in found.up:
+            bottom += 1
+        trunk = self._trunks[name] = Trunk(is_down=False)
+        for row in range(bottom - 1, top - 1, -1):
+            lanes = [self._x[found.up[target, one]] for one in (row + 1, row)]
+            bend = Bend(row + 1, name, *lanes)
+            net = self._net(bend)
+            net.below.add(bend.enters)
+            net.above.add(bend.leaves)
+            if bend.enters != bend.leaves:
+                trunk.bends.append(bend)
         port = self._x[target] - self._step(target)
-        net = self._nets[top].setdefault(name, Net())
-        net.below |= {enters, port}
-        bends.append(Bend(top, name, enters, port))
-        return bends
+        last = Bend(top, name, self._x[found.up[target, top]], port)
+        self._net(last).below.update((last.enters, last.leaves))
+        trunk.bends.append(last)
+        return name
+
+    def _net(self, bend: Bend) -> Net:
+        return self._nets[bend.space].setdefault(bend.net, Net())
 
 
 def _without_straight_points(points: list[Point]) -> list[Point]:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from graphkin.cfg_layout.ranks import Edge, adjacency
 
 SWEEPS = 12
+SWEEP_LIMIT, FEW_SWEEPS = 20_000, 4
+"""Nodes beyond which there are fewer sweeps."""
 IDLE_SWEEPS = 4
 """Without fewer crossings, after which no more are hoped for."""
 EXCHANGE_LIMIT = 3_000
@@ -72,8 +74,12 @@ def arrange(row_of: Sequence[int], edges: Sequence[Edge], back: frozenset[Edge])
             _lead_down(found, source, target)
     _first_order(found)
     _sweep(found)
+    lanes: dict[int, list[int]] = {}
+    for (target, _), lane in found.down.items():
+        lanes.setdefault(target, []).append(lane)
     for target, sources, body in _loops(count, edges, back):
-        _lead_up(found, target, sources, body)
+        own = _lead_up(found, target, sources, body, lanes)
+        lanes.setdefault(target, []).extend(own)
     return found
 
 
@@ -107,7 +113,7 @@ def _first_order(found: Rows) -> None:
 def _sweep(found: Rows) -> None:
     """Sorts rows by the mean place of their neighbours, down and up, and keeps the best order."""
     best, fewest, since = [row[:] for row in found.rows], _crossings(found), 0
-    for number in range(SWEEPS):
+    for number in range(SWEEPS if len(found.row_of) <= SWEEP_LIMIT else FEW_SWEEPS):
         if not fewest or since == IDLE_SWEEPS:
             break
         places = found.positions()
@@ -195,18 +201,26 @@ def _loops(
     return sorted(loops, key=lambda loop: (len(loop[2]), loop[0]))
 
 
-def _lead_up(found: Rows, target: int, sources: list[int], body: set[int]) -> None:
-    """Adds lanes left of everything that belongs to the loop."""
+def _lead_up(
+    found: Rows, target: int, sources: list[int], body: set[int], lanes: dict[int, list[int]]
+) -> list[int]:
+    """Adds lanes left of everything that belongs to the loop, and returns them.
+
+    Args:
+        lanes: those that lead to each box so far.
+    """
     inside = set(body)
-    for lanes in (found.down, found.up):
-        inside |= {lane for (end, _), lane in lanes.items() if end in body and end != target}
-    index, over = 0, None
+    for end in body - {target}:
+        inside.update(lanes.get(end, ()))
+    added: list[int] = []
+    index = 0
     for row in range(found.row_of[target], max(found.row_of[one] for one in sources) + 1):
         nodes = found.rows[row]
         places = (place for place, node in enumerate(nodes) if node in inside)
         index = next(places, min(index, len(nodes)))
         lane = found.up[target, row] = found.add(row)
         nodes.insert(index, lane)
-        if over is not None:
-            found.join(over, lane)
-        over = lane
+        if added:
+            found.join(added[-1], lane)
+        added.append(lane)
+    return added

@@ -11,6 +11,7 @@ from typing import cast
 from fastapi import Request
 
 from graphkin import samples
+from graphkin.cfg_layout import lay_out
 from graphkin.search.functions import vocabulary_of
 from graphkin.search.index import MILVUS, GraphIndex
 from graphkin.web.additions import AdditionJob
@@ -73,9 +74,10 @@ class Server:
         return Path(f"{library}.files").absolute()
 
     def warm_up(self) -> None:
-        """Reads a file, searches for a function, compares two."""
+        """Reads a file, searches for a function, compares two, lays two blocks out."""
         listed, _ = self.reader.functions(samples.FIRMWARE)
         first, second = (one.graph for one in listed[:2])
+        lay_out([(1.0, 1.0), (1.0, 1.0)], [(0, 1)])
         model = self.index.model
         model.vectors([first])
         if model.matcher is not None:
