@@ -15,7 +15,6 @@ from graphkin.reproduce.layout import (
     LEARNED,
     RETRIEVAL_POOLS,
     SIZE_MATCHED,
-    Variant,
     function_row,
     retrieval_row,
     sweep_row,
@@ -23,13 +22,21 @@ from graphkin.reproduce.layout import (
 
 SEEDS = (0,)
 TABLE2_STEPS = 8_000
-SWEEP_STEPS = 2_000
+SWEEP_STEPS = 1_000
 TRAINING: dict[str, Any] = {}
 """What all models change in the paper's recipe."""
 OURS_STEPS = 10_000
 OURS_TASK: dict[str, Any] = {"min_builds": 3}
 """The embedder that searches: the strong recipe, on more functions."""
 OURS_MODEL: dict[str, Any] = {"message_norm": "graph"}
+SWEEP_MODELS: dict[str, dict[str, Any]] = {
+    "gnn": OURS_MODEL,
+    "gmn": {**OURS_MODEL, "similarity": "alignment", "alignment_pool": "mean"},
+}
+SWEEP_RECIPES: dict[str, str] = {"gnn": "strong", "gmn": "paper"}
+SWEEP_TRAINING: dict[str, dict[str, Any]] = {"gnn": {}, "gmn": {"loss": "margin", "margin": 0.5}}
+"""What learns enough in so few steps to compare: embedders against all graphs of a batch, and
+matchers that compare nodes."""
 HARDEST = ("gcc-O0", "clang-O3")
 
 
@@ -84,36 +91,31 @@ def _experiment(
     evaluations: tuple[Evaluation, ...],
     steps: int,
     seed: int,
-    *,
-    variant: Variant = "paper",
-    features: str = "mnemonics",
-    model_options: dict[str, Any] | None = None,
 ) -> Experiment:
     return Experiment(
-        group=f"{group}-{model}-{variant}",
+        group=f"{group}-{model}-paper",
         model=model,
-        variant=variant,
-        task=_task("paper", features=features),
+        variant="paper",
+        task=_task("paper", features="mnemonics"),
         evaluations=evaluations,
-        model_options=model_options or {},
         training={**TRAINING, "steps": steps},
         seed=seed,
     )
 
 
 def _sweep(seed: int) -> Iterator[Experiment]:
-    """Models with normalised messages: those of the paper learn too little in so few steps."""
+    """Our models: those of the paper learn too little in so few steps."""
     for features in FEATURES:
         for steps in FUNCTION_STEPS:
             for model in ("gnn", "gmn"):
-                rows = (Evaluation("sweep", sweep_row(features, steps), _task("paper")),)
-                yield _experiment(
-                    f"sweep-functions-{features}-T{steps}",
-                    model,
-                    rows,
-                    SWEEP_STEPS,
-                    seed,
+                yield Experiment(
+                    group=f"sweep-functions-{features}-T{steps}-{model}-ours",
+                    model=model,
                     variant="ours",
-                    features=features,
-                    model_options={**OURS_MODEL, "steps": steps},
+                    task=_task("paper", features=features),
+                    evaluations=(Evaluation("sweep", sweep_row(features, steps), _task("paper")),),
+                    model_options={**SWEEP_MODELS[model], "steps": steps},
+                    training={**SWEEP_TRAINING[model], "steps": SWEEP_STEPS},
+                    recipe=SWEEP_RECIPES[model],
+                    seed=seed,
                 )
