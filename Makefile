@@ -37,6 +37,7 @@ lint: $(VENV)/.installed-test
 
 # One thread in each worker: two processes with two threads each would fight for the cores.
 test: lint
+	tools/chromium.sh
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_WORKERS)
 
 docs: $(VENV)/.installed-docs

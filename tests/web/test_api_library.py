@@ -64,6 +64,7 @@ def test_a_file_is_added_found_and_removed(client: TestClient, library: Path) ->
     kept = Path(found[0]["binary"])
     assert kept.read_bytes() == samples.FIRMWARE.read_bytes()
     assert kept.is_relative_to(f"{library}.files")
+    assert found[0]["build"] == "uploaded"
     again = added(client)
     assert (again["added"], again["state"]) == (0, "done")
     removal = client.post("/api/library/removals", json={"file_hash": FIRMWARE_ID}).json()

@@ -19,7 +19,6 @@ TOKEN = "correct horse battery staple"
 NEEDS_TOKEN = [
     ("GET", "/api/status"),
     ("GET", "/api/openapi.json"),
-    ("GET", "/api/docs"),
     ("GET", "/api/binaries"),
     ("POST", "/api/binaries"),
     ("GET", "/api/comparison.html"),
@@ -52,7 +51,8 @@ def test_without_the_token_nothing_is_told(locked: TestClient, method: str, path
 def test_with_the_token(locked: TestClient) -> None:
     found = locked.get("/api/status", headers={"authorization": f"Bearer {TOKEN}"})
     assert found.status_code == 200
-    assert locked.get("/").status_code == 200, "the page asks for it"
+    for page in ("/", "/api/docs", "/static/main.js"):
+        assert locked.get(page).status_code == 200, "the pages ask for it"
 
 
 def test_a_browser_gets_a_cookie_that_scripts_do_not_see(locked: TestClient) -> None:

@@ -50,8 +50,8 @@ class AdditionJob(Job):
         self.skipped = len(summary.skipped)
 
     def _keep(self) -> Path:
-        """The file beside the library; its folder, which is the name of its build, is its hash."""
-        home = self._kept / self.upload.id[:16]
+        """The file beside the library; the last folder is the name of its build."""
+        home = self._kept / self.upload.id[:16] / "uploaded"
         path = home / self.upload.name
         try:
             home.mkdir(parents=True, exist_ok=True)

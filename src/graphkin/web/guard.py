@@ -18,7 +18,8 @@ from graphkin.web.failures import RequestError, body
 from graphkin.web.limits import ServerLimits
 
 API = "/api/"
-SESSION = "/api/session"
+OPEN = frozenset({"/api/session", "/api/docs"})
+"""What takes a token, and what asks for one."""
 UPLOADS = "/api/binaries"
 EVENTS = "/events"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -81,7 +82,7 @@ class Guard:
         is_api = path.startswith(API)
         if (is_api or not is_safe) and _is_foreign(headers, host):
             raise RequestError(403, "requests from other sites are refused")
-        if is_api and path != SESSION and not self._is_known(headers):
+        if is_api and path not in OPEN and not self._is_known(headers):
             raise RequestError(401, "this server needs its token: the one that it was started with")
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > self._most_bytes(scope):

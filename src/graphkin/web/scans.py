@@ -73,10 +73,10 @@ class ScanJob(Job):
                 explained = tuple(index.explained(one.graph, result.hits))
                 result = SearchResult(known, explained)
             self.results.append(result)
+            self.done += 1
             if result.hits:
                 bodies = [hit_body(hit, rank) for rank, hit in enumerate(result.hits, start=1)]
                 self.found.append(api.ResultBody(query=query_body(query), hits=bodies))
-        self.done += len(asked)
 
     def _named(self, number: int, one: Listed) -> Named:
         name = self.upload.name
