@@ -27,7 +27,7 @@ BYTES = {
     openapi_extra={"requestBody": {**BYTES, "required": True}},
     responses={413: {"model": api.Error, "description": "The file is too large."}},
 )
-async def send(
+async def send_binary(
     request: Request, here: Here, name: Annotated[str, Query(max_length=1000)] = ""
 ) -> api.Binary:
     """Send a binary as the body, ``name`` is that of its file; the answer comes when it is read."""
@@ -42,19 +42,19 @@ async def send(
 
 
 @router.get("/binaries")
-async def listed(here: Here) -> list[api.Binary]:
+async def list_binaries(here: Here) -> list[api.Binary]:
     """The files that the server still has, the newest first."""
     return [binary_body(upload) for upload in here.uploads.newest_first()]
 
 
 @router.get("/binaries/{binary}")
-async def one(binary: str, here: Here) -> api.Binary:
+async def get_binary(binary: str, here: Here) -> api.Binary:
     """One of them."""
     return binary_body(here.uploads.get(binary))
 
 
 @router.get("/binaries/{binary}/functions", response_model=api.FunctionList)
-async def functions(binary: str, here: Here) -> Response:
+async def list_functions(binary: str, here: Here) -> Response:
     """All its functions, in the order of the file."""
 
     def written() -> bytes:
@@ -67,7 +67,7 @@ async def functions(binary: str, here: Here) -> Response:
 
 
 @router.get("/functions/{reference}")
-async def function(reference: str, here: Here) -> api.FunctionBody:
+async def get_function(reference: str, here: Here) -> api.FunctionBody:
     """One function with its code: ``upload:FILE:NUMBER`` or ``library:ID``."""
 
     def read() -> api.FunctionBody:

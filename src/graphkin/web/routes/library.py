@@ -27,7 +27,7 @@ Condition = Annotated[str, Query(max_length=10_000)]
 
 
 @router.get("")
-async def summary(here: Here) -> api.LibraryBody:
+async def library_summary(here: Here) -> api.LibraryBody:
     """How much the library holds, and of what; the largest counts first."""
     stats = await asyncio.to_thread(here.index.stats)
     counts = {
@@ -38,14 +38,14 @@ async def summary(here: Here) -> api.LibraryBody:
 
 
 @router.get("/binaries")
-async def binaries(here: Here) -> api.LibraryBinaries:
+async def library_binaries(here: Here) -> api.LibraryBinaries:
     """Its binaries, by name."""
     found = await asyncio.to_thread(binaries_of, here.index)
     return api.LibraryBinaries(binaries=found)
 
 
 @router.get("/functions")
-async def functions(
+async def library_functions(
     here: Here,
     function: Condition = "",
     binary: Condition = "",
@@ -75,7 +75,7 @@ async def functions(
 
 
 @router.post("/additions", status_code=202)
-async def add(request: api.AdditionRequest, here: Here) -> api.Addition:
+async def add_binary(request: api.AdditionRequest, here: Here) -> api.Addition:
     """Add the functions of an uploaded file; it waits for those before it."""
     here.check_writable()
     upload = here.uploads.get(request.binary)
@@ -84,20 +84,20 @@ async def add(request: api.AdditionRequest, here: Here) -> api.Addition:
 
 
 @router.get("/additions/{addition}")
-async def addition(addition: str, here: Here) -> api.Addition:
+async def get_addition(addition: str, here: Here) -> api.Addition:
     """How far an addition is."""
     return here.additions.get(addition).body()
 
 
 @router.get("/additions/{addition}/events", response_class=StreamingResponse)
-async def events(addition: str, here: Here) -> StreamingResponse:
+async def addition_events(addition: str, here: Here) -> StreamingResponse:
     """Server-sent events: ``progress``, and at last ``end``."""
     job = here.additions.get(addition)
     return stream(job, job.body)
 
 
 @router.post("/removals")
-async def remove(request: api.RemovalRequest, here: Here) -> api.Removal:
+async def remove_binary(request: api.RemovalRequest, here: Here) -> api.Removal:
     """Remove all functions of a binary, by its path, its hash or both."""
     here.check_writable()
     if not (request.file_hash or request.binary):

@@ -19,7 +19,7 @@ router = APIRouter(prefix="/api/scans", tags=["scans"], responses=ERRORS)
 
 
 @router.post("", status_code=202)
-async def start(request: api.ScanRequest, here: Here) -> api.Scan:
+async def start_scan(request: api.ScanRequest, here: Here) -> api.Scan:
     """Start a scan of an uploaded file; it waits for those before it."""
     limits = here.limits
     if request.top > limits.top or request.rerank > limits.rerank:
@@ -31,25 +31,25 @@ async def start(request: api.ScanRequest, here: Here) -> api.Scan:
 
 
 @router.get("")
-async def listed(here: Here) -> list[api.Scan]:
+async def list_scans(here: Here) -> list[api.Scan]:
     """The latest scans, the newest first."""
     return [job.body() for job in here.scans.newest_first()]
 
 
 @router.get("/{scan}")
-async def one(scan: str, here: Here) -> api.Scan:
+async def get_scan(scan: str, here: Here) -> api.Scan:
     """How far a scan is."""
     return here.scans.get(scan).body()
 
 
 @router.delete("/{scan}", status_code=204)
-async def drop(scan: str, here: Here) -> None:
+async def cancel_scan(scan: str, here: Here) -> None:
     """Cancel a scan; one that is over is forgotten."""
     here.scans.drop(scan)
 
 
 @router.get("/{scan}/events", response_class=StreamingResponse)
-async def events(
+async def scan_events(
     scan: str, here: Here, last_event_id: Annotated[str, Header()] = "0"
 ) -> StreamingResponse:
     """Server-sent events: ``progress``, ``results`` as they are found, and at last ``end``."""
@@ -59,7 +59,7 @@ async def events(
 
 
 @router.get("/{scan}/report")
-async def report_file(scan: str, here: Here, format: str = "json") -> Response:
+async def scan_report(scan: str, here: Here, format: str = "json") -> Response:
     """What was found so far, as a file: ``json`` (a line for each function), ``csv``, ``sarif``
     or ``html``."""
     job = here.scans.get(scan)

@@ -53,14 +53,14 @@ async def search(request: api.SearchRequest, here: Here) -> api.SearchBody:
 
 
 @router.get("/comparison")
-async def comparison(left: Side, right: Side, here: Here) -> api.ComparisonBody:
+async def compare_functions(left: Side, right: Side, here: Here) -> api.ComparisonBody:
     """How alike two functions are, and the strongest pairs of their blocks."""
     found = await _compared(here, left, right)
     return comparison_body(left, right, found)
 
 
 @router.get("/comparison.html", response_class=HTMLResponse)
-async def comparison_file(
+async def comparison_page(
     left: Side, right: Side, here: Here, download: bool = False
 ) -> HTMLResponse:
     """Both functions side by side, as one page that needs nothing else."""
