@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from graphkin.errors import ConfigError, FormatError, GraphkinError
 from graphkin.graphs import Graph
 from graphkin.search.engine import Engine, Nearest, Space, Verification
+from graphkin.search.graph_bytes import load_graph
 from graphkin.search.records import Filter, Row, Stored
 from graphkin.search.scanning import check_vectors
 from graphkin.search.sqlite_file import SqliteFile
 from graphkin.search.sqlite_memory import Memory
 from graphkin.search.sqlite_rows import (
-    fetch_graphs,
+    fetch_contents,
     fetch_rows,
     fetch_vectors,
     in_order,
@@ -180,7 +181,10 @@ class SqliteEngine(Engine):
 
     def graphs(self, ids: Sequence[int]) -> list[Graph]:
         with self._file.reading():
-            return in_order(fetch_graphs(self._file, ids), ids)
+            owners, contents = fetch_contents(self._file, ids)
+        # Other threads need not wait for this.
+        graphs = {number: load_graph(content) for number, content in contents.items()}
+        return in_order({owner: graphs[number] for owner, number in owners.items()}, ids)
 
     def vectors(self, ids: Sequence[int]) -> NDArray[Any]:
         with self._file.reading():

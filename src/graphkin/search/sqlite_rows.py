@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError, FormatError
-from graphkin.graphs import Graph
 from graphkin.search.engine import Space, UnknownIdError
-from graphkin.search.graph_bytes import dump_graph, load_graph
+from graphkin.search.graph_bytes import dump_graph
 from graphkin.search.records import Entry, Row, Stored
 from graphkin.search.scanning import check_vectors
 from graphkin.search.sqlite_file import SqliteFile
@@ -155,19 +154,20 @@ def fetch_rows(file: SqliteFile, texts: Texts, ids: Sequence[int]) -> dict[int, 
     return found
 
 
-def fetch_graphs(file: SqliteFile, ids: Sequence[int]) -> dict[int, Graph]:
-    """Graphs by the id of their entry; a graph that several have is read once."""
-    owners = file.execute(
-        f"SELECT id, graph FROM entries WHERE id IN {GIVEN}", (given(ids),)
-    ).fetchall()
-    numbers = {number for _, number in owners}
-    contents = file.execute(
-        f"SELECT id, content FROM graphs WHERE id IN {GIVEN}", (given(numbers),)
+def fetch_contents(file: SqliteFile, ids: Sequence[int]) -> tuple[dict[int, int], dict[int, bytes]]:
+    """The number of each entry's graph, and the bytes of each graph by its number."""
+    owners = dict(
+        file.execute(f"SELECT id, graph FROM entries WHERE id IN {GIVEN}", (given(ids),)).fetchall()
     )
-    graphs = {number: load_graph(content) for number, content in contents}
-    if missing := numbers - set(graphs):
+    numbers = set(owners.values())
+    contents = dict(
+        file.execute(
+            f"SELECT id, content FROM graphs WHERE id IN {GIVEN}", (given(numbers),)
+        ).fetchall()
+    )
+    if missing := numbers - set(contents):
         raise FormatError(f"{file.path} is damaged: graph {min(missing)} is not there")
-    return {owner: graphs[number] for owner, number in owners}
+    return owners, contents
 
 
 def fetch_vectors(file: SqliteFile, space: Space, ids: Sequence[int]) -> dict[int, NDArray[Any]]:
