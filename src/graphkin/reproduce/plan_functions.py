@@ -6,6 +6,7 @@ The recipes are the constants at the top, over those of :func:`graphkin.tasks.fu
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from graphkin.reproduce.experiment import Evaluation, Experiment, TaskSpec
@@ -29,14 +30,14 @@ OURS_STEPS = 10_000
 OURS_TASK: dict[str, Any] = {"min_builds": 3}
 """The embedder that searches: the strong recipe, on more functions."""
 OURS_MODEL: dict[str, Any] = {"message_norm": "graph"}
-SWEEP_MODELS: dict[str, dict[str, Any]] = {
-    "gnn": OURS_MODEL,
-    "gmn": {**OURS_MODEL, "similarity": "alignment", "alignment_pool": "mean"},
+SWEEP_MATCHER: dict[str, Any] = {
+    **OURS_MODEL,
+    "node_dim": 64,
+    "similarity": "alignment",
+    "alignment_pool": "mean",
 }
-SWEEP_RECIPES: dict[str, str] = {"gnn": "strong", "gmn": "paper"}
-SWEEP_TRAINING: dict[str, dict[str, Any]] = {"gnn": {}, "gmn": {"loss": "margin", "margin": 0.5}}
-"""What learns enough in so few steps to compare: embedders against all graphs of a batch, and
-matchers that compare nodes."""
+SWEEP_MATCHER_TRAINING: dict[str, Any] = {"loss": "margin", "margin": 0.5, "learning_rate": 5e-4}
+"""A matcher of the sweep begins with the weights of the embedder, and compares nodes."""
 HARDEST = ("gcc-O0", "clang-O3")
 
 
@@ -107,15 +108,37 @@ def _sweep(seed: int) -> Iterator[Experiment]:
     """Our models: those of the paper learn too little in so few steps."""
     for features in FEATURES:
         for steps in FUNCTION_STEPS:
-            for model in ("gnn", "gmn"):
-                yield Experiment(
-                    group=f"sweep-functions-{features}-T{steps}-{model}-ours",
-                    model=model,
-                    variant="ours",
-                    task=_task("paper", features=features),
-                    evaluations=(Evaluation("sweep", sweep_row(features, steps), _task("paper")),),
-                    model_options={**SWEEP_MODELS[model], "steps": steps},
-                    training={**SWEEP_TRAINING[model], "steps": SWEEP_STEPS},
-                    recipe=SWEEP_RECIPES[model],
-                    seed=seed,
-                )
+            group = f"sweep-functions-{features}-T{steps}"
+            rows = (Evaluation("sweep", sweep_row(features, steps), _task("paper")),)
+            embedder = Experiment(
+                group=f"{group}-gnn-ours",
+                model="gnn",
+                variant="ours",
+                task=_task("paper", features=features),
+                evaluations=rows,
+                model_options={**OURS_MODEL, "steps": steps},
+                training={"steps": SWEEP_STEPS},
+                recipe="strong",
+                seed=seed,
+            )
+            yield embedder
+            yield _matcher(embedder, f"{group}-gmn-ours", steps)
+
+
+def _matcher(embedder: Experiment, group: str, steps: int) -> Experiment:
+    """Trained further than the embedder, by as many steps again.
+
+    Without propagation nothing is matched: the model is the embedder, with more training.
+    """
+    if not steps:
+        training = {**embedder.training, "mode": "kin", "batch_size": 48}
+        return replace(embedder, group=group, model="gmn", start=embedder, training=training)
+    return replace(
+        embedder,
+        group=group,
+        model="gmn",
+        start=embedder,
+        model_options={**SWEEP_MATCHER, "steps": steps},
+        training={**SWEEP_MATCHER_TRAINING, "steps": SWEEP_STEPS},
+        recipe="paper",
+    )

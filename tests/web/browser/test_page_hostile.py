@@ -1,0 +1,67 @@
+"""Names come from whoever made a file: they are shown as text, and never run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from .objects import branching, object_file
+from .using import (
+    comparison,
+    expect_scan_to_end,
+    functions,
+    hits,
+    kin,
+    open_file,
+    rows,
+    start_scan,
+    view,
+)
+
+IMAGE = "<img src=x onerror=document.title='owned'>"
+SCRIPT = "</script><script>document.title='owned'</script>"
+TURNED = "main\u202etxt.exe\x1b[2J"
+"""Letters that turn text around, or mean something to a terminal."""
+HOSTILE = (IMAGE, SCRIPT, "javascript:document.title='owned'", TURNED)
+NAMED = "<b onmouseover=document.title='owned'>.o"
+
+
+def expect_harmless(page: Page) -> None:
+    expect(page.locator("body :is(img, script, [onmouseover], [onerror])")).to_have_count(0)
+    assert "owned" not in page.title().replace("document.title='owned'", "")
+
+
+def hostile_file(folder: Path) -> Path:
+    file = folder / NAMED
+    bodies = (branching(8 + number, number) for number in range(len(HOSTILE)))
+    file.write_bytes(object_file(zip(HOSTILE, bodies, strict=True)))
+    return file
+
+
+def test_names_of_a_file_are_text(page: Page, tmp_path: Path) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    open_file(page, hostile_file(tmp_path))
+    expect(rows(page)).to_have_count(len(HOSTILE))
+    for name in (IMAGE, SCRIPT):
+        expect(functions(page).get_by_text(name, exact=True)).to_be_visible()
+    expect(functions(page).get_by_text(r"main\u202etxt.exe\u001b[2J")).to_be_visible()
+    functions(page).get_by_text(IMAGE).click()
+    expect(kin(page).get_by_role("heading", name=IMAGE)).to_be_visible()
+    expect(hits(page).first).to_be_visible()
+    expect_harmless(page)
+    hits(page).first.get_by_role("link", name="Compare with").click()
+    frame = comparison(page)
+    expect(frame.get_by_role("region", name=IMAGE)).to_be_visible()
+    expect(frame.locator("img, [onmouseover], [onerror]")).to_have_count(0)
+    expect(page.get_by_role("heading", name=IMAGE)).to_be_visible()
+    expect_harmless(page)
+    view(page, "Search")
+    page.get_by_role("link", name="Scan all").click()
+    start_scan(page, probability="0", blocks="5")
+    expect_scan_to_end(page)
+    expect(page.get_by_role("heading", name=NAMED)).to_be_visible()
+    expect(page.get_by_role("button", name=IMAGE)).to_be_visible()
+    expect_harmless(page)
+    assert not [url for url in asked if url.endswith("/x")]
