@@ -61,6 +61,8 @@ def main() -> None:
         save(page, folder / "library.png")
         phone = opened(browser, address, viewport=PHONE, is_mobile=True, has_touch=True)
         search(phone)
+        kin = phone.get_by_role("region", name="Kin of the function")
+        kin.evaluate("(kin) => kin.scrollIntoView()")
         save(phone, folder / "phone.png")
 
 
