@@ -103,6 +103,8 @@ def test_a_comparison_is_that_of_the_command_line(client: TestClient, library: P
         (pair.left, pair.right) for pair in expected.evidence.pairs
     ]
     assert (found["left"]["reference"], found["right"]["reference"]) == tuple(sides.values())
+    assert found["right"]["address"] == hit["address"]
+    assert found["left"]["blocks"] == len(left.blocks)
 
 
 def test_the_page_of_a_comparison_may_be_framed_by_the_page_alone(client: TestClient) -> None:

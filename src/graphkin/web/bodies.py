@@ -6,7 +6,6 @@ from typing import Any
 
 from graphkin.binaries.branches import edge_kinds
 from graphkin.binaries.source import Function
-from graphkin.reports.comparison import comparison_document
 from graphkin.reports.json_lines import finite
 from graphkin.reports.text import address_text, encodable
 from graphkin.search.functions import Comparison
@@ -103,10 +102,25 @@ def hit_body(hit: Hit, rank: int) -> api.HitBody:
 
 
 def comparison_body(left: str, right: str, found: Comparison) -> api.ComparisonBody:
-    document = comparison_document(found)
-    for side, reference in (("left", left), ("right", right)):
-        document[side]["reference"] = reference
-    return api.ComparisonBody.model_validate(document)
+    return api.ComparisonBody(
+        left=_side_body(left, found.left),
+        right=_side_body(right, found.right),
+        distance=finite(found.distance),
+        score=finite(found.score),
+        probability=finite(found.probability),
+        matched_share=finite(found.evidence.matched_share),
+        pairs=[(pair.left, pair.right, pair.weight) for pair in found.evidence.pairs],
+    )
+
+
+def _side_body(reference: str, function: Function) -> api.SideBody:
+    return api.SideBody(
+        reference=reference,
+        binary=encodable(function.binary),
+        function=encodable(function.name),
+        address=address_text(function.address),
+        blocks=len(function.blocks),
+    )
 
 
 def stored_body(stored: Stored) -> api.LibraryFunction:

@@ -191,8 +191,8 @@ class SideBody(Document):
     reference: str
     binary: str
     function: str
-    address: int
-    nodes: int
+    address: str
+    blocks: int
 
 
 class ComparisonBody(Document):

@@ -53,8 +53,11 @@ async def _events(
             yield _event("end", body().model_dump_json(), sent)
             return
         if latest != changes:
-            changes, told = latest, monotonic()
-            yield _event("progress", body().model_dump_json(), sent)
+            document = body().model_dump_json()
+            # One that has ended meanwhile has results that come first.
+            if not job.is_over:
+                changes, told = latest, monotonic()
+                yield _event("progress", document, sent)
         elif monotonic() - told > QUIET_SECONDS:
             told = monotonic()
             yield ": still here\n\n"

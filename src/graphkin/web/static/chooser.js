@@ -102,9 +102,12 @@ export function chooser() {
 /** Fills a list of files to choose from, and keeps what was chosen. */
 export function showBinaries(select, binaries) {
   const before = select.value;
+  const known = new Set(Array.from(select.options, (option) => option.value));
   const options = binaries.map((binary) =>
     make("option", { value: binary.id }, binary.name, ` (${plural(binary.functions, "function")})`),
   );
   fill(select, options.length ? options : make("option", { value: "" }, "none yet"));
-  if (binaries.some(({ id }) => id === before)) select.value = before;
+  // The list begins with the newest: one that was just opened is most likely meant.
+  const isNew = binaries.length && !known.has(binaries[0].id);
+  if (!isNew && binaries.some(({ id }) => id === before)) select.value = before;
 }
