@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ from fastapi.testclient import TestClient
 from graphkin import samples
 from graphkin.binaries.lookup import list_functions, parse_target
 from graphkin.web.limits import ServerLimits
+from graphkin.web.reading import MOST_LETTERS
 from graphkin.web.uploads import NAME_BYTES, UNNAMED, safe_name
 
+from .browser.objects import branching, object_file
 from .conftest import Serve
 from .requests import FIRMWARE, FIRMWARE_ID, message, send, wait_for
 
@@ -84,6 +87,34 @@ def test_an_entry_without_its_file_shows_mnemonics(serve: Serve) -> None:
     ]
     for block, expected in zip(left["blocks"], whole["blocks"], strict=True):
         assert len(block["instructions"]) == len(expected["instructions"])
+
+
+def test_huge_names_are_cut(client: TestClient) -> None:
+    """Symbols may end in one long string each, so that few bytes make many huge names."""
+    content = object_file([("n" * 5 * MOST_LETTERS, branching(6))])
+    binary = send(client, content, "names.o").json()
+    row = client.get(f"/api/binaries/{binary['id']}/functions").json()["functions"][0]
+    code = client.get(f"/api/functions/upload:{binary['id']}:0").json()
+    assert row["name"] == code["name"] == "n" * MOST_LETTERS + "…"
+    listed = client.app.state.server.uploads.functions(binary["id"])[0]  # type: ignore[attr-defined]
+    assert listed.nbytes > replace(listed, name="n").nbytes + MOST_LETTERS
+
+
+def test_too_many_functions_are_left_out(serve: Serve) -> None:
+    client = serve(limits=ServerLimits(functions=7))
+    binary = send(client).json()
+    assert binary["functions"] == 7
+    assert "more than 7 functions" in binary["skipped_reasons"][0]
+
+
+def test_a_file_of_many_names_is_kept_once(client: TestClient) -> None:
+    for number in range(4):
+        send(client, name=f"name{number}")
+    server = client.app.state.server  # type: ignore[attr-defined]
+    path = server.uploads.get(FIRMWARE_ID).path
+    assert [one.name for one in path.parent.iterdir()] == ["name0"]
+    code = client.get(f"/api/functions/upload:{FIRMWARE_ID}:0").json()
+    assert code["binary"] == "name3"
 
 
 def test_a_file_of_two_names_has_the_latest(client: TestClient) -> None:
@@ -160,7 +191,7 @@ def test_a_file_with_more_functions_than_the_server_keeps(serve: Serve) -> None:
 
 
 def test_graphs_that_were_let_go_are_read_again(serve: Serve) -> None:
-    client = serve(limits=ServerLimits(kept_graphs=200_000))
+    client = serve(limits=ServerLimits(kept_graphs=300_000))
     send(client)
     before = client.get(f"/api/binaries/{FIRMWARE_ID}/functions").json()
     send(client, samples.FIXED_FIRMWARE.read_bytes(), "fixed")

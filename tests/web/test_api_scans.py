@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import time
 
 import pytest
@@ -71,7 +70,7 @@ def test_reports(client: TestClient) -> None:
     }
     for form, found in report.items():
         assert found.headers["content-disposition"] == f'attachment; filename="scan-{scan}.{form}"'
-    lines = [json.loads(line) for line in report["json"].text.splitlines()]
+    lines = report["json"].json()
     assert len(lines) == end["total"]
     assert sum(bool(line["hits"]) for line in lines) == end["found"]
     rows = list(csv.DictReader(report["csv"].text.splitlines()))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 
 from graphkin.errors import ConfigError
-from graphkin.web.guard import same
+from graphkin.web.guard import cookie_of, same, session_of
 from graphkin.web.limits import ServerLimits
 from graphkin.web.running import TOKEN_LETTERS, checked_token, is_loopback
 
@@ -40,8 +42,9 @@ def test_without_the_token_nothing_is_told(locked: TestClient, method: str, path
         {"authorization": "Bearer "},
         {"authorization": f"Bearer {TOKEN[:-1]}"},
         {"authorization": f"Basic {TOKEN}"},
-        {"cookie": f"graphkin_session={TOKEN}"},
-        {"cookie": "graphkin_session="},
+        {"cookie": f"{cookie_of(TOKEN)}={TOKEN}"},
+        {"cookie": f"{cookie_of(TOKEN)}="},
+        {"cookie": f"other={session_of(TOKEN)}"},
     ):
         found = locked.request(method, path, headers=headers)
         assert found.status_code == 401, headers
@@ -92,6 +95,7 @@ def test_a_server_with_a_token_has_any_name(locked: TestClient) -> None:
     [
         {"origin": "https://evil.example"},
         {"origin": "null"},
+        {"origin": "http://["},
         {"origin": "http://localhost:9999"},
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "same-site"},
@@ -137,6 +141,30 @@ def test_large_documents_are_refused(serve: Serve) -> None:
         headers = {"content-length": length}
         found = client.post("/api/search", content=b"{}", headers=headers)
         assert found.status_code == 413, length
+
+    def without_length() -> Iterator[bytes]:
+        for _ in range(20):
+            yield b" " * 100
+
+    found = client.post("/api/search", content=without_length())
+    assert found.status_code == 413
+    assert "at most" in message(found)
+
+
+def test_two_servers_of_one_host_have_cookies_of_their_own() -> None:
+    assert cookie_of(TOKEN) != cookie_of(TOKEN + "!")
+
+
+def test_the_page_answers_head(client: TestClient) -> None:
+    found = client.head("/")
+    assert found.status_code == 200
+    assert found.content == b""
+
+
+def test_json_needs_its_content_type(client: TestClient) -> None:
+    found = client.post("/api/search", content=b'{"query": "library:1"}')
+    assert found.status_code == 400
+    assert "Content-Type: application/json" in message(found)
 
 
 def test_files_outside_are_not_served(client: TestClient) -> None:

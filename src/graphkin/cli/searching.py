@@ -175,7 +175,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare two functions: how alike they are, and which block matches which."""
-    from graphkin.files import write_atomically
+    from graphkin.files import picture_ending, write_atomically
     from graphkin.reports.comparison import (
         comparison_document,
         comparison_html,
@@ -184,6 +184,8 @@ def compare(
     from graphkin.search.functions import compare as run
     from graphkin.search.model import SearchModel
 
+    if plot is not None:
+        picture_ending(plot)
     sides = [_one_function(side, backend) for side in (left, right)]
     found = run(SearchModel.load(model), *sides)
     if html is not None:

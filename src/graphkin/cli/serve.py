@@ -66,6 +66,8 @@ def serve(
 
     if demo and library is not None:
         raise ConfigError("--demo has a library of its own; leave LIBRARY out")
+    if read_only and (create or (library is None and not demo)):
+        raise ConfigError("--read-only is for a library that exists; nothing could be added to it")
     secret = checked_token(host, token)
     limits = ServerLimits(
         upload_bytes=upload_mb * MEGABYTE,

@@ -13,20 +13,20 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from graphkin import __version__
 from graphkin.errors import GraphkinError
 from graphkin.search.index import GraphIndex
 from graphkin.web import documents as api
 from graphkin.web.failures import RequestError, body, document, status_of
-from graphkin.web.guard import Guard, same, session_of
+from graphkin.web.guard import Guard, cookie_of, same, session_of
 from graphkin.web.routes import binaries, library, scans, search
 from graphkin.web.routes.shared import ERRORS, Here
 from graphkin.web.server import Options, Server
 
 STATIC = Path(str(files("graphkin.web"))) / "static"
 STYLE = Path(str(files("graphkin.reports"))) / "pages" / "common.css"
-COOKIE = "graphkin_session"
 REVALIDATE = {"Cache-Control": "no-cache"}
 
 
@@ -52,17 +52,19 @@ def create_app(index: GraphIndex, options: Options) -> FastAPI:
         openapi_url="/api/openapi.json",
         docs_url=None,
         redoc_url=None,
+        generate_unique_id_function=lambda route: route.name,
     )
     app.add_exception_handler(GraphkinError, _graphkin_error)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _unexpected)
     for router in (binaries.router, search.router, scans.router, library.router):
         app.include_router(router)
     _add_status(app)
     _add_session(app, options)
     _add_page(app)
-    app.add_middleware(Guard, limits=options.limits, token=options.token, cookie=COOKIE)
+    app.add_middleware(Guard, limits=options.limits, token=options.token)
     return app
 
 
@@ -93,12 +95,14 @@ def _add_session(app: FastAPI, options: Options) -> None:
             raise RequestError(401, "this is not the token that the server was started with")
         response = Response(status_code=204)
         if token is not None:
-            response.set_cookie(COOKIE, session_of(token), httponly=True, samesite="strict")
+            response.set_cookie(
+                cookie_of(token), session_of(token), httponly=True, samesite="strict"
+            )
         return response
 
 
 def _add_page(app: FastAPI) -> None:
-    @app.get("/", include_in_schema=False)
+    @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
     async def page() -> FileResponse:
         return FileResponse(STATIC / "index.html", headers=REVALIDATE)
 
@@ -134,12 +138,19 @@ async def _invalid(_: Request, error: Exception) -> JSONResponse:
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"][1:])
     message = f"{place}: {first['msg']}" if place else str(first["msg"])
+    if not place and first["type"] in ("model_attributes_type", "dict_type"):
+        message = "the request must be a JSON object; send it with Content-Type: application/json"
     return JSONResponse(body("ConfigError", message), 400)
 
 
 async def _http_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     return JSONResponse(body("RequestError", error.detail), error.status_code)
+
+
+async def _gone(_: Request, __: Exception) -> Response:
+    """A client that hung up: nobody reads the answer, and the log need not tell."""
+    return Response(status_code=400)
 
 
 async def _unexpected(_: Request, error: Exception) -> JSONResponse:

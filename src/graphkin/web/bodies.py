@@ -12,7 +12,7 @@ from graphkin.search.functions import Comparison
 from graphkin.search.hits import Hit
 from graphkin.search.records import Filter, Stored
 from graphkin.web import documents as api
-from graphkin.web.reading import Listed
+from graphkin.web.reading import Listed, cut
 from graphkin.web.references import Named
 from graphkin.web.uploads import Upload
 
@@ -88,7 +88,7 @@ def hit_body(hit: Hit, rank: int) -> api.HitBody:
         probability=finite(hit.probability),
         score=finite(hit.score),
         distance=hit.distance,
-        function=encodable(entry.function),
+        function=cut(encodable(entry.function)),
         binary=encodable(entry.binary),
         address=address_text(entry.address) or None,
         blocks=hit.nodes,
@@ -128,7 +128,7 @@ def stored_body(stored: Stored) -> api.LibraryFunction:
     return api.LibraryFunction(
         reference=f"library:{stored.id}",
         id=stored.id,
-        function=encodable(entry.function),
+        function=cut(encodable(entry.function)),
         binary=encodable(entry.binary),
         address=address_text(entry.address) or None,
         size=entry.size,

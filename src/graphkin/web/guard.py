@@ -6,9 +6,7 @@ import asyncio
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -48,13 +46,10 @@ class Guard:
     one of this machine, and what comes from another site is refused.
     """
 
-    def __init__(
-        self, app: ASGIApp, *, limits: ServerLimits, token: str | None, cookie: str
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, limits: ServerLimits, token: str | None) -> None:
         self._app = app
         self._limits = limits
         self._token = token
-        self._cookie = cookie
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -65,7 +60,9 @@ class Guard:
         try:
             self._check(scope)
             async with asyncio.timeout(self._seconds(scope)):
-                await self._app(scope, _bounded(receive, self._most_bytes(scope)), answer.send)
+                bounded = _Bounded(receive, self._most_bytes(scope))
+                answer.request = bounded
+                await self._app(scope, bounded, answer.send)
         except RequestError as error:
             await answer.fail(error.status, type(error).__name__, str(error))
         except TimeoutError:
@@ -98,7 +95,7 @@ class Guard:
             cookies = SimpleCookie(headers.get("cookie", ""))
         except CookieError:
             return False
-        found = cookies.get(self._cookie)
+        found = cookies.get(cookie_of(self._token))
         return found is not None and same(found.value, session_of(self._token))
 
     def _is_upload(self, scope: Scope) -> bool:
@@ -129,6 +126,11 @@ def session_of(token: str) -> str:
     return hmac.new(token.encode(), b"graphkin session", "sha256").hexdigest()
 
 
+def cookie_of(token: str) -> str:
+    """The name of that cookie, for browsers send cookies to every port of a host."""
+    return f"graphkin_{hashlib.sha256(token.encode()).hexdigest()[:8]}"
+
+
 class _Answer:
     """Sends an answer with the headers of all answers."""
 
@@ -136,8 +138,18 @@ class _Answer:
         self._send = send
         self._framed = framed
         self._began = False
+        self._is_over = False
+        self.request: _Bounded | None = None
 
     async def send(self, message: Message) -> None:
+        if self.request is not None and self.request.is_too_large:
+            # Whatever the application makes of a request that was cut off.
+            error, self.request = self.request.error(), None
+            if not self._began:
+                await self.fail(error.status, type(error).__name__, str(error))
+            self._is_over = True
+        if self._is_over:
+            return
         if message["type"] == "http.response.start":
             self._began = True
             headers = MutableHeaders(scope=message)
@@ -166,19 +178,27 @@ class _Answer:
         await self.send({"type": "http.response.body", "body": content})
 
 
-def _bounded(receive: Receive, most: int) -> Receive:
+class _Bounded:
     """Counts what a client sends: it may have said nothing, or something false, of its length."""
-    count = 0
 
-    async def bounded() -> Mapping[str, Any]:
-        nonlocal count
-        message = await receive()
-        count += len(message.get("body", b""))
-        if count > most:
-            raise _too_large(most)
+    def __init__(self, receive: Receive, most: int) -> None:
+        self._receive = receive
+        self._most = most
+        self._count = 0
+
+    @property
+    def is_too_large(self) -> bool:
+        return self._count > self._most
+
+    def error(self) -> RequestError:
+        return _too_large(self._most)
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self._count += len(message.get("body", b""))
+        if self.is_too_large:
+            raise self.error()
         return message
-
-    return bounded  # type: ignore[return-value]
 
 
 def _too_large(most: int) -> RequestError:
@@ -191,7 +211,10 @@ def _is_foreign(headers: Headers, host: str) -> bool:
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return True
     origin = headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc.lower() != host.lower()
+    try:
+        return origin is not None and urlsplit(origin).netloc.lower() != host.lower()
+    except ValueError:
+        return True
 
 
 def _name(host: str) -> str:

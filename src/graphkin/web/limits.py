@@ -18,6 +18,8 @@ class ServerLimits:
     kept_graphs: int = 512 * MEGABYTE
     """Of the graphs of uploaded files in memory, and of one file at most; the oldest are read
     again when asked for."""
+    functions: int = 200_000
+    """Of one file; more are left out."""
     upload_seconds: float = 300.0
     """For the bytes of a file to arrive."""
     extraction_seconds: float = 120.0

@@ -24,8 +24,10 @@ R = TypeVar("R")
 MARGIN_SECONDS = 5.0
 """For a process to report what it read when the time of its file is over."""
 MOST_REASONS = 20
-GRAPH_BYTES = 600
-"""Of memory for a graph beside its arrays."""
+MOST_LETTERS = 1_000
+"""Of a name: a file can make thousands of huge ones out of few bytes."""
+OBJECT_BYTES = 1_000
+"""Of memory for a function beside its names and arrays."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +43,13 @@ class Listed:
     """Of an archive, or of a fat file."""
     unit: str | None
     graph: Graph
+
+    @property
+    def nbytes(self) -> int:
+        """Of memory, about."""
+        letters = len(self.name) + len(self.member or "") + len(self.unit or "")
+        arrays = self.graph.arrays().values()
+        return OBJECT_BYTES + 4 * letters + sum(array.nbytes for array in arrays)
 
 
 @dataclass(frozen=True)
@@ -72,6 +81,7 @@ class Reader:
             vocabulary=self._vocabulary,
             limits=self._file_limits(),
             most_bytes=self._limits.kept_graphs,
+            most_functions=self._limits.functions,
         )
         found = self._results(task, path)
         listed = [item for item in found if isinstance(item, Listed)]
@@ -106,40 +116,50 @@ class Reader:
 
 
 def list_file(
-    path: Path, *, vocabulary: Vocabulary, limits: Limits, most_bytes: int
+    path: Path, *, vocabulary: Vocabulary, limits: Limits, most_bytes: int, most_functions: int
 ) -> Iterator[Listed | FileFacts]:
     """The task of a worker process: every function, then the facts of the file.
 
-    What would take more memory of the server than ``most_bytes`` is left out.
+    What would take more memory of the server than ``most_bytes`` is left out, and so are
+    functions beyond ``most_functions``.
     """
     source = open_source(path, limits=limits)
     first: Function | None = None
     used = 0
-    for function in source.functions():
+    for number, function in enumerate(source.functions()):
         first = first or function
-        graph = function.to_graph(vocabulary)
-        used += memory_of(graph)
-        if used > most_bytes:
-            reason = f"its functions take more than {most_bytes >> 20} MB of memory"
+        listed = _listed(function, path, vocabulary)
+        used += listed.nbytes
+        if used > most_bytes or number == most_functions:
+            reason = (
+                f"its functions take more than {most_bytes >> 20} MB of memory"
+                if used > most_bytes
+                else f"it has more than {most_functions:,} functions"
+            )
             source.skipped.insert(0, Skipped(str(path), "", f"{reason}; the rest is left out"))
             break
-        yield Listed(
-            name=function.name,
-            address=function.address,
-            size=function.size,
-            blocks=len(function.blocks),
-            edges=len(function.edges),
-            member=_member(function, path),
-            unit=function.unit,
-            graph=graph,
-        )
-    reasons = tuple(_local(str(skip), path) for skip in source.skipped[:MOST_REASONS])
+        yield listed
+    reasons = (_local(str(skip), path) for skip in source.skipped[:MOST_REASONS])
     yield FileFacts(
         architecture=first.architecture if first else "",
         format=first.format if first else "",
-        compiler=first.compiler if first else None,
+        compiler=cut(first.compiler) if first and first.compiler else None,
         skipped=len(source.skipped),
-        reasons=reasons,
+        reasons=tuple(map(cut, reasons)),
+    )
+
+
+def _listed(function: Function, path: Path, vocabulary: Vocabulary) -> Listed:
+    member = _member(function, path)
+    return Listed(
+        name=cut(function.name),
+        address=function.address,
+        size=function.size,
+        blocks=len(function.blocks),
+        edges=len(function.edges),
+        member=cut(member) if member else None,
+        unit=cut(function.unit) if function.unit else None,
+        graph=function.to_graph(vocabulary),
     )
 
 
@@ -152,12 +172,12 @@ def read_function(
         target,
         lambda wanted: open_source(path, with_text=True, limits=limits, wanted=wanted),
     )
-    yield replace(found, binary=_local(found.binary, path))
+    yield replace(found, binary=_local(found.binary, path), name=cut(found.name), aliases=())
 
 
-def memory_of(graph: Graph) -> int:
-    """Bytes, about."""
-    return GRAPH_BYTES + sum(array.nbytes for array in graph.arrays().values())
+def cut(text: str) -> str:
+    """A text of bounded length."""
+    return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}…"
 
 
 def _member(function: Function, path: Path) -> str | None:

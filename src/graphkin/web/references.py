@@ -60,8 +60,7 @@ class References:
         if uploaded:
             upload = self._uploads.get(uploaded[1])
             one = self._uploads.function(upload.id, int(uploaded[2]))
-            binary = f"{upload.name}({one.member})" if one.member else upload.name
-            return Named(reference, one.name, binary, one.address, one.graph)
+            return Named(reference, one.name, upload.label(one), one.address, one.graph)
         stored = self._stored(reference)
         graph = self._index.engine.graphs([stored.id])[0]
         entry = stored.entry

@@ -56,14 +56,15 @@ def bind(host: str, port: int) -> socket.socket:
         listener.close()
         reason = getattr(error, "strerror", None) or error
         raise StorageError(
-            f"cannot listen on {host} port {port}: {reason}; choose another --port"
+            f"cannot listen on {host} port {port}: {reason}; choose another --port, or --host"
         ) from error
     return listener
 
 
 def address_of(listener: socket.socket, host: str) -> str:
-    """What a person types into a browser."""
-    name = f"[{host}]" if ":" in host else host
+    """What a person types into a browser, on another machine where the server is for others."""
+    shown = socket.gethostname() if host in ("0.0.0.0", "::") else host
+    name = f"[{shown}]" if ":" in shown else shown
     return f"http://{name}:{listener.getsockname()[1]}/"
 
 

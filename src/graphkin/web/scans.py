@@ -79,10 +79,8 @@ class ScanJob(Job):
                 self.found.append(api.ResultBody(query=query_body(query), hits=bodies))
 
     def _named(self, number: int, one: Listed) -> Named:
-        name = self.upload.name
-        binary = f"{name}({one.member})" if one.member else name
         reference = f"upload:{self.upload.id}:{number}"
-        return Named(reference, one.name, binary, one.address, one.graph)
+        return Named(reference, one.name, self.upload.label(one), one.address, one.graph)
 
     def body(self) -> api.Scan:
         return api.Scan(
@@ -106,7 +104,7 @@ def report(scan: ScanJob, form: str, library: str) -> tuple[str, str]:
 
 
 def _json(results: list[SearchResult], _: str) -> str:
-    return "".join(f"{to_json_line(result)}\n" for result in results)
+    return "[" + ",\n".join(map(to_json_line, results)) + "]\n"
 
 
 def _csv(results: list[SearchResult], _: str) -> str:
@@ -122,9 +120,9 @@ def _html(results: list[SearchResult], library: str) -> str:
 
 
 FORMS: dict[str, tuple[str, Callable[[list[SearchResult], str], str]]] = {
-    "json": ("application/x-ndjson", _json),
+    "json": ("application/json", _json),
     "csv": ("text/csv", _csv),
     "sarif": ("application/sarif+json", _sarif),
     "html": ("text/html", _html),
 }
-"""Forms of a report: those of ``graphkin scan --format``."""
+"""Forms of a report: those of ``graphkin scan --format``, but for JSON, which is one list."""

@@ -8,7 +8,7 @@ import shutil
 import threading
 from collections import OrderedDict
 from collections.abc import AsyncIterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import mkstemp
 
@@ -17,7 +17,7 @@ from graphkin.errors import FormatError, StorageError
 from graphkin.reports.text import encodable, printable
 from graphkin.web.failures import RequestError, UnknownError
 from graphkin.web.limits import ServerLimits
-from graphkin.web.reading import FileFacts, Listed, Reader, memory_of
+from graphkin.web.reading import FileFacts, Listed, Reader
 
 UNNAMED = "unnamed"
 NAME_BYTES = 120
@@ -36,6 +36,10 @@ class Upload:
     count: int
     """Functions."""
 
+    def label(self, function: Listed) -> str:
+        """What a function's binary is called."""
+        return f"{self.name}({function.member})" if function.member else self.name
+
 
 class Uploads:
     """Every method may be called by any thread; those that read a file take seconds."""
@@ -49,6 +53,8 @@ class Uploads:
         """The newest last."""
         self._functions: OrderedDict[str, list[Listed]] = OrderedDict()
         """Of those that were used last; the latest last."""
+        self._sizes: dict[str, int] = {}
+        """Of what is in ``_functions``, in bytes."""
         self._reading: dict[str, threading.Lock] = {}
 
     async def receive(self, chunks: AsyncIterable[bytes]) -> tuple[Path, str]:
@@ -74,18 +80,18 @@ class Uploads:
         return path, sha.hexdigest()
 
     def take(self, incoming: Path, digest: str, name: str) -> Upload:
-        """Keeps a file that was received, and reads it, unless it is known by this name."""
+        """Keeps a file that was received, and reads it; one that is known gets the new name."""
         name = safe_name(name)
         home = self._folder / digest
         path = home / name
         try:
             with self._lock:
                 known = self._known.get(digest)
-            if known is not None and known.name == name:
-                incoming.unlink()
-                with self._lock:
+                if known is not None:
+                    incoming.unlink()
+                    known = self._known[digest] = replace(known, name=name)
                     self._known.move_to_end(digest, last=True)
-                return known
+                    return known
             home.mkdir(exist_ok=True)
             os.replace(incoming, path)
         except OSError as error:
@@ -94,8 +100,7 @@ class Uploads:
         try:
             listed, facts = self._reader.functions(path)
         except BaseException:
-            if known is None:
-                shutil.rmtree(home, ignore_errors=True)
+            shutil.rmtree(home, ignore_errors=True)
             raise
         upload = Upload(digest, name, path, path.stat().st_size, facts, len(listed))
         with self._lock:
@@ -141,19 +146,20 @@ class Uploads:
 
     def with_text(self, digest: str, number: int) -> Function:
         """One of them, with its instructions."""
-        one = self.function(digest, number)
-        return self._reader.function(self.get(digest).path, one.address, one.member)
+        upload, one = self.get(digest), self.function(digest, number)
+        found = self._reader.function(upload.path, one.address, one.member)
+        return replace(found, binary=upload.label(one))
 
     def _remember(self, digest: str, listed: list[Listed]) -> None:
         self._functions[digest] = listed
         self._functions.move_to_end(digest)
-        sizes = {
-            key: sum(memory_of(one.graph) for one in found)
-            for key, found in self._functions.items()
-        }
-        while len(self._functions) > 1 and sum(sizes.values()) > self._limits.kept_graphs:
-            oldest, _ = self._functions.popitem(last=False)
-            del sizes[oldest]
+        self._sizes[digest] = sum(one.nbytes for one in listed)
+        while len(self._functions) > 1 and sum(self._sizes.values()) > self._limits.kept_graphs:
+            self._forget(next(iter(self._functions)))
+
+    def _forget(self, digest: str) -> None:
+        self._functions.pop(digest, None)
+        self._sizes.pop(digest, None)
 
     def _make_room(self) -> None:
         while (
@@ -161,7 +167,7 @@ class Uploads:
             and sum(upload.bytes for upload in self._known.values()) > self._limits.kept_bytes
         ):
             oldest, upload = self._known.popitem(last=False)
-            self._functions.pop(oldest, None)
+            self._forget(oldest)
             self._reading.pop(oldest, None)
             shutil.rmtree(upload.path.parent, ignore_errors=True)
 

@@ -60,8 +60,7 @@ async def scan_events(
 
 @router.get("/{scan}/report")
 async def scan_report(scan: str, here: Here, format: str = "json") -> Response:
-    """What was found so far, as a file: ``json`` (a line for each function), ``csv``, ``sarif``
-    or ``html``."""
+    """What was found so far, as a file: ``json``, ``csv``, ``sarif`` or ``html``."""
     job = here.scans.get(scan)
     kind, content = await asyncio.to_thread(report, job, format, here.options.shown_name)
     disposition = f'attachment; filename="scan-{job.id}.{format}"'
