@@ -94,7 +94,14 @@ def test_pictures_of_tables(tmp_path: Path) -> None:
 
 def test_picture_of_the_sweep_shows_what_was_measured(tmp_path: Path) -> None:
     runs = [
-        result(f"sweep-{t}", 0, (0.8 + t / 50, 0.9), row=sweep_row("mnemonics", t), table="sweep")
+        result(
+            f"sweep-{t}",
+            0,
+            (0.8 + t / 50, 0.9),
+            row=sweep_row("mnemonics", t),
+            table="sweep",
+            variant="ours",
+        )
         for t in FUNCTION_STEPS
     ]
     files = [
