@@ -105,7 +105,7 @@ def test_results_open_sort_and_filter(visits: Visits, scanned: str) -> None:
 def rows_of(form: str, text: str) -> list[Any]:
     """What a report has of findings."""
     if form == "json":
-        lines = [json.loads(line) for line in text.splitlines()]
+        lines = json.loads(text)
         return [line for line in lines if line["hits"]]
     if form == "csv":
         return list(csv.DictReader(text.splitlines()))
