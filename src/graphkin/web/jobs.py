@@ -7,6 +7,7 @@ import queue
 import secrets
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -24,7 +25,7 @@ class Cancelled(Exception):
     """Raised inside a job that was asked to stop."""
 
 
-class Job:
+class Job(ABC):
     """One piece of work. Its thread changes it, requests only read."""
 
     def __init__(self) -> None:
@@ -48,9 +49,9 @@ class Job:
             return 0.0
         return (self._ended or time.monotonic()) - self._began
 
+    @abstractmethod
     def work(self) -> None:
         """What is to be done; it calls :meth:`checkpoint` now and then."""
-        raise NotImplementedError
 
     def checkpoint(self) -> None:
         """Tells watchers of progress, and ends the work where it was cancelled."""
