@@ -179,6 +179,22 @@ def test_triplets_and_hard_negatives(run: Graphkin, corpus_path: Path, tmp_path:
     assert len(model.vocabulary) == 6
 
 
+def test_a_matcher_that_begins_with_an_embedder(
+    run: Graphkin, corpus_path: Path, tmp_path: Path
+) -> None:
+    """What its weights were trained with is taken over; what contradicts it is refused."""
+    unusual = ["--set", "message_norm=graph", "--set", "readout=nodes"]
+    trained_with(run, corpus_path, tmp_path / "one", "--model", "gnn", *unusual)
+    begun = ["--model", "gmn", "--start-from", tmp_path / "one"]
+    joint = ["--set", "similarity=joint", "--set", "loss=margin"]
+    trained_with(run, corpus_path, tmp_path / "two", *begun, *joint)
+    found = load_model(tmp_path / "two").config
+    assert (found.message_norm, found.readout, found.similarity) == ("graph", "nodes", "joint")
+    words = ["--corpus", corpus_path, "--out", tmp_path / "no", "--steps", 1, *SETTINGS, *begun]
+    outcome = run("train", "functions", *words, "--set", "message_norm=none")
+    refused(outcome, 13, "message_norm='graph'", "would compute something else")
+
+
 def test_steps_of_propagation(run: Graphkin, corpus_path: Path, tmp_path: Path) -> None:
     words = ["--corpus", corpus_path, "--out", tmp_path, "--steps", 1, "--steps-of-propagation", 3]
     small = ["--set", "node_dim=8", "--set", "evaluation_size=10", "--batch-size", 4]

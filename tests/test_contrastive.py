@@ -136,6 +136,17 @@ def test_an_embedder_learns_from_kin_and_a_matcher_goes_on_from_it(corpus_path, 
     torch.testing.assert_close(
         torch.tensor(matcher.predict(pairs)), torch.tensor(embedder.predict(pairs))
     )
+    joint = GraphMatcher(ModelConfig.named("gmn", **{**tables["model"], "similarity": "joint"}))
+    joint.vocabulary = task.vocabulary
+    joint.start_from(embedder)
+    # What it adds to its alignment is the distance of the embedder's vectors.
+    with torch.no_grad():
+        joint.network.alignment.output.zero_()
+        joint.head.log_weight.zero_()
+    bits = np.tanh(embedder.encode(graphs))
+    np.testing.assert_allclose(
+        joint.predict(pairs), -np.square(bits[:-1] - bits[1:]).mean(axis=1) / 2, atol=1e-6
+    )
     with pytest.raises(ConfigError, match="sees pairs"):
         train(matcher, task, config, tmp_path / "matcher")
     tables = recipe("gmn", task, "strong")
@@ -158,14 +169,16 @@ def _loss(model: GraphEmbedder, task: FunctionTask, config: TrainConfig) -> floa
 def test_a_model_of_another_shape_or_vocabulary_is_no_start(corpus_path):
     options = {"similarity": "hamming", "node_input": "tokens", "node_input_size": 5}
     matcher = GraphMatcher(ModelConfig.named("gmn", **options))
-    with pytest.raises(ModelError, match="shape"):
+    with pytest.raises(ModelError, match="has node_dim=16, and this one 32"):
         matcher.start_from(GraphEmbedder(ModelConfig.named("gnn", **options, node_dim=16)))
+    with pytest.raises(ModelError, match="has message_norm='graph', and this one 'none'"):
+        matcher.start_from(GraphEmbedder(ModelConfig.named("gnn", **options, message_norm="graph")))
     with pytest.raises(ModelError, match="lacks"):
         matcher.start_from(GraphEmbedder(ModelConfig.named("deepset", **options)))
     other = GraphEmbedder(
         ModelConfig.named("gnn", **{**options, "node_input_size": 3}),
     )
-    with pytest.raises(ModelError, match="shape"):
+    with pytest.raises(ModelError, match="has node_input_size=3, and this one 5"):
         matcher.start_from(other)
 
 

@@ -123,7 +123,7 @@ def contrastive_loss(
 
 def distances_of(scores: Tensor, similarity: Similarity) -> Tensor:
     """The distance behind a model's score: 0 for equal graphs where the similarity has a top."""
-    if similarity in ("euclidean", "siamese", "alignment"):
+    if similarity in ("euclidean", "siamese", "alignment", "joint"):
         return -scores
     return 1 - scores
 

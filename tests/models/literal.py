@@ -55,6 +55,9 @@ class LiteralModel:
         x, y = self.states(left, right, count)
         if self.config.similarity == "alignment":
             return self.misfit(x, y), self.misfit(y, x)
+        if self.config.similarity == "joint":
+            left_both = torch.cat([self.misfit(x, y), self.aggregate(x)])
+            return left_both, torch.cat([self.misfit(y, x), self.aggregate(y)])
         return self.aggregate(x), self.aggregate(y)
 
     def states(self, left: Graph, right: Graph, count: int) -> list[list[Tensor]]:
@@ -291,6 +294,12 @@ class LiteralModel:
         kind = self.config.similarity
         if kind == "alignment":
             return -(x.sum() + y.sum())
+        if kind == "joint":
+            size = self.config.graph_dim
+            u, v = x[size:], y[size:]
+            whole = ((torch.tanh(u) - torch.tanh(v)) ** 2).sum() / size / 2
+            weight = torch.exp(self.parameters.part("head").log_weight[0])
+            return -(x[:size].sum() + y[:size].sum() + weight * whole)
         if kind == "euclidean":
             return -((x - y) ** 2).sum()
         if kind == "cosine":

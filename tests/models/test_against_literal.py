@@ -166,6 +166,11 @@ MATCHING_CASES = [
     ),
     case(matching=True, similarity="alignment", message_norm="graph"),
     *(
+        case(shape, matching=True, similarity="joint", readout=readout, **DENSE)
+        for shape in ("uneven", "even", "lone")
+        for readout in ("gated", "nodes")
+    ),
+    *(
         case(
             matching=True,
             similarity="alignment",

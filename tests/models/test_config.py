@@ -74,7 +74,7 @@ CHOICES = {
 @pytest.mark.parametrize("name", CHOICES)
 def test_every_choice_is_taken_and_others_are_refused(name: str) -> None:
     for value in get_args(CHOICES[name]):
-        matching = value == "alignment"
+        matching = value in ("alignment", "joint")
         assert getattr(ModelConfig(**{name: value, "matching": matching}), name) == value
     for value in ("GRU ", "", None, 3, ["sum"]):
         with pytest.raises(ConfigError, match=f"{name} must be one of"):
@@ -107,6 +107,7 @@ def test_every_choice_is_taken_and_others_are_refused(name: str) -> None:
         ({"matching": True, "propagation": "convolution"}, "set propagation='message'"),
         ({"matching": True, "similarity": "siamese"}, "set matching=False"),
         ({"similarity": "alignment"}, "needs matching=True and at least 1 step"),
+        ({"similarity": "joint"}, "needs matching=True and at least 1 step"),
         (
             {"similarity": "alignment", "matching": True, "steps": 0},
             "needs matching=True and at least 1 step",

@@ -37,6 +37,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "similarity": "alignment",
         "message_norm": "graph",
     },
+    "gmn with a joint similarity": {**FEATURES, "matching": True, "similarity": "joint"},
     "gmn with projections": {
         **FEATURES,
         "matching": True,
@@ -47,6 +48,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
 }
 MATCHERS = [name for name, options in CONFIGS.items() if options.get("matching")]
 EMBEDDERS = [name for name, options in CONFIGS.items() if not options.get("matching")]
+
+ALIGNING = ("gmn with alignment", "gmn with a joint similarity")
 
 examples = settings(deadline=None, max_examples=10)
 
@@ -134,7 +137,7 @@ def test_similarity_is_symmetric(name: str, data: st.DataObject) -> None:
 
 # An alignment compares nodes with an average of those that they look at, which is another node's
 # state only where attention is sharp.
-@pytest.mark.parametrize("name", [name for name in MATCHERS if name != "gmn with alignment"])
+@pytest.mark.parametrize("name", [name for name in MATCHERS if name not in ALIGNING])
 @examples
 @given(data=st.data())
 def test_isomorphic_graphs_match_perfectly(name: str, data: st.DataObject) -> None:

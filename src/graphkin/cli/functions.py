@@ -36,21 +36,6 @@ Features = Annotated[
 ]
 BASELINES = ("simhash", "tfidf", "wl", "size")
 PROTOCOLS = ("paper", "clean")
-SHAPE = (
-    "propagation",
-    "similarity",
-    "steps",
-    "shared",
-    "node_dim",
-    "graph_dim",
-    "message_dim",
-    "node_update",
-    "message_aggregation",
-    "reverse_messages",
-    "node_input",
-    "node_input_size",
-)
-"""Options that a model has in common with one that it starts from."""
 
 
 def train_functions(
@@ -90,6 +75,7 @@ def train_functions(
     as_json: Json = False,
 ) -> None:
     """Train on a corpus of functions: are two graphs compiled from the same one?"""
+    from graphkin.models.config import INHERITED
     from graphkin.overrides import gather
     from graphkin.tasks.functions import FunctionTask
     from graphkin.tasks.functions import recipe as recipe_of
@@ -116,7 +102,8 @@ def train_functions(
     task = FunctionTask(**tables["task"])
     defaults = recipe_of(model, task, recipe)
     if start is not None:
-        defaults["model"] |= {key: getattr(start.config, key) for key in SHAPE}
+        inherited = ("similarity", "steps", *INHERITED)
+        defaults["model"] |= {key: getattr(start.config, key) for key in inherited}
         task = _confused_by(start, task, out)
     merged = {table: defaults.get(table, {}) | values for table, values in tables.items()}
     words = task.vocabulary if task.features == "mnemonics" else None

@@ -8,6 +8,8 @@ node without a counterpart counts, in both graphs.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -18,6 +20,8 @@ from graphkin.models.layers import glorot, zeros
 
 OUTPUT_SCALE = 0.3
 """Factor on the initialisation of the last layer: distances then start near the threshold 1."""
+VECTORS_WEIGHT = 5.0
+"""Weight of the distance of graph vectors in a joint one, to begin with."""
 
 
 class Alignment(nn.Module):
@@ -50,3 +54,22 @@ class Alignment(nn.Module):
 def alignment_similarity(left: Tensor, right: Tensor) -> Tensor:
     """-(sum of x + sum of y), (P, G) x (P, G) -> (P,)."""
     return -(left + right).sum(dim=-1)
+
+
+class JointHead(nn.Module):
+    """The distance of an alignment, plus w mean_k (tanh(x_k) - tanh(y_k))^2 / 2 of graph vectors.
+
+    The latter is twice the share of bits that differ, where the vectors are nearly codes, and 0 for
+    equal ones. The two err differently: the alignment sees single nodes that fit nowhere, the
+    vectors what the graphs are as a whole. w is learned.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.log_weight = nn.Parameter(torch.tensor([math.log(VECTORS_WEIGHT)]))
+
+    def forward(self, left: Tensor, right: Tensor) -> Tensor:
+        """(P, 2G) x (P, 2G) -> (P,)"""
+        (apart, vectors), (other_apart, other_vectors) = left.chunk(2, dim=1), right.chunk(2, dim=1)
+        whole = (vectors.tanh() - other_vectors.tanh()).square().mean(dim=1) / 2
+        return self.log_weight.exp() * whole - alignment_similarity(apart, other_apart)

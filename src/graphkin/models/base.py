@@ -18,9 +18,9 @@ from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.errors import GraphError, ModelError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.batch import check_uniform
-from graphkin.models.alignment import alignment_similarity
+from graphkin.models.alignment import JointHead, alignment_similarity
 from graphkin.models.calibration import Logistic, check_score_calibration
-from graphkin.models.config import ModelConfig
+from graphkin.models.config import INHERITED, ModelConfig
 from graphkin.models.layers import glorot, zeros
 from graphkin.models.network import GraphNetwork
 from graphkin.models.pretrained import (
@@ -36,6 +36,7 @@ Progress = Callable[[int, int], None]
 """Called with (done, total) as work goes on."""
 
 ATTENTION, AGGREGATOR, ALIGNMENT = ".attention.", ".aggregator.", ".alignment."
+HEAD = "head."
 MATCH_WEIGHT = ".update.match_weight"
 """What takes the difference to the other graph into the update of a node."""
 MAX_NODES_PER_BATCH = 20_000
@@ -93,8 +94,11 @@ class GraphModel(nn.Module):
         self._vocabulary: Vocabulary | None = None
         self._calibration: Logistic | None = None
         self.network = GraphNetwork(config)
+        self.head: SiameseHead | JointHead
         if config.similarity == "siamese":
             self.head = SiameseHead(config.graph_dim)
+        if config.similarity == "joint":
+            self.head = JointHead()
 
     @abstractmethod
     def forward(self, batch: PairBatch, steps: int | None = None) -> PairOutput:
@@ -117,7 +121,7 @@ class GraphModel(nn.Module):
 
     def compare(self, left: Tensor, right: Tensor) -> Tensor:
         """Similarity of graph vectors: (P, G) x (P, G) -> (P,)."""
-        if self.config.similarity == "siamese":
+        if self.config.similarity in ("siamese", "joint"):
             distances: Tensor = self.head(left, right)
             return -distances
         if self.config.similarity == "alignment":
@@ -225,13 +229,20 @@ class GraphModel(nn.Module):
         A matcher may start from an embedder: what matching adds begins at 0, so that it first
         computes just what the embedder does.
         """
+        for name in INHERITED:
+            own_value, value = getattr(self.config, name), getattr(other.config, name)
+            if own_value != value:
+                raise ModelError(
+                    f"the model to start from has {name}={value!r}, and this one {own_value!r}: "
+                    "its weights would compute something else"
+                )
         tensors = other.state_dict()
         if self.config.matching and not other.config.matching:
             own = self.state_dict()
             tensors |= {name: own[name] for name in own if ATTENTION in name}
             if self.config.similarity == "alignment":
                 tensors = {name: t for name, t in tensors.items() if AGGREGATOR not in name}
-                tensors |= {name: own[name] for name in own if ALIGNMENT in name}
+            tensors |= {name: own[name] for name in own if ALIGNMENT in name or HEAD in name}
             weights = [name for name in own if name.endswith(MATCH_WEIGHT)]
             tensors |= {name: torch.zeros_like(own[name]) for name in weights}
         if self.vocabulary != other.vocabulary:

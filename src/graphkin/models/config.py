@@ -37,7 +37,9 @@ class ModelConfig:
     """Message passing, or graph convolution (Kipf & Welling)."""
     similarity: Similarity = "euclidean"
     """How two graph vectors are compared; ``siamese`` is a 2-layer MLP on both. ``alignment``, for
-    matchers, compares nodes instead: how far each lies from what it looks at in the other graph."""
+    matchers, compares nodes instead: how far each lies from what it looks at in the other graph.
+    ``joint`` adds up an alignment and, with a learned weight, the Hamming distance of the graph
+    vectors."""
     alignment_pool: AlignmentPool = "sum"
     """Whether an alignment counts the nodes that do not fit, or takes their share of the graph."""
     alignment_sharpness: float = 1.0
@@ -97,7 +99,7 @@ class ModelConfig:
             raise ConfigError("matching works on message passing; set propagation='message'")
         if self.matching and self.similarity == "siamese":
             raise ConfigError("a Siamese head compares embeddings; set matching=False")
-        if self.similarity == "alignment" and not (self.matching and self.steps):
+        if self.aligns and not (self.matching and self.steps):
             raise ConfigError(
                 "an alignment compares nodes through cross-graph attention; it needs matching=True "
                 "and at least 1 step"
@@ -106,6 +108,11 @@ class ModelConfig:
             raise ConfigError("graph convolution has no messages to normalise")
         if self.propagation == "convolution" and self.reverse_messages == "separate":
             raise ConfigError("graph convolution has no separate weights for reversed edges")
+
+    @property
+    def aligns(self) -> bool:
+        """Whether nodes are compared, alone or beside graph vectors."""
+        return self.similarity in ("alignment", "joint")
 
     @classmethod
     def named(cls, name: str, **overrides: Any) -> ModelConfig:
@@ -131,3 +138,22 @@ MODEL_NAMES: dict[str, dict[str, Any]] = {
     "siamese-gcn": {"propagation": "convolution", "similarity": "siamese"},
     "deepset": {"steps": 0},
 }
+
+INHERITED = (
+    "propagation",
+    "shared",
+    "node_dim",
+    "graph_dim",
+    "readout",
+    "message_dim",
+    "node_update",
+    "message_aggregation",
+    "message_norm",
+    "reverse_messages",
+    "node_input",
+    "node_input_size",
+    "edge_input",
+    "edge_input_size",
+)
+"""Options that a model has in common with one whose weights it takes over: with others the same
+weights would compute something else."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -136,9 +137,9 @@ class GraphNetwork(nn.Module):
             self.steps = nn.ModuleList(GraphConvolution(config) for _ in range(count))
         else:
             self.steps = nn.ModuleList(PropagationStep(config, self.edges) for _ in range(count))
-        if config.similarity == "alignment":
+        if config.aligns:
             self.alignment = Alignment(config)
-        else:
+        if config.similarity != "alignment":
             readout = NodeReadout if config.readout == "nodes" else Aggregator
             self.aggregator = readout(config)
 
@@ -149,21 +150,24 @@ class GraphNetwork(nn.Module):
         steps: int | None = None,
         observe: Observer | None = None,
     ) -> Tensor:
-        """Graph vectors (graphs, G) after ``steps`` propagation steps (default: T)."""
+        """Graph vectors (graphs, G) after ``steps`` propagation steps (default: T).
+
+        With a joint similarity (graphs, 2G): those of the alignment, then the aggregated ones.
+        """
         h: Tensor = self.nodes(batch)
         count = self._count(steps)
         if self.config.propagation == "convolution":
             h = self._convolve(h, batch, count)
         elif count or observe:
             h = self._propagate(h, batch, groups, count, observe)
-        vectors: Tensor
-        if self.config.similarity == "alignment":
+        vectors: list[Tensor] = []
+        if self.config.aligns:
             attention = self._message_steps()[-1].attention
             value, attended = attention(h, groups, self.config.alignment_sharpness)
-            vectors = self.alignment(value, attended, batch)
-        else:
-            vectors = self.aggregator(h, batch)
-        return vectors
+            vectors.append(self.alignment(value, attended, batch))
+        if self.config.similarity != "alignment":
+            vectors.append(self.aggregator(h, batch))
+        return torch.cat(vectors, dim=1)
 
     def _count(self, steps: int | None) -> int:
         trained = self.config.steps

@@ -3,7 +3,7 @@
 from typing import Literal
 
 Propagation = Literal["message", "convolution"]
-Similarity = Literal["euclidean", "cosine", "hamming", "siamese", "alignment"]
+Similarity = Literal["euclidean", "cosine", "hamming", "siamese", "alignment", "joint"]
 Readout = Literal["gated", "nodes"]
 AlignmentPool = Literal["sum", "mean"]
 NodeUpdate = Literal["gru", "mlp", "rnn", "lstm"]
