@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from graphkin import GraphEmbedder, GraphMatcher, ModelConfig
 from graphkin.errors import ConfigError, FormatError, ModelError
 from graphkin.losses import contrastive_list_loss, contrastive_loss, scores_loss
 from graphkin.models import build_model
+from graphkin.similarity import cosine_similarity
 from graphkin.tasks.classes import ClassSampler
 from graphkin.tasks.confusable import nearest_by_codes, read_codes
 from graphkin.tasks.edits import EditTask
@@ -140,13 +142,20 @@ def test_an_embedder_learns_from_kin_and_a_matcher_goes_on_from_it(corpus_path, 
     joint.vocabulary = task.vocabulary
     joint.start_from(embedder)
     # What it adds to its alignment is the distance of the embedder's vectors.
+    alone = deepcopy(joint)
     with torch.no_grad():
-        joint.network.alignment.output.zero_()
-        joint.head.log_weight.zero_()
-    bits = np.tanh(embedder.encode(graphs))
-    np.testing.assert_allclose(
-        joint.predict(pairs), -np.square(bits[:-1] - bits[1:]).mean(axis=1) / 2, atol=1e-6
-    )
+        alone.network.alignment.output.zero_()
+        alone.head.log_weight.zero_()
+    vectors = torch.tensor(embedder.encode(graphs))
+    expected = cosine_similarity(vectors[:-1], vectors[1:]).numpy() - 1
+    np.testing.assert_allclose(alone.predict(pairs), expected, atol=1e-6)
+    course = {"loss": "margin", "batch_size": 4, "steps": 5, "learning_rate": 1e-2}
+    train(joint, task, TrainConfig(**course), tmp_path / "joint")
+    kept = GraphMatcher.from_pretrained(tmp_path / "joint" / "model").state_dict()
+    for name, tensor in embedder.network.state_dict().items():
+        assert torch.equal(kept[f"embedding.{name}"], tensor)
+        if not name.startswith("aggregator"):
+            assert not torch.equal(kept[f"network.{name}"], tensor)
     with pytest.raises(ConfigError, match="sees pairs"):
         train(matcher, task, config, tmp_path / "matcher")
     tables = recipe("gmn", task, "strong")

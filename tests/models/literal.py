@@ -8,6 +8,8 @@ kernel. A node state is one vector, a message is one call of an MLP on [h_i; h_j
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -56,8 +58,11 @@ class LiteralModel:
         if self.config.similarity == "alignment":
             return self.misfit(x, y), self.misfit(y, x)
         if self.config.similarity == "joint":
-            left_both = torch.cat([self.misfit(x, y), self.aggregate(x)])
-            return left_both, torch.cat([self.misfit(y, x), self.aggregate(y)])
+            embedder = copy(self)
+            embedder.config = replace(self.config, matching=False, similarity="cosine")
+            embedder.network = self.parameters.part("embedding")
+            u, v = embedder.vectors(left, right, steps)
+            return torch.cat([self.misfit(x, y), u]), torch.cat([self.misfit(y, x), v])
         return self.aggregate(x), self.aggregate(y)
 
     def states(self, left: Graph, right: Graph, count: int) -> list[list[Tensor]]:
@@ -297,7 +302,7 @@ class LiteralModel:
         if kind == "joint":
             size = self.config.graph_dim
             u, v = x[size:], y[size:]
-            whole = ((torch.tanh(u) - torch.tanh(v)) ** 2).sum() / size / 2
+            whole = 1 - u @ v / (u.norm() * v.norm())
             weight = torch.exp(self.parameters.part("head").log_weight[0])
             return -(x[:size].sum() + y[:size].sum() + weight * whole)
         if kind == "euclidean":

@@ -255,7 +255,8 @@ def outcome(model: nn.Module, scores: Tensor, left: Tensor, right: Tensor) -> Ou
         (values * torch.randn(values.shape, generator=generator, dtype=values.dtype)).sum()
         for values in (scores, left, right)
     )
-    names, parameters = zip(*model.named_parameters(), strict=True)
+    learned = [(name, one) for name, one in model.named_parameters() if one.requires_grad]
+    names, parameters = zip(*learned, strict=True)
     gradients = torch.autograd.grad(loss, parameters, materialize_grads=True)
     return Outcome(
         scores.detach(), left.detach(), right.detach(), dict(zip(names, gradients, strict=True))

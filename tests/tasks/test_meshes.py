@@ -194,8 +194,29 @@ def test_a_batch_follows_from_seed_and_step(path: Path, mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_shares_make_up_the_joint_batch(path: Path, mode: Mode) -> None:
-    task = MeshTask(str(path))
+def test_distortion_bends_training_graphs_alone(path: Path, mode: Mode) -> None:
+    plain = MeshTask(str(path))
+    before, shapes = plain.batch(5, 12, mode), []
+    for strength in (0.01, 0.1):
+        bent = MeshTask(str(path), distortion=strength)
+        after = bent.batch(5, 12, mode)
+        assert after.graphs.node_offsets.tolist() == before.graphs.node_offsets.tolist()
+        assert torch.equal(after.graphs.incoming.neighbours, before.graphs.incoming.neighbours)
+        assert before.graphs.node_features is not None
+        assert after.graphs.node_features is not None
+        apart = (after.graphs.node_features - before.graphs.node_features).square().mean().sqrt()
+        # Turn and stretch, move, and tremble: together about the square root of 4 times as much.
+        assert strength < float(apart) < 4 * strength
+        shapes.append(batch_graphs(after))
+        assert bent.evaluation_set("test").digest == plain.evaluation_set("test").digest
+    assert shapes[0] != shapes[1]
+    assert batch_graphs(MeshTask(str(path), distortion=0.1).batch(5, 12, mode)) == shapes[1]
+
+
+@pytest.mark.parametrize("distortion", [0.0, 0.1])
+@pytest.mark.parametrize("mode", MODES)
+def test_shares_make_up_the_joint_batch(path: Path, mode: Mode, distortion: float) -> None:
+    task = MeshTask(str(path), distortion=distortion)
     whole = task.batch(3, 7, mode)
     each = {"lists": 1 + LIST_NEGATIVES, "triplets": 2}.get(mode, 1)
     rows = [batch_graphs(whole)[i * each : (i + 1) * each] for i in range(7)]
@@ -350,6 +371,7 @@ def test_recipes_for_other_edges(tmp_path: Path) -> None:
     [
         ({"split": "views"}, ["split", "class", "views"]),
         ({"seed": -1}, ["seed", "-1"]),
+        ({"distortion": -0.1}, ["distortion", "-0.1"]),
         ({"evaluation_size": 1}, ["evaluation_size", "1"]),
         ({"evaluation_size": "many"}, ["evaluation_size", "many"]),
     ],

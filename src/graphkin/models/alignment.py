@@ -17,11 +17,14 @@ from torch.nn import functional
 from graphkin.graphs.batch import GraphBatch
 from graphkin.models.config import ModelConfig
 from graphkin.models.layers import glorot, zeros
+from graphkin.similarity import cosine_similarity
 
 OUTPUT_SCALE = 0.3
 """Factor on the initialisation of the last layer: distances then start near the threshold 1."""
+JOINT_SCALE = 0.1
+"""The same beside the distance of vectors, which leads at first: it is trained already."""
 VECTORS_WEIGHT = 5.0
-"""Weight of the distance of graph vectors in a joint one, to begin with."""
+"""Weight of the distance of vectors in a joint one, to begin with."""
 
 
 class Alignment(nn.Module):
@@ -36,7 +39,8 @@ class Alignment(nn.Module):
         self.pool = config.alignment_pool
         self.hidden = glorot(config.graph_dim, config.node_dim)
         self.hidden_bias = zeros(config.graph_dim)
-        self.output = glorot(config.graph_dim, config.graph_dim, OUTPUT_SCALE)
+        scale = OUTPUT_SCALE if config.similarity == "alignment" else JOINT_SCALE
+        self.output = glorot(config.graph_dim, config.graph_dim, scale)
 
     def forward(self, value: Tensor, attended: Tensor, batch: GraphBatch) -> Tensor:
         """(N, D) states and what they attend to -> (graphs, G)"""
@@ -57,11 +61,10 @@ def alignment_similarity(left: Tensor, right: Tensor) -> Tensor:
 
 
 class JointHead(nn.Module):
-    """The distance of an alignment, plus w mean_k (tanh(x_k) - tanh(y_k))^2 / 2 of graph vectors.
+    """The distance of an alignment, plus w (1 - cosine) of an embedder's vectors; w is learned.
 
-    The latter is twice the share of bits that differ, where the vectors are nearly codes, and 0 for
-    equal ones. The two err differently: the alignment sees single nodes that fit nowhere, the
-    vectors what the graphs are as a whole. w is learned.
+    The two err differently: the alignment sees single nodes that fit nowhere, the vectors what the
+    graphs are as a whole.
     """
 
     def __init__(self) -> None:
@@ -71,5 +74,5 @@ class JointHead(nn.Module):
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
         """(P, 2G) x (P, 2G) -> (P,)"""
         (apart, vectors), (other_apart, other_vectors) = left.chunk(2, dim=1), right.chunk(2, dim=1)
-        whole = (vectors.tanh() - other_vectors.tanh()).square().mean(dim=1) / 2
+        whole = 1 - cosine_similarity(vectors, other_vectors)
         return self.log_weight.exp() * whole - alignment_similarity(apart, other_apart)

@@ -36,7 +36,7 @@ Progress = Callable[[int, int], None]
 """Called with (done, total) as work goes on."""
 
 ATTENTION, AGGREGATOR, ALIGNMENT = ".attention.", ".aggregator.", ".alignment."
-HEAD = "head."
+NETWORK, EMBEDDING, HEAD = "network.", "embedding.", "head."
 MATCH_WEIGHT = ".update.match_weight"
 """What takes the difference to the other graph into the update of a node."""
 MAX_NODES_PER_BATCH = 20_000
@@ -99,6 +99,7 @@ class GraphModel(nn.Module):
             self.head = SiameseHead(config.graph_dim)
         if config.similarity == "joint":
             self.head = JointHead()
+            self.embedding = GraphNetwork(config.embedding()).requires_grad_(False)
 
     @abstractmethod
     def forward(self, batch: PairBatch, steps: int | None = None) -> PairOutput:
@@ -240,8 +241,11 @@ class GraphModel(nn.Module):
         if self.config.matching and not other.config.matching:
             own = self.state_dict()
             tensors |= {name: own[name] for name in own if ATTENTION in name}
-            if self.config.similarity == "alignment":
+            whole = {name.replace(NETWORK, EMBEDDING, 1): t for name, t in tensors.items()}
+            if self.config.aligns:
                 tensors = {name: t for name, t in tensors.items() if AGGREGATOR not in name}
+            if self.config.similarity == "joint":
+                tensors |= {name: t for name, t in whole.items() if name.startswith(EMBEDDING)}
             tensors |= {name: own[name] for name in own if ALIGNMENT in name or HEAD in name}
             weights = [name for name in own if name.endswith(MATCH_WEIGHT)]
             tensors |= {name: torch.zeros_like(own[name]) for name in weights}

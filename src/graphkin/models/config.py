@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from graphkin.errors import ConfigError
@@ -38,8 +38,8 @@ class ModelConfig:
     similarity: Similarity = "euclidean"
     """How two graph vectors are compared; ``siamese`` is a 2-layer MLP on both. ``alignment``, for
     matchers, compares nodes instead: how far each lies from what it looks at in the other graph.
-    ``joint`` adds up an alignment and, with a learned weight, the Hamming distance of the graph
-    vectors."""
+    ``joint`` adds up an alignment and, with a learned weight, the distance of two vectors that an
+    embedder makes: that from which the matcher began, and which is trained no further."""
     alignment_pool: AlignmentPool = "sum"
     """Whether an alignment counts the nodes that do not fit, or takes their share of the graph."""
     alignment_sharpness: float = 1.0
@@ -113,6 +113,10 @@ class ModelConfig:
     def aligns(self) -> bool:
         """Whether nodes are compared, alone or beside graph vectors."""
         return self.similarity in ("alignment", "joint")
+
+    def embedding(self) -> ModelConfig:
+        """Of the embedder in a matcher with a joint similarity."""
+        return replace(self, matching=False, similarity="cosine")
 
     @classmethod
     def named(cls, name: str, **overrides: Any) -> ModelConfig:

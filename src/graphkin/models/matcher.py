@@ -16,6 +16,7 @@ from graphkin.models.attention import CrossAttention
 from graphkin.models.attention_blocks import attention_weights
 from graphkin.models.base import GraphModel, PairOutput, Progress, checked_pairs, size_batches
 from graphkin.models.config import ModelConfig
+from graphkin.models.network import Observer
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +53,17 @@ class GraphMatcher(GraphModel):
         super().__init__(config)
 
     def forward(self, batch: PairBatch, steps: int | None = None) -> PairOutput:
-        vectors = self.network(batch.graphs, batch.groups, steps)
-        left, right = batch.split(vectors)
+        left, right = batch.split(self._vectors(batch, steps))
         return PairOutput(self.compare(left, right), left, right)
+
+    def _vectors(
+        self, batch: PairBatch, steps: int | None, observe: Observer | None = None
+    ) -> Tensor:
+        """(2P, G); with a joint similarity (2P, 2G), those of the embedder last."""
+        vectors: Tensor = self.network(batch.graphs, batch.groups, steps, observe)
+        if self.config.similarity != "joint":
+            return vectors
+        return torch.cat([vectors, self.embedding(batch.graphs, steps=steps)], dim=1)
 
     @torch.no_grad()
     def predict(
@@ -100,6 +109,6 @@ class GraphMatcher(GraphModel):
             forth.append(columns if swapped else rows)
             back.append(rows if swapped else columns)
 
-        vectors = self.network(batch.graphs, batch.groups, steps, keep)
+        vectors = self._vectors(batch, steps, keep)
         score = float(self.compare(vectors[0:1], vectors[1:2])[0])
         return AttentionMaps(forth, back, score)

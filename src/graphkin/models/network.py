@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -139,7 +138,7 @@ class GraphNetwork(nn.Module):
             self.steps = nn.ModuleList(PropagationStep(config, self.edges) for _ in range(count))
         if config.aligns:
             self.alignment = Alignment(config)
-        if config.similarity != "alignment":
+        else:
             readout = NodeReadout if config.readout == "nodes" else Aggregator
             self.aggregator = readout(config)
 
@@ -150,24 +149,21 @@ class GraphNetwork(nn.Module):
         steps: int | None = None,
         observe: Observer | None = None,
     ) -> Tensor:
-        """Graph vectors (graphs, G) after ``steps`` propagation steps (default: T).
-
-        With a joint similarity (graphs, 2G): those of the alignment, then the aggregated ones.
-        """
+        """Graph vectors (graphs, G) after ``steps`` propagation steps (default: T)."""
         h: Tensor = self.nodes(batch)
         count = self._count(steps)
         if self.config.propagation == "convolution":
             h = self._convolve(h, batch, count)
         elif count or observe:
             h = self._propagate(h, batch, groups, count, observe)
-        vectors: list[Tensor] = []
+        vectors: Tensor
         if self.config.aligns:
             attention = self._message_steps()[-1].attention
             value, attended = attention(h, groups, self.config.alignment_sharpness)
-            vectors.append(self.alignment(value, attended, batch))
-        if self.config.similarity != "alignment":
-            vectors.append(self.aggregator(h, batch))
-        return torch.cat(vectors, dim=1)
+            vectors = self.alignment(value, attended, batch)
+        else:
+            vectors = self.aggregator(h, batch)
+        return vectors
 
     def _count(self, steps: int | None) -> int:
         trained = self.config.steps

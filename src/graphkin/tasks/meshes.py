@@ -49,17 +49,21 @@ class MeshTask:
             are unseen; or the graphs of every class.
         seed: seed of the training data. Splits and evaluation sets do not depend on it.
         evaluation_size: pairs, and triplets, of an evaluation set.
+        distortion: by how much, in standard deviations of the coordinates, training graphs are bent
+            out of shape each time that they are drawn: turned, stretched and sheared, moved, and
+            every node on its own.
     """
 
     data: str
     split: SplitBy = "class"
     seed: int = 0
     evaluation_size: int = 1000
+    distortion: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "data", str(self.data))
         check_types(self)
-        check_at_least(self, 0, "seed")
+        check_at_least(self, 0, "seed", "distortion")
         check_at_least(self, 2, "evaluation_size")
 
     def batch(
@@ -78,11 +82,12 @@ class MeshTask:
             )
         rng = generator(self.seed, "training", step)
         others = LIST_NEGATIVES if mode == "lists" else 1
-        rows = self._samplers["training"].lists(rng, size, others)[rank::world].tolist()
-        graphs = self.graphs
+        numbers = self._samplers["training"].lists(rng, size, others)
+        rows = np.arange(numbers.size).reshape(numbers.shape)[rank::world].tolist()
+        graphs = [self._distorted(number, rng) for number in numbers.ravel().tolist()]
         if mode == "kin":
             pairs = [(graphs[a], graphs[b]) for a, b, _ in rows]
-            return PairBatch.pack(pairs, [int(self.classes[a]) for a, _, _ in rows])
+            return PairBatch.pack(pairs, self.classes[numbers[rank::world, 0]].tolist())
         if mode == "pairs":
             labels = signs(size)[rank::world]
             return PairBatch.pack(labelled(graphs, rows, labels), labels.tolist())
@@ -135,7 +140,18 @@ class MeshTask:
     def graphs(self) -> list[Graph]:
         """All graphs of the dataset as models see them, by number."""
         center, spread = self.scale
-        return [_scaled(graph, center, spread) for graph in self._data.graphs]
+        graphs = self._data.graphs
+        return [_with_points(graph, (_points(graph) - center) / spread) for graph in graphs]
+
+    def _distorted(self, number: int, rng: np.random.Generator) -> Graph:
+        graph = self.graphs[number]
+        if not self.distortion:
+            return graph
+        points = _points(graph)
+        columns = points.shape[1]
+        bend, move = rng.normal(size=(columns, columns)), rng.normal(size=columns)
+        tremble = rng.normal(size=points.shape)
+        return _with_points(graph, points + self.distortion * (points @ bend + move + tremble))
 
     @cached_property
     def scale(self) -> tuple[Floats, Floats]:
@@ -222,12 +238,12 @@ def _points(graph: Graph) -> Floats:
     return graph.node_features.astype(np.float64)
 
 
-def _scaled(graph: Graph, center: Floats, spread: Floats) -> Graph:
+def _with_points(graph: Graph, points: Floats) -> Graph:
     return Graph(
         graph.num_nodes,
         graph.edges,
         directed=graph.directed,
-        node_features=(_points(graph) - center) / spread,
+        node_features=points,
         edge_features=graph.edge_features,
         edge_types=graph.edge_types,
     )
