@@ -182,17 +182,23 @@ def test_triplets_and_hard_negatives(run: Graphkin, corpus_path: Path, tmp_path:
 def test_a_matcher_that_begins_with_an_embedder(
     run: Graphkin, corpus_path: Path, tmp_path: Path
 ) -> None:
-    """What its weights were trained with is taken over; what contradicts it is refused."""
+    """What its weights were trained with is taken over."""
     unusual = ["--set", "message_norm=graph", "--set", "readout=nodes"]
     trained_with(run, corpus_path, tmp_path / "one", "--model", "gnn", *unusual)
     begun = ["--model", "gmn", "--start-from", tmp_path / "one"]
-    joint = ["--set", "similarity=joint", "--set", "loss=margin"]
-    trained_with(run, corpus_path, tmp_path / "two", *begun, *joint)
+    aligning = ["--set", "similarity=alignment", "--set", "loss=margin"]
+    trained_with(run, corpus_path, tmp_path / "two", *begun, *aligning)
     found = load_model(tmp_path / "two").config
-    assert (found.message_norm, found.readout, found.similarity) == ("graph", "nodes", "joint")
-    words = ["--corpus", corpus_path, "--out", tmp_path / "no", "--steps", 1, *SETTINGS, *begun]
-    outcome = run("train", "functions", *words, "--set", "message_norm=none")
-    refused(outcome, 13, "message_norm='graph'", "would compute something else")
+    assert (found.message_norm, found.readout, found.similarity) == ("graph", "nodes", "alignment")
+    # Unless it is said otherwise.
+    trained_with(run, corpus_path, tmp_path / "three", *begun, "--set", "message_norm=none")
+    assert load_model(tmp_path / "three").config.message_norm == "none"
+
+
+def test_a_joint_matcher_is_not_trained(run: Graphkin, corpus_path: Path, tmp_path: Path) -> None:
+    words = ["--corpus", corpus_path, "--out", tmp_path / "no", "--steps", 1, *SETTINGS]
+    outcome = run("train", "functions", *words, "--set", "similarity=joint", "--set", "loss=margin")
+    refused(outcome, 12, "train one with similarity='alignment'")
 
 
 def test_steps_of_propagation(run: Graphkin, corpus_path: Path, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ class LiteralModel:
 
     def __init__(self, model: nn.Module) -> None:
         self.config: ModelConfig = model.config
-        self.parameters = Parameters(dict(model.named_parameters()))
+        self.parameters = Parameters(dict([*model.named_parameters(), *model.named_buffers()]))
         self.network = self.parameters.part("network")
 
     def score(self, left: Graph, right: Graph, steps: int | None = None) -> tuple[Tensor, ...]:
@@ -59,7 +59,8 @@ class LiteralModel:
             return self.misfit(x, y), self.misfit(y, x)
         if self.config.similarity == "joint":
             embedder = copy(self)
-            embedder.config = replace(self.config, matching=False, similarity="cosine")
+            options = {"similarity": "cosine", "message_norm": self.config.embedder_norm}
+            embedder.config = replace(self.config, matching=False, **options)
             embedder.network = self.parameters.part("embedding")
             u, v = embedder.vectors(left, right, steps)
             return torch.cat([self.misfit(x, y), u]), torch.cat([self.misfit(y, x), v])
@@ -303,7 +304,7 @@ class LiteralModel:
             size = self.config.graph_dim
             u, v = x[size:], y[size:]
             whole = 1 - u @ v / (u.norm() * v.norm())
-            weight = torch.exp(self.parameters.part("head").log_weight[0])
+            weight = self.parameters.part("head").weight[0]
             return -(x[:size].sum() + y[:size].sum() + weight * whole)
         if kind == "euclidean":
             return -((x - y) ** 2).sum()

@@ -166,9 +166,9 @@ MATCHING_CASES = [
     ),
     case(matching=True, similarity="alignment", message_norm="graph"),
     *(
-        case(shape, matching=True, similarity="joint", readout=readout, **DENSE)
+        case(shape, matching=True, similarity="joint", readout=readout, embedder_norm=norm, **DENSE)
         for shape in ("uneven", "even", "lone")
-        for readout in ("gated", "nodes")
+        for readout, norm in (("gated", "none"), ("nodes", "graph"))
     ),
     *(
         case(
@@ -255,8 +255,7 @@ def outcome(model: nn.Module, scores: Tensor, left: Tensor, right: Tensor) -> Ou
         (values * torch.randn(values.shape, generator=generator, dtype=values.dtype)).sum()
         for values in (scores, left, right)
     )
-    learned = [(name, one) for name, one in model.named_parameters() if one.requires_grad]
-    names, parameters = zip(*learned, strict=True)
+    names, parameters = zip(*model.named_parameters(), strict=True)
     gradients = torch.autograd.grad(loss, parameters, materialize_grads=True)
     return Outcome(
         scores.detach(), left.detach(), right.detach(), dict(zip(names, gradients, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from itertools import chain, pairwise
+from itertools import chain, pairwise, product
 from pathlib import Path
 from typing import Any, get_args
 
@@ -211,6 +211,26 @@ def test_distortion_bends_training_graphs_alone(path: Path, mode: Mode) -> None:
         assert bent.evaluation_set("test").digest == plain.evaluation_set("test").digest
     assert shapes[0] != shapes[1]
     assert batch_graphs(MeshTask(str(path), distortion=0.1).batch(5, 12, mode)) == shapes[1]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_batch_is_turned_and_mirrored_as_a_whole(path: Path, mode: Mode) -> None:
+    plain, turned = MeshTask(str(path)), MeshTask(str(path), turns=True)
+    seen = set()
+    for step in range(60):
+        before = plain.batch(step, 6, mode).graphs.node_features
+        after = turned.batch(step, 6, mode).graphs.node_features
+        assert before is not None
+        assert after is not None
+        found = [
+            (swap, signs)
+            for swap in (False, True)
+            for signs in product((-1, 1), repeat=2)
+            if torch.allclose((before.flip(1) if swap else before) * torch.tensor(signs), after)
+        ]
+        assert len(found) == 1
+        seen.add(found[0])
+    assert len(seen) == 8
 
 
 @pytest.mark.parametrize("distortion", [0.0, 0.1])

@@ -8,8 +8,6 @@ node without a counterpart counts, in both graphs.
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -21,10 +19,6 @@ from graphkin.similarity import cosine_similarity
 
 OUTPUT_SCALE = 0.3
 """Factor on the initialisation of the last layer: distances then start near the threshold 1."""
-JOINT_SCALE = 0.1
-"""The same beside the distance of vectors, which leads at first: it is trained already."""
-VECTORS_WEIGHT = 5.0
-"""Weight of the distance of vectors in a joint one, to begin with."""
 
 
 class Alignment(nn.Module):
@@ -39,8 +33,7 @@ class Alignment(nn.Module):
         self.pool = config.alignment_pool
         self.hidden = glorot(config.graph_dim, config.node_dim)
         self.hidden_bias = zeros(config.graph_dim)
-        scale = OUTPUT_SCALE if config.similarity == "alignment" else JOINT_SCALE
-        self.output = glorot(config.graph_dim, config.graph_dim, scale)
+        self.output = glorot(config.graph_dim, config.graph_dim, OUTPUT_SCALE)
 
     def forward(self, value: Tensor, attended: Tensor, batch: GraphBatch) -> Tensor:
         """(N, D) states and what they attend to -> (graphs, G)"""
@@ -61,7 +54,7 @@ def alignment_similarity(left: Tensor, right: Tensor) -> Tensor:
 
 
 class JointHead(nn.Module):
-    """The distance of an alignment, plus w (1 - cosine) of an embedder's vectors; w is learned.
+    """The distance of an alignment, plus w (1 - cosine) of an embedder's vectors.
 
     The two err differently: the alignment sees single nodes that fit nowhere, the vectors what the
     graphs are as a whole.
@@ -69,10 +62,11 @@ class JointHead(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.log_weight = nn.Parameter(torch.tensor([math.log(VECTORS_WEIGHT)]))
+        self.weight: Tensor
+        self.register_buffer("weight", torch.ones(1))
 
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
         """(P, 2G) x (P, 2G) -> (P,)"""
         (apart, vectors), (other_apart, other_vectors) = left.chunk(2, dim=1), right.chunk(2, dim=1)
         whole = 1 - cosine_similarity(vectors, other_vectors)
-        return self.log_weight.exp() * whole - alignment_similarity(apart, other_apart)
+        return self.weight * whole - alignment_similarity(apart, other_apart)

@@ -20,7 +20,7 @@ from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.batch import check_uniform
 from graphkin.models.alignment import JointHead, alignment_similarity
 from graphkin.models.calibration import Logistic, check_score_calibration
-from graphkin.models.config import INHERITED, ModelConfig
+from graphkin.models.config import ModelConfig
 from graphkin.models.layers import glorot, zeros
 from graphkin.models.network import GraphNetwork
 from graphkin.models.pretrained import (
@@ -36,7 +36,6 @@ Progress = Callable[[int, int], None]
 """Called with (done, total) as work goes on."""
 
 ATTENTION, AGGREGATOR, ALIGNMENT = ".attention.", ".aggregator.", ".alignment."
-NETWORK, EMBEDDING, HEAD = "network.", "embedding.", "head."
 MATCH_WEIGHT = ".update.match_weight"
 """What takes the difference to the other graph into the update of a node."""
 MAX_NODES_PER_BATCH = 20_000
@@ -99,7 +98,7 @@ class GraphModel(nn.Module):
             self.head = SiameseHead(config.graph_dim)
         if config.similarity == "joint":
             self.head = JointHead()
-            self.embedding = GraphNetwork(config.embedding()).requires_grad_(False)
+            self.embedding = GraphNetwork(config.embedding())
 
     @abstractmethod
     def forward(self, batch: PairBatch, steps: int | None = None) -> PairOutput:
@@ -230,27 +229,17 @@ class GraphModel(nn.Module):
         A matcher may start from an embedder: what matching adds begins at 0, so that it first
         computes just what the embedder does.
         """
-        for name in INHERITED:
-            own_value, value = getattr(self.config, name), getattr(other.config, name)
-            if own_value != value:
-                raise ModelError(
-                    f"the model to start from has {name}={value!r}, and this one {own_value!r}: "
-                    "its weights would compute something else"
-                )
+        if self.vocabulary != other.vocabulary:
+            raise ModelError("the model to start from has another vocabulary; use its words")
         tensors = other.state_dict()
         if self.config.matching and not other.config.matching:
             own = self.state_dict()
             tensors |= {name: own[name] for name in own if ATTENTION in name}
-            whole = {name.replace(NETWORK, EMBEDDING, 1): t for name, t in tensors.items()}
-            if self.config.aligns:
+            if self.config.similarity == "alignment":
                 tensors = {name: t for name, t in tensors.items() if AGGREGATOR not in name}
-            if self.config.similarity == "joint":
-                tensors |= {name: t for name, t in whole.items() if name.startswith(EMBEDDING)}
-            tensors |= {name: own[name] for name in own if ALIGNMENT in name or HEAD in name}
+                tensors |= {name: own[name] for name in own if ALIGNMENT in name}
             weights = [name for name in own if name.endswith(MATCH_WEIGHT)]
             tensors |= {name: torch.zeros_like(own[name]) for name in weights}
-        if self.vocabulary != other.vocabulary:
-            raise ModelError("the model to start from has another vocabulary; use its words")
         self.load_tensors(tensors, "the model to start from")
 
     def load_tensors(self, tensors: dict[str, Tensor], origin: str) -> None:

@@ -38,8 +38,8 @@ class ModelConfig:
     similarity: Similarity = "euclidean"
     """How two graph vectors are compared; ``siamese`` is a 2-layer MLP on both. ``alignment``, for
     matchers, compares nodes instead: how far each lies from what it looks at in the other graph.
-    ``joint`` adds up an alignment and, with a learned weight, the distance of two vectors that an
-    embedder makes: that from which the matcher began, and which is trained no further."""
+    ``joint`` adds the distance of an embedder's vectors to an alignment, both trained before:
+    :meth:`~graphkin.GraphMatcher.joined` makes such matchers."""
     alignment_pool: AlignmentPool = "sum"
     """Whether an alignment counts the nodes that do not fit, or takes their share of the graph."""
     alignment_sharpness: float = 1.0
@@ -77,6 +77,8 @@ class ModelConfig:
     """What a node carries: nothing, features, or a bag of tokens."""
     node_input_size: int = 1
     """Columns of dense node features, or the size of the token vocabulary."""
+    embedder_norm: MessageNorm = "none"
+    """``message_norm`` of the embedder in a joint matcher."""
     edge_input: EdgeInput = "constant"
     """What an edge carries: nothing, features, or a type."""
     edge_input_size: int = 1
@@ -116,7 +118,7 @@ class ModelConfig:
 
     def embedding(self) -> ModelConfig:
         """Of the embedder in a matcher with a joint similarity."""
-        return replace(self, matching=False, similarity="cosine")
+        return replace(self, matching=False, similarity="cosine", message_norm=self.embedder_norm)
 
     @classmethod
     def named(cls, name: str, **overrides: Any) -> ModelConfig:

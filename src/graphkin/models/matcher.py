@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from graphkin.graphs import Graph, PairBatch
 from graphkin.models.attention import CrossAttention
 from graphkin.models.attention_blocks import attention_weights
 from graphkin.models.base import GraphModel, PairOutput, Progress, checked_pairs, size_batches
-from graphkin.models.config import ModelConfig
+from graphkin.models.config import INHERITED, ModelConfig
 from graphkin.models.network import Observer
 
 
@@ -87,6 +88,46 @@ class GraphMatcher(GraphModel):
             if progress is not None:
                 progress(done, len(pairs))
         return scores
+
+    def joined(self, embedder: GraphModel, weight: float) -> GraphMatcher:
+        """This matcher with the distance of an embedder's vectors added.
+
+        The two err differently: the alignment sees single nodes that fit nowhere, the vectors what
+        the graphs are as a whole. :func:`graphkin.joining.join` finds the weight.
+
+        Args:
+            embedder: trained on the same kind of graphs, with the same widths.
+            weight: factor on 1 - cosine of its vectors, at least 0.
+        """
+        if self.config.similarity != "alignment" or embedder.config.matching:
+            raise ModelError(
+                "a matcher with similarity='alignment' is joined with an embedder; these have "
+                f"{self.config.similarity!r} and matching={embedder.config.matching}"
+            )
+        if not 0 <= weight < math.inf:
+            raise ModelError(f"the weight must be at least 0, got {weight}")
+        if self.vocabulary != embedder.vocabulary:
+            raise ModelError("the embedder has another vocabulary; use its words for both")
+        # A matcher that aligns nodes has no readout of its own.
+        config = replace(
+            self.config,
+            similarity="joint",
+            readout=embedder.config.readout,
+            embedder_norm=embedder.config.message_norm,
+        )
+        for name in INHERITED:
+            value, own = (getattr(one, name) for one in (embedder.config, config.embedding()))
+            if value != own:
+                raise ModelError(
+                    f"the embedder has {name}={value!r}, and the matcher {own!r}; they are to be "
+                    "alike in this"
+                )
+        found = GraphMatcher(config).to(self.device)
+        found.vocabulary = self.vocabulary
+        own = {f"network.{name}": t for name, t in self.network.state_dict().items()}
+        whole = {f"embedding.{name}": t for name, t in embedder.network.state_dict().items()}
+        found.load_tensors({**own, **whole, "head.weight": torch.tensor([weight])}, "the models")
+        return found.eval()
 
     @torch.no_grad()
     def explain(self, left: Graph, right: Graph, *, steps: int | None = None) -> AttentionMaps:

@@ -28,7 +28,13 @@ CLASSES = ("GraphEmbedder", "GraphMatcher")
 CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "README.md"
 PARTS = {"GraphEmbedder": "embedder", "GraphMatcher": "matcher"}
 """The folder of each class, where a folder holds one of each."""
-ADDED_OPTIONS = ("alignment_pool", "alignment_sharpness", "message_norm", "readout")
+ADDED_OPTIONS = (
+    "alignment_pool",
+    "alignment_sharpness",
+    "embedder_norm",
+    "message_norm",
+    "readout",
+)
 """Options that came after the first models were saved, whose defaults are what those do."""
 KEYS = {"format", "version", "class", "config", "vocabulary", "calibration"}
 SHIPPED = Path(__file__).parents[1] / "pretrained"

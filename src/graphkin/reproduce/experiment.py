@@ -73,6 +73,8 @@ class Experiment:
     """Which recipe of the task gives further settings, where it has several."""
     start: Experiment | None = None
     """An experiment whose weights it begins with."""
+    join: Experiment | None = None
+    """An experiment whose embedder is joined to it, with a weight from validation pairs."""
     seed: int = 0
     """Of weights and data, unless ``training`` or the task have their own."""
 
@@ -105,4 +107,5 @@ class Experiment:
             evaluations=tuple(replace(one, task=one.task.quick()) for one in cheap),
             training={**self.training, **short} if self.trained else {"steps": QUICK_STEPS},
             start=None if self.start is None else self.start.quick(),
+            join=None if self.join is None else self.join.quick(),
         )

@@ -6,51 +6,75 @@ The recipes are the constants at the top, over those of :func:`graphkin.tasks.me
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from graphkin.reproduce.experiment import Evaluation, Experiment, TaskSpec
-from graphkin.reproduce.layout import LEARNED, MESH_SPLITS, Variant, mesh_row
+from graphkin.reproduce.layout import LEARNED, MESH_SPLITS, mesh_row
 
 SEEDS = (0,)
 STEPS = 1_200
-CONTRASTIVE: dict[str, Any] = {"mode": "kin", "loss": "contrastive", "scale": 20.0, "clip": 1.0}
-OURS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "gnn": ({"similarity": "cosine"}, CONTRASTIVE),
-    "gmn": ({"message_norm": "graph", "similarity": "alignment", "alignment_pool": "mean"}, {}),
+EMBEDDER: dict[str, Any] = {"message_norm": "graph", "similarity": "cosine"}
+EMBEDDER_TRAINING: dict[str, Any] = {
+    "mode": "kin",
+    "loss": "contrastive",
+    "scale": 20.0,
+    "clip": 1.0,
+}
+MATCHER: dict[str, Any] = {
+    "message_norm": "graph",
+    "similarity": "alignment",
+    "alignment_pool": "mean",
 }
 """What our models change in the paper's architecture, and in the recipe."""
+OURS_TASK: dict[str, Any] = {"distortion": 0.05}
+"""Without it training losses go on falling while validation stands still."""
 
 
 def mesh_experiments() -> Iterator[Experiment]:
     """In the order of preference: where two models fill a cell, the first counts."""
     for seed in SEEDS:
         for split in MESH_SPLITS:
-            for model, (options, training) in OURS.items():
-                yield _experiment(split, model, "ours", seed, options, training)
+            yield from _ours(split, seed)
             for model in LEARNED:
-                yield _experiment(split, model, "paper", seed, {}, {})
+                yield _experiment(split, model, seed)
 
 
-def _experiment(
-    split: str,
-    model: str,
-    variant: Variant,
-    seed: int,
-    options: dict[str, Any],
-    training: dict[str, Any],
-) -> Experiment:
+def _ours(split: str, seed: int) -> Iterator[Experiment]:
+    task = TaskSpec("meshes", {"split": split, **OURS_TASK})
+    embedder = replace(
+        _experiment(split, "gnn", seed),
+        group=f"table2-coil-del-{split}-gnn-ours",
+        variant="ours",
+        task=task,
+        model_options=EMBEDDER,
+        training={"steps": STEPS, **EMBEDDER_TRAINING},
+    )
+    yield embedder
+    yield replace(
+        _experiment(split, "gmn", seed),
+        group=f"table2-coil-del-{split}-gmn-ours",
+        variant="ours",
+        task=task,
+        model_options=MATCHER,
+        start=embedder,
+        join=embedder,
+    )
+
+
+def _experiment(split: str, model: str, seed: int) -> Experiment:
+    """A model of the paper's architecture."""
     task, row = TaskSpec("meshes", {"split": split}), mesh_row(split)
     rows = [Evaluation("table2", row, task)]
     # A matcher would compare every query with every graph, a million pairs by graph.
     if model != "gmn":
         rows.append(Evaluation("table2", row, task, "neighbours"))
     return Experiment(
-        group=f"table2-coil-del-{split}-{model}-{variant}",
+        group=f"table2-coil-del-{split}-{model}-paper",
         model=model,
-        variant=variant,
+        variant="paper",
         task=task,
         evaluations=tuple(rows),
-        model_options=options,
-        training={"steps": STEPS, **training},
+        training={"steps": STEPS},
         seed=seed,
     )

@@ -18,7 +18,8 @@ from typing import Any
 from graphkin.baselines.simhash import SimHash
 from graphkin.baselines.wl import WLKernel
 from graphkin.evaluation import PairScorer
-from graphkin.models import ModelConfig, build_model, load_model
+from graphkin.joining import join
+from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, build_model, load_model
 from graphkin.models.base import GraphModel
 from graphkin.progress import TrainingProgress, counter
 from graphkin.reproduce.experiment import MEASURES, Experiment
@@ -99,6 +100,8 @@ def _run_trained(experiment: Experiment, places: Places, data: DataPaths) -> Res
     }
     if experiment.start is not None:
         config["start"] = {"from": experiment.start.name}
+    if experiment.join is not None:
+        config["join"] = {"from": experiment.join.name}
     done = _finished(experiment, places, config)
     if done is not None:
         return done
@@ -109,6 +112,9 @@ def _run_trained(experiment: Experiment, places: Places, data: DataPaths) -> Res
     with TrainingProgress(training.steps) as progress:
         ended = train(model, task, training, folder, resume=True, on_report=progress)
     best = load_model(folder)
+    if experiment.join is not None:
+        run_experiment(experiment.join, places, data)
+        best = _joined(best, load_model(places.runs / experiment.join.name), task)
     cells = _measured(best, experiment, data)
     result = _result(experiment, places, config, cells, ended.step, round(ended.seconds, 1))
     places.save(result)
@@ -131,6 +137,13 @@ def prepare(experiment: Experiment, data: DataPaths) -> tuple[GraphModel, AnyTas
     if isinstance(task, FunctionTask) and task.features == "mnemonics":
         model.vocabulary = task.vocabulary
     return model, task, training
+
+
+def _joined(matcher: GraphModel, embedder: GraphModel, task: AnyTask) -> GraphModel:
+    assert isinstance(matcher, GraphMatcher)
+    assert isinstance(embedder, GraphEmbedder)
+    with counter("joining with an embedder") as progress:
+        return join(matcher, embedder, task.evaluation_set("validation"), progress=progress)
 
 
 def _measured(model: GraphModel, experiment: Experiment, data: DataPaths) -> list[Measurement]:

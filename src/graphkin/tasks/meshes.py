@@ -52,6 +52,8 @@ class MeshTask:
         distortion: by how much, in standard deviations of the coordinates, training graphs are bent
             out of shape each time that they are drawn: turned, stretched and sheared, moved, and
             every node on its own.
+        turns: whether a training batch is turned and mirrored as a whole, by quarters: objects lie
+            on their sides, and there are more of them to learn from.
     """
 
     data: str
@@ -59,6 +61,7 @@ class MeshTask:
     seed: int = 0
     evaluation_size: int = 1000
     distortion: float = 0.0
+    turns: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "data", str(self.data))
@@ -84,7 +87,7 @@ class MeshTask:
         others = LIST_NEGATIVES if mode == "lists" else 1
         numbers = self._samplers["training"].lists(rng, size, others)
         rows = np.arange(numbers.size).reshape(numbers.shape)[rank::world].tolist()
-        graphs = [self._distorted(number, rng) for number in numbers.ravel().tolist()]
+        graphs = self._varied(numbers.ravel().tolist(), rng)
         if mode == "kin":
             pairs = [(graphs[a], graphs[b]) for a, b, _ in rows]
             return PairBatch.pack(pairs, self.classes[numbers[rank::world, 0]].tolist())
@@ -143,15 +146,24 @@ class MeshTask:
         graphs = self._data.graphs
         return [_with_points(graph, (_points(graph) - center) / spread) for graph in graphs]
 
-    def _distorted(self, number: int, rng: np.random.Generator) -> Graph:
-        graph = self.graphs[number]
-        if not self.distortion:
-            return graph
-        points = _points(graph)
-        columns = points.shape[1]
-        bend, move = rng.normal(size=(columns, columns)), rng.normal(size=columns)
-        tremble = rng.normal(size=points.shape)
-        return _with_points(graph, points + self.distortion * (points @ bend + move + tremble))
+    def _varied(self, numbers: list[int], rng: np.random.Generator) -> list[Graph]:
+        """The graphs of these numbers, turned together and each distorted on its own."""
+        graphs = [self.graphs[number] for number in numbers]
+        columns = len(self.scale[0])
+        turn = np.eye(columns)
+        if self.turns:
+            turn = turn[rng.permutation(columns)] * rng.choice([-1.0, 1.0], columns)
+        elif not self.distortion:
+            return graphs
+        found = []
+        for graph in graphs:
+            points = _points(graph) @ turn
+            if self.distortion:
+                bend, move = rng.normal(size=(columns, columns)), rng.normal(size=columns)
+                tremble = rng.normal(size=points.shape)
+                points += self.distortion * (points @ bend + move + tremble)
+            found.append(_with_points(graph, points))
+        return found
 
     @cached_property
     def scale(self) -> tuple[Floats, Floats]:

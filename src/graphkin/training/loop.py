@@ -87,6 +87,11 @@ def train(
         TrainingError: where the loss is no number any more; the checkpoint is from before.
     """
     check_loss(config.loss, model.config.similarity)
+    if model.config.similarity == "joint":
+        raise ConfigError(
+            "a matcher with similarity='joint' is made of two that are trained; train one with "
+            "similarity='alignment', and join it with an embedder"
+        )
     model.calibration = None  # it belongs to the weights as they were
     if config.mode == "kin" and (model.config.matching or model.config.similarity == "siamese"):
         raise ConfigError(

@@ -16,13 +16,13 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 class FlatOptimizer:
     """Clips gradients and applies them by Adam or AdamW.
 
-    The parameters of the module, but for frozen ones, become views of one array, and so do their
-    gradients. A step of a small network would otherwise spend as long on dozens of tiny updates
-    as on a propagation step.
+    The parameters of the module become views of one array, and so do their gradients. A step
+    of a small network would otherwise spend as long on dozens of tiny updates as on a
+    propagation step.
     """
 
     def __init__(self, module: nn.Module, config: TrainConfig) -> None:
-        parameters = [one for one in module.parameters() if one.requires_grad]
+        parameters = list(module.parameters())
         self.flat = torch.cat([parameter.detach().flatten() for parameter in parameters])
         self.grad = torch.zeros_like(self.flat)
         start = 0

@@ -1,0 +1,123 @@
+"""A matcher joined with an embedder: its distance is the sum of theirs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from graphkin import GraphEmbedder, GraphMatcher, ModelConfig
+from graphkin.binaries.vocabulary import Vocabulary
+from graphkin.errors import ConfigError, ModelError
+from graphkin.joining import join
+from graphkin.models import build_model
+from graphkin.models.base import GraphModel
+from graphkin.similarity import cosine_similarity
+from graphkin.tasks.edits import EditTask
+from graphkin.tasks.pairs import EvaluationSet
+from graphkin.training import TrainConfig, train
+
+SMALL: dict[str, Any] = {"node_dim": 8, "graph_dim": 16, "message_dim": 8, "steps": 2}
+TASK = EditTask(nodes=(8, 12), p=(0.3, 0.3), evaluation_size=300)
+
+
+def made(name: str, **options: Any) -> Any:
+    return build_model(ModelConfig.named(name, **SMALL, **options), seed=3)
+
+
+@pytest.fixture
+def parts() -> tuple[GraphMatcher, GraphEmbedder]:
+    different = {"similarity": "cosine", "readout": "nodes", "message_norm": "graph"}
+    return made("gmn", similarity="alignment"), made("gnn", **different)
+
+
+@pytest.fixture
+def data() -> EvaluationSet:
+    return TASK.evaluation_set("validation")
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.5, 20.0])
+def test_distances_add_up(parts: Any, data: EvaluationSet, weight: float) -> None:
+    matcher, embedder = parts
+    left, right = (torch.tensor(embedder.encode(side)) for side in zip(*data.pairs, strict=True))
+    whole = cosine_similarity(left, right).numpy() - 1
+    found = matcher.joined(embedder, weight).predict(data.pairs)
+    np.testing.assert_allclose(found, matcher.predict(data.pairs) + weight * whole, atol=1e-5)
+
+
+def test_attention_is_that_of_the_matcher(parts: Any, data: EvaluationSet) -> None:
+    matcher, embedder = parts
+    joined = matcher.joined(embedder, 2.0)
+    ours, theirs = (model.explain(*data.pairs[0]) for model in (joined, matcher))
+    for one, other in zip(ours.left_to_right, theirs.left_to_right, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert ours.score == pytest.approx(float(joined.predict(data.pairs[:1])[0]), abs=1e-6)
+
+
+def test_a_joined_matcher_is_saved_and_loaded(
+    parts: Any, data: EvaluationSet, tmp_path: Path
+) -> None:
+    matcher, embedder = parts
+    joined = matcher.joined(embedder, 3.0)
+    joined.save_pretrained(tmp_path)
+    again = GraphMatcher.from_pretrained(tmp_path)
+    assert again.config == joined.config
+    np.testing.assert_array_equal(again.predict(data.pairs), joined.predict(data.pairs))
+
+
+def test_the_weight_is_that_of_a_logistic_regression() -> None:
+    """Of all weights it makes the likeliest probabilities, on the pairs that it was fitted on."""
+    matcher, embedder = (kind.from_pretrained("edits") for kind in (GraphMatcher, GraphEmbedder))
+    data = EditTask(nodes=(20, 20), p=(0.2, 0.2), evaluation_size=200).evaluation_set("validation")
+    joined = join(matcher, embedder, data)
+    weight = float(joined.head.weight)
+    assert weight > 0
+    losses = [_log_loss(matcher.joined(embedder, f * weight), data) for f in (0.0, 0.5, 1, 2, 4)]
+    assert min(losses) == losses[2]
+    assert losses[2] < min(_log_loss(matcher, data), _log_loss(embedder, data))
+
+
+def _log_loss(model: GraphModel, data: EvaluationSet) -> float:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import log_loss
+
+    scores, similar = model.predict(data.pairs)[:, None], data.labels > 0
+    fitted = LogisticRegression(C=1e6).fit(scores, similar)
+    return float(log_loss(similar, fitted.predict_proba(scores)[:, 1]))
+
+
+def test_a_model_that_knows_nothing_is_not_joined(parts: Any, data: EvaluationSet) -> None:
+    matcher, embedder = parts
+    aligned = matcher.predict(data.pairs)
+    backwards = EvaluationSet(
+        data.pairs, np.where(aligned > np.median(aligned), -1, 1).astype(np.float32), data.triplets
+    )
+    with pytest.raises(ModelError, match="does not tell similar pairs"):
+        join(matcher, embedder, backwards)
+
+
+def test_what_does_not_fit_is_not_joined(parts: Any) -> None:
+    matcher, embedder = parts
+    with pytest.raises(ModelError, match="'euclidean' and matching=False"):
+        made("gmn").joined(embedder, 1.0)
+    with pytest.raises(ModelError, match="'alignment' and matching=True"):
+        matcher.joined(matcher, 1.0)
+    with pytest.raises(ModelError, match="has node_update='mlp', and the matcher 'gru'"):
+        matcher.joined(made("gnn", node_update="mlp"), 1.0)
+    for weight in (-1.0, np.inf, np.nan):
+        with pytest.raises(ModelError, match="weight must be at least 0"):
+            matcher.joined(embedder, weight)
+    tokens = {"node_input": "tokens", "node_input_size": 3}
+    one, other = made("gmn", similarity="alignment", **tokens), made("gnn", **tokens)
+    one.vocabulary = Vocabulary(("mov", "add"))
+    with pytest.raises(ModelError, match="another vocabulary"):
+        one.joined(other, 1.0)
+
+
+def test_a_joined_matcher_is_not_trained(parts: Any, tmp_path: Path) -> None:
+    matcher, embedder = parts
+    with pytest.raises(ConfigError, match="train one with similarity='alignment'"):
+        train(matcher.joined(embedder, 1.0), TASK, TrainConfig(steps=1), tmp_path)
