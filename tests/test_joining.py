@@ -89,14 +89,14 @@ def _log_loss(model: GraphModel, data: EvaluationSet) -> float:
     return float(log_loss(similar, fitted.predict_proba(scores)[:, 1]))
 
 
-def test_a_model_that_knows_nothing_is_not_joined(parts: Any, data: EvaluationSet) -> None:
-    matcher, embedder = parts
-    aligned = matcher.predict(data.pairs)
-    backwards = EvaluationSet(
-        data.pairs, np.where(aligned > np.median(aligned), -1, 1).astype(np.float32), data.triplets
-    )
-    with pytest.raises(ModelError, match="does not tell similar pairs"):
-        join(matcher, embedder, backwards)
+@pytest.mark.parametrize(("wrong", "weight"), [(0, 1000), (1, 0)])
+def test_a_part_that_is_wrong_gets_no_say(
+    parts: Any, data: EvaluationSet, wrong: int, weight: float
+) -> None:
+    ranks = [model.predict(data.pairs).argsort().argsort() for model in parts]
+    labels = np.where(ranks[1 - wrong] > ranks[wrong], 1, -1).astype(np.float32)
+    joined = join(*parts, EvaluationSet(data.pairs, labels, data.triplets))
+    assert float(joined.head.weight) == weight
 
 
 def test_what_does_not_fit_is_not_joined(parts: Any) -> None:

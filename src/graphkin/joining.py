@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from graphkin.errors import ModelError
 from graphkin.models.calibration import Logistic
 from graphkin.models.embedder import GraphEmbedder
 from graphkin.models.matcher import GraphMatcher
 from graphkin.tasks.pairs import EvaluationSet
+
+MAX_WEIGHT = 1_000.0
+"""With this only the vectors count: their distances lie in 0..2."""
 
 
 def join(
@@ -24,7 +26,7 @@ def join(
 
     Trained together, the alignment would learn little: on training graphs the vectors leave
     nothing to do, which on others they do. So the weight of the two comes from graphs that neither
-    has seen, by logistic regression.
+    has seen, by logistic regression, from 0 to 1,000.
 
     Args:
         matcher: one with ``similarity="alignment"``.
@@ -38,9 +40,7 @@ def join(
     both = matcher.joined(embedder, 1.0).predict(pairs, progress=progress).astype(np.float64)
     line = Logistic.fit(np.column_stack([aligned, both - aligned]), similar)
     of_nodes, of_vectors = line.weights
-    if min(of_nodes, of_vectors) <= 0:
-        raise ModelError(
-            f"the weights of alignment and vectors are {of_nodes:.3g} and {of_vectors:.3g}: one of "
-            "the two models does not tell similar pairs from dissimilar ones"
-        )
-    return matcher.joined(embedder, of_vectors / of_nodes)
+    # A part that tells similar pairs from others backwards gets no say.
+    most = of_vectors >= MAX_WEIGHT * of_nodes
+    weight = MAX_WEIGHT if most else of_vectors / of_nodes
+    return matcher.joined(embedder, weight if of_vectors > 0 else 0.0)

@@ -12,7 +12,8 @@ import torch
 from command_line import Graphkin
 from graphkin.errors import ConfigError, TrainingError
 from graphkin.evaluation import evaluate
-from graphkin.models import load_model
+from graphkin.joining import join
+from graphkin.models import GraphEmbedder, GraphMatcher, load_model
 from graphkin.reproduce import running
 from graphkin.reproduce.experiment import Evaluation, Experiment, TaskSpec
 from graphkin.reproduce.measuring import DataPaths
@@ -119,6 +120,23 @@ def test_an_experiment_begins_with_the_weights_of_another(places: Places) -> Non
     ours, theirs = (load_model(places.runs / one.name).state_dict() for one in (second, first))
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     assert second.quick().start == first.quick()
+
+
+def test_an_experiment_is_joined_with_the_embedder_of_another(places: Places) -> None:
+    alone = tiny_experiment("gmn")
+    alone = replace(alone, model_options={**alone.model_options, "similarity": "alignment"})
+    embedder = replace(tiny_experiment("gnn"), group="embedder", evaluations=())
+    both = replace(alone, group="both", join=embedder)
+    before, after = (run_experiment(one, places, NO_DATA) for one in (alone, both))
+    assert after.config["join"] == {"from": "embedder-seed3"}
+    assert "join" not in before.config
+    matcher, other = (load_model(places.runs / one.name) for one in (both, embedder))
+    assert isinstance(matcher, GraphMatcher)
+    assert isinstance(other, GraphEmbedder)
+    task = prepare(both, NO_DATA)[1]
+    joined = join(matcher, other, task.evaluation_set("validation"))
+    assert after.cells[0].value == evaluate(joined, task.evaluation_set("test"))["pair_auc"]
+    assert both.quick().join == embedder.quick()
 
 
 def test_a_run_of_other_settings_is_refused_by_name(places: Places) -> None:
