@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from itertools import chain, pairwise, product
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, get_args
 
@@ -22,6 +22,7 @@ from graphkin.models.config import MODEL_NAMES
 from graphkin.tasks.meshes import MeshTask, SplitBy, recipe
 from graphkin.tasks.neighbours import Neighbours
 from graphkin.tasks.pairs import LIST_NEGATIVES, Mode
+from graphkin.tasks.splits import SHARES
 from mesh_samples import shapes, write_meshes
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -85,6 +86,20 @@ def test_test_classes_are_unseen(path: Path) -> None:
     # Classes are those of the file.
     labels = read_tudataset(path)[1].tolist()
     assert len(set(zip(labels, task.classes.tolist(), strict=True))) == len(set(labels)) == 20
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_folds_test_every_graph_once(path: Path, split: SplitBy) -> None:
+    """Or nearly so, where there are no ten equal parts."""
+    tasks = [MeshTask(str(path), split=split, fold=fold) for fold in range(10)]
+    assert tasks[0].numbers("test").tolist() == MeshTask(str(path), split).numbers("test").tolist()
+    tested = np.bincount(
+        np.concatenate([task.numbers("test") for task in tasks]), minlength=len(tasks[0].graphs)
+    )
+    assert tested.mean() == pytest.approx(1.0, abs=0.35)
+    for task in tasks:
+        parts = [set(task.numbers(part).tolist()) for part in SHARES]
+        assert sum(map(len, parts)) == len(set.union(*parts)) == len(task.graphs)
 
 
 def test_split_by_graph_is_stratified(path: Path) -> None:
@@ -211,26 +226,6 @@ def test_distortion_bends_training_graphs_alone(path: Path, mode: Mode) -> None:
         assert bent.evaluation_set("test").digest == plain.evaluation_set("test").digest
     assert shapes[0] != shapes[1]
     assert batch_graphs(MeshTask(str(path), distortion=0.1).batch(5, 12, mode)) == shapes[1]
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_a_batch_is_turned_and_mirrored_as_a_whole(path: Path, mode: Mode) -> None:
-    plain, turned = MeshTask(str(path)), MeshTask(str(path), turns=True)
-    seen = set()
-    for step in range(60):
-        before = plain.batch(step, 6, mode).graphs.node_features
-        after = turned.batch(step, 6, mode).graphs.node_features
-        assert before is not None
-        assert after is not None
-        found = [
-            (swap, signs)
-            for swap in (False, True)
-            for signs in product((-1, 1), repeat=2)
-            if torch.allclose((before.flip(1) if swap else before) * torch.tensor(signs), after)
-        ]
-        assert len(found) == 1
-        seen.add(found[0])
-    assert len(seen) == 8
 
 
 @pytest.mark.parametrize("distortion", [0.0, 0.1])
@@ -392,6 +387,7 @@ def test_recipes_for_other_edges(tmp_path: Path) -> None:
         ({"split": "views"}, ["split", "class", "views"]),
         ({"seed": -1}, ["seed", "-1"]),
         ({"distortion": -0.1}, ["distortion", "-0.1"]),
+        ({"fold": 10}, ["fold", "0..9", "10"]),
         ({"evaluation_size": 1}, ["evaluation_size", "1"]),
         ({"evaluation_size": "many"}, ["evaluation_size", "many"]),
     ],

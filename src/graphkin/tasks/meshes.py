@@ -23,6 +23,7 @@ from graphkin.tasks.classes import ClassSampler, Index
 from graphkin.tasks.neighbours import Neighbours
 from graphkin.tasks.pairs import LIST_NEGATIVES, EvaluationSet, Mode, Split
 from graphkin.tasks.splits import (
+    FOLDS,
     SHARES,
     check_split,
     dealt,
@@ -52,8 +53,7 @@ class MeshTask:
         distortion: by how much, in standard deviations of the coordinates, training graphs are bent
             out of shape each time that they are drawn: turned, stretched and sheared, moved, and
             every node on its own.
-        turns: whether a training batch is turned and mirrored as a whole, by quarters: objects lie
-            on their sides, and there are more of them to learn from.
+        fold: which tenth is the test set, from 0 to 9; the tenth before it is for validation.
     """
 
     data: str
@@ -61,12 +61,14 @@ class MeshTask:
     seed: int = 0
     evaluation_size: int = 1000
     distortion: float = 0.0
-    turns: bool = False
+    fold: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "data", str(self.data))
         check_types(self)
-        check_at_least(self, 0, "seed", "distortion")
+        check_at_least(self, 0, "seed", "distortion", "fold")
+        if self.fold >= FOLDS:
+            raise ConfigError(f"fold must lie in 0..{FOLDS - 1}, got {self.fold}")
         check_at_least(self, 2, "evaluation_size")
 
     def batch(
@@ -87,7 +89,7 @@ class MeshTask:
         others = LIST_NEGATIVES if mode == "lists" else 1
         numbers = self._samplers["training"].lists(rng, size, others)
         rows = np.arange(numbers.size).reshape(numbers.shape)[rank::world].tolist()
-        graphs = self._varied(numbers.ravel().tolist(), rng)
+        graphs = [self._distorted(number, rng) for number in numbers.ravel().tolist()]
         if mode == "kin":
             pairs = [(graphs[a], graphs[b]) for a, b, _ in rows]
             return PairBatch.pack(pairs, self.classes[numbers[rank::world, 0]].tolist())
@@ -146,24 +148,15 @@ class MeshTask:
         graphs = self._data.graphs
         return [_with_points(graph, (_points(graph) - center) / spread) for graph in graphs]
 
-    def _varied(self, numbers: list[int], rng: np.random.Generator) -> list[Graph]:
-        """The graphs of these numbers, turned together and each distorted on its own."""
-        graphs = [self.graphs[number] for number in numbers]
-        columns = len(self.scale[0])
-        turn = np.eye(columns)
-        if self.turns:
-            turn = turn[rng.permutation(columns)] * rng.choice([-1.0, 1.0], columns)
-        elif not self.distortion:
-            return graphs
-        found = []
-        for graph in graphs:
-            points = _points(graph) @ turn
-            if self.distortion:
-                bend, move = rng.normal(size=(columns, columns)), rng.normal(size=columns)
-                tremble = rng.normal(size=points.shape)
-                points += self.distortion * (points @ bend + move + tremble)
-            found.append(_with_points(graph, points))
-        return found
+    def _distorted(self, number: int, rng: np.random.Generator) -> Graph:
+        graph = self.graphs[number]
+        if not self.distortion:
+            return graph
+        points = _points(graph)
+        columns = points.shape[1]
+        bend, move = rng.normal(size=(columns, columns)), rng.normal(size=columns)
+        tremble = rng.normal(size=points.shape)
+        return _with_points(graph, points + self.distortion * (points @ bend + move + tremble))
 
     @cached_property
     def scale(self) -> tuple[Floats, Floats]:
@@ -185,13 +178,13 @@ class MeshTask:
         """(G,) the split of each graph."""
         classes, labels = self.classes, self._data.labels
         if self.split == "class":
-            split_of = dealt(labels)
+            split_of = dealt(labels, self.fold)
             return np.array([split_of[labels[number]] for number in classes.tolist()])
         found = np.empty(len(classes), dtype=f"U{max(map(len, SHARES))}")
         for number in range(len(labels)):
             members = np.flatnonzero(classes == number)
             digests = [self._data.digests[member] for member in members.tolist()]
-            split_of = dealt(digests)
+            split_of = dealt(digests, self.fold)
             found[members] = [split_of[digest] for digest in digests]
         return found
 
