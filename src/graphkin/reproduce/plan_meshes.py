@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from graphkin.reproduce.experiment import Evaluation, Experiment, TaskSpec
-from graphkin.reproduce.layout import LEARNED, MESH_SPLITS, mesh_row
+from graphkin.reproduce.layout import LEARNED, MESH_FOLDS, MESH_SPLITS, mesh_row
 
 SEEDS = (0,)
 STEPS = 1_200
+FOLDS = 10
 EMBEDDER: dict[str, Any] = {"message_norm": "graph", "similarity": "cosine"}
 EMBEDDER_TRAINING: dict[str, Any] = {
     "mode": "kin",
@@ -38,6 +39,7 @@ def mesh_experiments() -> Iterator[Experiment]:
             yield from _ours(split, seed)
             for model in LEARNED:
                 yield _experiment(split, model, seed)
+    yield from _folds()
 
 
 def _ours(split: str, seed: int) -> Iterator[Experiment]:
@@ -60,6 +62,20 @@ def _ours(split: str, seed: int) -> Iterator[Experiment]:
         start=embedder,
         join=embedder,
     )
+
+
+def _folds() -> Iterator[Experiment]:
+    """Our embedder by class, with other classes to test on each time."""
+    for fold in range(FOLDS):
+        embedder = next(_ours("class", fold))
+        options = {**embedder.task.options, "fold": fold}
+        tested = TaskSpec("meshes", {"split": "class", "fold": fold})
+        yield replace(
+            embedder,
+            group="table2-coil-del-folds-gnn-ours",
+            task=TaskSpec("meshes", options),
+            evaluations=(Evaluation("table2", MESH_FOLDS, tested),),
+        )
 
 
 def _experiment(split: str, model: str, seed: int) -> Experiment:
