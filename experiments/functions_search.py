@@ -3,11 +3,11 @@
     python experiments/functions_search.py --corpus corpus.graphs --embedder runs/embedder \\
         --matcher runs/matcher --out runs/functions
 
-fits the calibration on validation functions, half of which the searched library holds, puts
-embedder, matcher and calibration into ``--out``, and measures on test functions, through libraries
-made for it: recall at 1 and MRR at 10, by codes alone and reranked, in pools of 100 and of all
-functions, and from gcc -O0 to clang -O3; and how often a best hit of some probability is right. The
-result is also written to ``experiments/results/functions-search.json``.
+joins the matcher with the embedder, fits the calibration on validation functions, half of which the
+searched library holds, puts embedder, matcher and calibration into ``--out``, and measures on test
+functions, through libraries made for it: recall at 1 and MRR at 10, by codes alone and reranked, in
+pools of 100 and of all functions, and from gcc -O0 to clang -O3; and how often a best hit of some
+probability is right. The result is also written to ``experiments/results/functions-search.json``.
 """
 
 from __future__ import annotations
@@ -28,14 +28,17 @@ import torch
 from graphkin import Graph, GraphEmbedder, GraphIndex, GraphMatcher
 from graphkin.evaluation import evaluate
 from graphkin.files import write_atomically
+from graphkin.joining import join
 from graphkin.models import load_model
 from graphkin.models.calibration import Calibration, Logistic
 from graphkin.progress import counter
 from graphkin.reliability import fit_calibration
+from graphkin.reproduce.layout import HARDEST, HARDEST_POOLS
 from graphkin.search.figures import figures_of
 from graphkin.search.hits import Hit
 from graphkin.search.model import CALIBRATION_FILE, EMBEDDER, MATCHER, SearchModel
 from graphkin.tasks.bundled import bundled_functions
+from graphkin.tasks.function_pools import build_named, pools_between
 from graphkin.tasks.functions import FunctionTask
 from graphkin.tasks.pairs import RetrievalBlock
 
@@ -44,7 +47,6 @@ PACKAGES = ("graphkin", "numpy", "torch", "scikit-learn", "faiss-cpu")
 CANDIDATES = 20
 """Of each query, for the calibration: what a scan reranks."""
 BINS = 10
-HARDEST = ("gcc-O0", "clang-O3")
 
 
 @dataclass(frozen=True)
@@ -151,19 +153,11 @@ def pools(task: FunctionTask) -> dict[str, list[RetrievalBlock]]:
         "pools of 100": replace(task, pool=100).retrieval("test"),
         "all functions": replace(task, pool=0).retrieval("test"),
     }
-    builds = sorted({build for item in task.classes("test") for build in item.graphs})
-    chosen = [next((b for b in builds if b.endswith(name)), None) for name in HARDEST]
-    if None not in chosen:
-        found[" to ".join(HARDEST) + ", all functions"] = [block_of(task, *chosen)]
+    asked, held = (build_named(task, name) for name in HARDEST)
+    if asked is not None and held is not None:
+        for size, name in HARDEST_POOLS.items():
+            found[name] = pools_between(replace(task, pool=size), "test", asked, held)
     return found
-
-
-def block_of(task: FunctionTask, asked: str, held: str) -> RetrievalBlock:
-    """All test functions, one of each group, from one build to another."""
-    one_each = {item.group: item for item in reversed(task.classes("test"))}
-    both = [item.graphs for item in one_each.values() if {asked, held} <= item.graphs.keys()]
-    queries = task.graphs_of([graphs[asked] for graphs in both])
-    return RetrievalBlock(tuple(queries), tuple(task.graphs_of([graphs[held] for graphs in both])))
 
 
 def ranks(found: Sequence[Sequence[Hit]], reranked: bool) -> np.ndarray:
@@ -352,6 +346,9 @@ def main() -> None:
     task = FunctionTask(
         str(options.corpus), protocol="clean", min_builds=2, words=embedder.vocabulary.words
     )
+    pairs = replace(task, min_builds=0).evaluation_set("validation")
+    with counter("joining matcher and embedder") as progress:
+        matcher = join(matcher, embedder, pairs, progress=progress)
     plain = SearchModel.of(embedder, matcher, name="functions")
     seen = examples(plain, task, "validation", options.seed)
     calibration = Calibration(
@@ -361,7 +358,6 @@ def main() -> None:
         queries=seen.queries,
         data=task.data.digest,
     )
-    pairs = replace(task, min_builds=0).evaluation_set("validation")
     for one in (embedder, matcher):
         one.calibration = fit_calibration(one, pairs)
     embedder.save_pretrained(options.out / EMBEDDER, run_card(options.embedder))

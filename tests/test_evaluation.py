@@ -152,6 +152,13 @@ def test_retrieval_ranks_the_right_answer():
     assert found["mrr_at_10"] == pytest.approx((1 / 2 + 1 + 1 / 3) / 3)
 
 
+def test_candidates_that_answer_no_query_are_ranked_too():
+    # The answers are 1st of three, and the last.
+    found = retrieval_metrics(ByEdges(), [block([4, 9], [4, 20, 9])])
+    assert found["recall_at_1"] == 0.5
+    assert found["mrr_at_10"] == pytest.approx((1 + 1 / 3) / 2)
+
+
 def test_a_tie_counts_against_the_model():
     class Equal:
         def predict(self, pairs):
@@ -211,7 +218,7 @@ def test_retrieval_refuses_broken_scores():
         retrieval_metrics(ByEdges(), [])
 
 
-@pytest.mark.parametrize(("queries", "pool"), [([], []), ([1], [1, 2]), ([1, 2], [1])])
+@pytest.mark.parametrize(("queries", "pool"), [([], []), ([], [1]), ([1, 2], [1])])
 def test_pools_without_answers_are_refused(queries, pool):
     with pytest.raises(GraphError, match=f"{len(queries)} queries for a pool of {len(pool)}"):
         block(queries, pool)

@@ -49,7 +49,7 @@ class Evaluation:
     negatives: str = "random negatives"
     """Which of a function task's sets, for pairs."""
     builds: tuple[str, str] | None = None
-    """Endings of the names of two builds: search from the one in all of the other."""
+    """Endings of the names of two builds: search from the one in the other."""
     costly: bool = False
     """Too slow for a quick run."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from graphkin.progress import counter
 from graphkin.reproduce.experiment import Evaluation, TaskKind, TaskSpec
 from graphkin.reproduce.results import Measurement
 from graphkin.tasks.edits import EditTask
+from graphkin.tasks.function_pools import build_named, pools_between
 from graphkin.tasks.functions import FunctionTask
 from graphkin.tasks.meshes import MeshTask
 from graphkin.tasks.pairs import EvaluationSet, RetrievalBlock
@@ -150,22 +151,11 @@ def _blocks(task: FunctionTask, builds: tuple[str, str] | None) -> Sequence[Retr
     """Pools to search in; None, with a word on stderr, where the corpus lacks a build."""
     if builds is None:
         return task.retrieval("test")
-    names = sorted({name for item in task.classes("test") for name in item.graphs})
-    chosen = [next((name for name in names if name.endswith(one)), None) for one in builds]
-    if None in chosen:
+    asked, held = (build_named(task, one) for one in builds)
+    if asked is None or held is None:
         print(
-            f"not measured: {' to '.join(builds)}, for the corpus has only {', '.join(names)}",
+            f"not measured: {' to '.join(builds)}, for the corpus lacks one of them",
             file=sys.stderr,
         )
         return None
-    asked, held = (str(name) for name in chosen)
-    queries, pool = zip(*_both(task, asked, held), strict=True)
-    return [RetrievalBlock(tuple(task.graphs_of(queries)), tuple(task.graphs_of(pool)))]
-
-
-def _both(task: FunctionTask, asked: str, held: str) -> Iterator[tuple[int, int]]:
-    """The graphs of each test function in two builds, one function of each group."""
-    one_each = {item.group: item for item in reversed(task.classes("test"))}
-    for item in one_each.values():
-        if {asked, held} <= item.graphs.keys():
-            yield item.graphs[asked], item.graphs[held]
+    return pools_between(task, "test", asked, held)

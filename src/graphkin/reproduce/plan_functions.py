@@ -13,6 +13,8 @@ from graphkin.reproduce.experiment import Evaluation, Experiment, TaskSpec
 from graphkin.reproduce.layout import (
     FEATURES,
     FUNCTION_STEPS,
+    HARDEST,
+    HARDEST_POOLS,
     LEARNED,
     RETRIEVAL_POOLS,
     SIZE_MATCHED,
@@ -31,7 +33,6 @@ OURS_STEPS = 10_000
 OURS_TASK: dict[str, Any] = {"min_builds": 3}
 """The embedder that searches: the strong recipe, on more functions."""
 OURS_MODEL: dict[str, Any] = {"message_norm": "graph"}
-HARDEST = ("gcc-O0", "clang-O3")
 
 
 def function_experiments() -> Iterator[Experiment]:
@@ -69,13 +70,23 @@ def _table2_rows(model: str) -> tuple[Evaluation, ...]:
     ]
     if model not in ("simhash", "gnn", "gmn"):
         return tuple(pairs)
-    hundred, everything, hardest = (retrieval_row(name) for name in RETRIEVAL_POOLS)
-    clean, whole = _task("clean", pool=100), _task("clean", pool=0)
+    hundred, everything = (retrieval_row(name) for name in RETRIEVAL_POOLS)
+    hardest = [
+        Evaluation(
+            "table2",
+            retrieval_row(name),
+            _task("clean", pool=size),
+            "retrieval",
+            builds=HARDEST,
+            costly=True,
+        )
+        for size, name in HARDEST_POOLS.items()
+    ]
     return (
         *pairs,
-        Evaluation("table2", hundred, clean, "retrieval"),
-        Evaluation("table2", everything, whole, "retrieval"),
-        Evaluation("table2", hardest, whole, "retrieval", builds=HARDEST, costly=True),
+        Evaluation("table2", hundred, _task("clean", pool=100), "retrieval"),
+        Evaluation("table2", everything, _task("clean", pool=0), "retrieval"),
+        *hardest,
     )
 
 

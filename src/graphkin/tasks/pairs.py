@@ -82,13 +82,16 @@ class EvaluationSet:
 
 @dataclass(frozen=True, eq=False)
 class RetrievalBlock:
-    """Queries that share a pool of candidates; the answer to query i is ``pool[i]``."""
+    """Queries that share a pool of candidates.
+
+    The answer to query i is ``pool[i]``; further candidates answer none.
+    """
 
     queries: tuple[Graph, ...]
     pool: tuple[Graph, ...]
 
     def __post_init__(self) -> None:
-        if not len(self.queries) == len(self.pool) > 0:
+        if not 0 < len(self.queries) <= len(self.pool):
             raise GraphError(
                 f"{len(self.queries)} queries for a pool of {len(self.pool)}; each query needs its "
                 "answer in the pool"
