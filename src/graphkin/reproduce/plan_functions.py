@@ -33,6 +33,19 @@ OURS_STEPS = 10_000
 OURS_TASK: dict[str, Any] = {"min_builds": 3}
 """The embedder that searches: the strong recipe, on more functions."""
 OURS_MODEL: dict[str, Any] = {"message_norm": "graph"}
+MATCHER_TASK: dict[str, Any] = {"hard_negatives": 0.3, "max_nodes": 300}
+MATCHER_MODEL: dict[str, Any] = {
+    "node_dim": 64,
+    "similarity": "alignment",
+    "alignment_pool": "mean",
+}
+"""Without normalised messages: with them an alignment of functions learns more slowly."""
+MATCHER_TRAINING: dict[str, Any] = {
+    "mode": "pairs",
+    "loss": "margin",
+    "margin": 0.5,
+    "learning_rate": 5e-4,
+}
 
 
 def function_experiments() -> Iterator[Experiment]:
@@ -126,11 +139,15 @@ def _sweep(seed: int) -> Iterator[Experiment]:
                 seed=seed,
             )
             yield embedder
-            # A matcher begins with the weights of the embedder.
+            # A matcher begins with the weights of the embedder, and is joined with it.
             yield replace(
                 embedder,
                 group=f"{group}-gmn-ours",
                 model="gmn",
+                task=_task("paper", features=features, **MATCHER_TASK),
+                model_options={**MATCHER_MODEL, "steps": steps},
+                training={**MATCHER_TRAINING, "steps": SWEEP_MATCHER_STEPS},
+                recipe="paper",
                 start=embedder,
-                training={"steps": SWEEP_MATCHER_STEPS},
+                join=embedder,
             )
