@@ -67,7 +67,7 @@ SHARP: dict[str, Any] = {"alignment_sharpness": 10.0}
 """Our GMN is trained once more with a sharper alignment."""
 SHARP_TRAINING: dict[str, Any] = {"learning_rate": 5e-4, "evaluate_every": 500, "steps": 3_000}
 SECOND_STEPS = 24_000
-"""Of our GNN, which is trained once more as it was: one cycle of 16,000 steps left much to learn."""
+"""Our GNN is trained once more, as it was."""
 SECOND_SEED = 1000
 """Added to the seed of a second training, for data that the first did not see."""
 

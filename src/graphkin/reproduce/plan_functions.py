@@ -26,7 +26,7 @@ from graphkin.reproduce.layout import (
 SEEDS = (0,)
 TABLE2_STEPS = 8_000
 SWEEP_STEPS = 1_000
-SWEEP_MATCHER_STEPS = 500
+SWEEP_MATCHER_STEPS = 1_500
 TRAINING: dict[str, Any] = {}
 """What all models change in the paper's recipe."""
 OURS_STEPS = 10_000
@@ -139,15 +139,25 @@ def _sweep(seed: int) -> Iterator[Experiment]:
                 seed=seed,
             )
             yield embedder
-            # A matcher begins with the weights of the embedder, and is joined with it.
-            yield replace(
-                embedder,
-                group=f"{group}-gmn-ours",
-                model="gmn",
-                task=_task("paper", features=features, **MATCHER_TASK),
-                model_options={**MATCHER_MODEL, "steps": steps},
-                training={**MATCHER_TRAINING, "steps": SWEEP_MATCHER_STEPS},
-                recipe="paper",
-                start=embedder,
-                join=embedder,
-            )
+            yield _matcher(embedder, features, steps)
+
+
+def _matcher(embedder: Experiment, features: str, steps: int) -> Experiment:
+    """Begins with the weights of the embedder."""
+    found = replace(
+        embedder,
+        group=embedder.group.replace("-gnn-", "-gmn-"),
+        model="gmn",
+        start=embedder,
+        training={"steps": SWEEP_MATCHER_STEPS},
+    )
+    if not steps:  # no attention, and so no alignment
+        return found
+    return replace(
+        found,
+        task=_task("paper", features=features, **MATCHER_TASK),
+        model_options={**MATCHER_MODEL, "steps": steps},
+        training={**MATCHER_TRAINING, **found.training},
+        recipe="paper",
+        join=embedder,
+    )
