@@ -70,10 +70,10 @@ def _function_cells(model: str, measured: Document) -> Iterator[Measurement]:
 
 
 def searched_functions(document: Document) -> Iterator[Result]:
-    """``functions-search.json``: the embedder and matcher that ship, alone and in a search."""
+    """``functions-search.json``: the embedder and matcher that ship, in pairs and a search."""
     cells = {"gnn": [], "gmn": [], "gnn+gmn": []}  # type: dict[str, list[Measurement]]
-    for side, model in (("embedder", "gnn"), ("matcher", "gmn")):
-        for name, one in document[side].items():
+    for side, model in (("embedder", "gnn"), ("joined", "gmn")):
+        for name, one in document["pairs"][side].items():
             protocol, _, negatives = name.partition(", ")
             row = function_row(protocol, negatives)
             cells[model] += _cells(row, model, one["metrics"], one["data"])

@@ -1,0 +1,128 @@
+"""How well could any model do on functions? Counts what no comparison of two graphs can tell apart.
+
+    python experiments/functions_ceiling.py --corpus corpus.graphs
+
+In pools of test functions, an answer that has k twins among the other candidates is found first by
+chance alone, once in k + 1 times. Twins have equal graphs; or, less strictly, the same numbers of
+blocks and edges and the same degrees, and mnemonics that differ by a small share. Between builds
+mnemonics differ by far more, which is printed beside it. The result is also written to
+``experiments/results/functions-ceiling.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphkin import Graph
+from graphkin.files import write_atomically
+from graphkin.reproduce.layout import HARDEST
+from graphkin.tasks.function_pools import build_named, pools_between
+from graphkin.tasks.functions import FunctionTask
+from graphkin.tasks.pairs import RetrievalBlock
+
+RESULT = Path(__file__).parent / "results" / "functions-ceiling.json"
+SHARES = (0.0, 0.02, 0.05, 0.1)
+"""Of mnemonics that may differ between twins."""
+
+
+def mnemonics(graph: Graph, words: int) -> np.ndarray:
+    """(W,) how often each occurs."""
+    assert graph.node_tokens is not None
+    return np.bincount(graph.node_tokens.ids, minlength=words)
+
+
+def shape(graph: Graph) -> tuple[Any, ...]:
+    """Equal for graphs with the same numbers of nodes, edges, and degrees."""
+    leaving, entering = (np.bincount(ends, minlength=graph.num_nodes) for ends in graph.edges.T)
+    return graph.num_nodes, *sorted(zip(leaving.tolist(), entering.tolist(), strict=True))
+
+
+def difference(bag: np.ndarray, other: np.ndarray) -> float:
+    """Share of mnemonics that differ."""
+    return float(np.abs(bag - other).sum() / (bag.sum() + other.sum()))
+
+
+def twins(block: RetrievalBlock, words: int) -> dict[str, np.ndarray]:
+    """(Q,) numbers of twins of each answer, by how alike they must be."""
+    bags = [mnemonics(graph, words) for graph in block.pool]
+    shapes = [shape(graph) for graph in block.pool]
+    digests = [graph.digest() for graph in block.pool]
+    found = {name: [] for name in ("equal", *map(str, SHARES))}  # type: dict[str, list[int]]
+    for answer in range(len(block.queries)):
+        others = [n for n in range(len(block.pool)) if n != answer]
+        alike = [n for n in others if shapes[n] == shapes[answer]]
+        apart = np.array([difference(bags[answer], bags[n]) for n in alike])
+        found["equal"].append(sum(digests[n] == digests[answer] for n in alike))
+        for share in SHARES:
+            found[str(share)].append(int((apart <= share).sum()))
+    return {name: np.array(counts) for name, counts in found.items()}
+
+
+def ceiling(blocks: Sequence[RetrievalBlock], words: int) -> dict[str, Any]:
+    """The best recall at 1 that is to be expected, by how alike twins must be."""
+    counts = [twins(block, words) for block in blocks]
+    together = {name: np.concatenate([one[name] for one in counts]) for name in counts[0]}
+    apart = [
+        difference(mnemonics(query, words), mnemonics(answer, words))
+        for block in blocks
+        for query, answer in zip(block.queries, block.pool, strict=False)
+    ]
+    return {
+        "queries": len(apart),
+        "pool": max(len(block.pool) for block in blocks),
+        "with_twins": {name: float((found > 0).mean()) for name, found in together.items()},
+        "recall_at_1": {name: float((1 / (1 + found)).mean()) for name, found in together.items()},
+        "mnemonics_between_builds": float(np.median(apart)),
+    }
+
+
+def table(measured: dict[str, dict[str, Any]]) -> str:
+    head = ["equal graphs", *(f"{100 * share:.0f}%" for share in SHARES)]
+    what = "recall@1 at best, twins with mnemonics apart by at most"
+    lines = [
+        f"| {what} | {' | '.join(head)} | between builds |",
+        "|---" * (len(head) + 2) + "|",
+    ]
+    for name, one in measured.items():
+        cells = [f"{100 * value:.1f}" for value in one["recall_at_1"].values()]
+        cells.append(f"{100 * one['mnemonics_between_builds']:.0f}%")
+        lines.append(f"| {name} ({one['queries']} in {one['pool']}) | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--corpus", type=Path, required=True)
+    options = parser.parse_args()
+    measured = {}
+    for protocol in ("paper", "clean"):
+        task = FunctionTask(str(options.corpus), protocol=protocol)
+        words = len(task.vocabulary)
+        pools = {
+            "pools of 100": task.retrieval("test"),
+            "all functions": replace(task, pool=0).retrieval("test"),
+        }
+        asked, held = (build_named(task, name) for name in HARDEST)
+        if asked is not None and held is not None:
+            for size in (0, 1000):
+                name = f"{' to '.join(HARDEST)}, {size or 'all'}"
+                pools[name] = pools_between(replace(task, pool=size), "test", asked, held)
+        for name, blocks in pools.items():
+            measured[f"{protocol}, {name}"] = ceiling(blocks, words)
+    digest = task.data.digest
+    document = {"corpus": digest, "searches": measured}
+    write_atomically(RESULT, json.dumps(document, indent=1).encode())
+    print(table(measured))
+
+
+if __name__ == "__main__":
+    main()
