@@ -98,6 +98,11 @@ export function resultsTable({ cancel, again }) {
     due ??= setTimeout(() => refresh({ keep: true }), REFRESH_MS);
   }
 
+  function refreshNow() {
+    clearTimeout(due);
+    refresh({ keep: true });
+  }
+
   return {
     filter,
     element: make(
@@ -130,7 +135,8 @@ export function resultsTable({ cancel, again }) {
       fill(trouble, scan.error ? failure({ message: scan.error }) : null);
       // While rows keep coming, reading out every number would drown all else.
       shown.setAttribute("aria-live", over ? "polite" : "off");
-      refreshSoon();
+      if (over) refreshNow();
+      else refreshSoon();
     },
 
     interrupted() {
