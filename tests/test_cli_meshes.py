@@ -64,7 +64,7 @@ def test_an_embedder_learns_and_is_evaluated(run: Graphkin, data: Path, tmp_path
     assert metrics["nearest_neighbour"] == pytest.approx(neighbours.accuracy(scores), abs=0.03)
     assert metrics["nearest_neighbour"] > 0.3
     text = run(*evaluated)
-    assert f"{out} on validation, split by graph, data {expected.digest[:12]}" in text.out
+    assert f"{out} on validation, split by graph, fold 0, data {expected.digest[:12]}" in text.out
     assert f"nearest_neighbour {100 * metrics['nearest_neighbour']:6.2f}" in text.out
     assert "nearest of 320 graphs, for each of 40" in text.out
 
@@ -131,5 +131,22 @@ def test_what_is_refused(run: Graphkin, data: Path, tmp_path: Path) -> None:
     assert run("eval", "meshes", "wl").code == 2
     assert run(*train, "--data", data, "--model", "gnn", "--steps", 1, *SETTINGS).code == 0
     evaluated = ["eval", "meshes", tmp_path / "run", "--data", data]
-    refused(run(*evaluated, "--split", "graph"), 12, "split by class", "seen", "--split")
+    refused(run(*evaluated, "--split", "graph"), 12, "split class", "seen", "--split")
+    refused(run(*evaluated, "--fold", 3), 12, "fold 0", "seen", "--fold")
     assert run(*evaluated, "--split", "class", "--size", 20).code == 0
+
+
+def test_a_model_is_tested_on_the_fold_that_it_has_not_seen(
+    run: Graphkin, data: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    train = ["train", "meshes", "--data", data, "--model", "gnn", "--out", out, *SETTINGS]
+    assert run(*train, "--steps", 1, "--set", "task.fold=3").code == 0
+    found = document(run("eval", "meshes", out, "--data", data, "--size", 50, "--json"))
+    expected = MeshTask(str(data), fold=3, evaluation_size=50).evaluation_set("test")
+    assert found["data"] == expected.digest
+    assert found["data"] != MeshTask(str(data), evaluation_size=50).evaluation_set("test").digest
+    other = document(
+        run("eval", "meshes", "wl", "--data", data, "--fold", 3, "--size", 50, "--json")
+    )
+    assert other["data"] == expected.digest

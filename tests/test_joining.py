@@ -25,7 +25,7 @@ TASK = EditTask(nodes=(8, 12), p=(0.3, 0.3), evaluation_size=300)
 
 
 def made(name: str, **options: Any) -> Any:
-    return build_model(ModelConfig.named(name, **SMALL, **options), seed=3)
+    return build_model(ModelConfig.named(name, **{**SMALL, **options}), seed=3)
 
 
 @pytest.fixture
@@ -46,6 +46,35 @@ def test_distances_add_up(parts: Any, data: EvaluationSet, weight: float) -> Non
     whole = cosine_similarity(left, right).numpy() - 1
     found = matcher.joined(embedder, weight).predict(data.pairs)
     np.testing.assert_allclose(found, matcher.predict(data.pairs) + weight * whole, atol=1e-5)
+
+
+@pytest.mark.parametrize("weight", [0, 3, True])
+def test_a_weight_may_be_a_whole_number(parts: Any, data: EvaluationSet, weight: int) -> None:
+    matcher, embedder = parts
+    found = matcher.joined(embedder, weight).predict(data.pairs[:5])
+    expected = matcher.joined(embedder, float(weight)).predict(data.pairs[:5])
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("steps", 3), ("steps", 0), ("message_scale", 1.0), ("graph_dim", 24)]
+)
+def test_an_embedder_that_computes_otherwise(parts: Any, option: str, value: float) -> None:
+    """Inside the matcher it would run with the matcher's options."""
+    matcher, _ = parts
+    with pytest.raises(ModelError, match=f"the embedder has {option}="):
+        matcher.joined(made("gnn", **{option: value}), 1.0)
+
+
+def test_a_siamese_embedder(parts: Any) -> None:
+    with pytest.raises(ModelError, match="not by distance"):
+        parts[0].joined(made("siamese-gnn"), 1.0)
+
+
+def test_pairs_of_one_kind(parts: Any, data: EvaluationSet) -> None:
+    similar = EvaluationSet(data.pairs[:4], np.ones(4, dtype=data.labels.dtype), data.triplets)
+    with pytest.raises(ConfigError, match="similar and dissimilar pairs"):
+        join(*parts, similar)
 
 
 def test_attention_is_that_of_the_matcher(parts: Any, data: EvaluationSet) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from graphkin.errors import ConfigError
 from graphkin.models.calibration import Logistic
 from graphkin.models.embedder import GraphEmbedder
 from graphkin.models.matcher import GraphMatcher
@@ -35,6 +36,8 @@ def join(
         progress: called as ``progress(done, total)`` while pairs are compared.
     """
     pairs, similar = evaluation_set.pairs, evaluation_set.labels > 0
+    if len(set(similar.tolist())) < 2:
+        raise ConfigError("a weight needs similar and dissimilar pairs to be fitted on")
     alone = matcher.joined(embedder, 0.0)
     aligned = alone.predict(pairs, progress=progress).astype(np.float64)
     both = matcher.joined(embedder, 1.0).predict(pairs, progress=progress).astype(np.float64)

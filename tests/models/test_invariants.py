@@ -204,8 +204,9 @@ def test_without_propagation_edges_play_no_part(matching: bool, data: st.DataObj
     bare = with_edges(graph, [])
     with torch.no_grad():
         found = model(PairBatch.pack([(graph, other), (bare, other)]))
-    assert torch.equal(found.left[0], found.left[1])
-    assert float(found.scores[0]) == float(found.scores[1])
+    # Equal but for rounding: a product of matrices may take other paths for other rows.
+    torch.testing.assert_close(found.left[0], found.left[1], rtol=1e-12, atol=1e-12)
+    assert float(found.scores[0]) == pytest.approx(float(found.scores[1]), abs=1e-12)
 
 
 @cache

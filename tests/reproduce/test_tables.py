@@ -175,7 +175,12 @@ def test_files_of_older_experiments_fill_cells() -> None:
     simhash = found["functions, clean protocol", "simhash", "pair_auc", "paper"]
     expected = rows[1]["sets"]["random negatives"]["metrics"]["pair_auc"]
     assert simhash.ours == pytest.approx(100 * expected, abs=1e-3)
-    search = json.loads((folder / "functions-search.json").read_text())["search"]
+    shipped = json.loads((folder / "functions-search.json").read_text())
+    for model, part in (("gnn", "embedder"), ("gmn", "joined")):
+        pairs = found["functions, paper's protocol", model, "pair_auc", "ours"]
+        metrics = shipped["pairs"][part]["paper, random negatives"]["metrics"]
+        assert pairs.ours == pytest.approx(100 * metrics["pair_auc"], abs=1e-3)
+    search = shipped["search"]
     reranked = found["retrieval, pools of 100", "gnn+gmn", "recall_at_1", "ours"]
     expected = search["pools of 100"][0]["reranked"]["recall_at_1"]
     assert reranked.ours == pytest.approx(100 * expected, abs=1e-3)

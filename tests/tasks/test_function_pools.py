@@ -16,6 +16,7 @@ from graphkin.tasks.functions import FunctionTask, Protocol
 
 PROTOCOLS = get_args(Protocol)
 ASKED, HELD = BUILDS[0], BUILDS[-1]
+PINNED = ["f11", "f173", "f5", "f85"]
 
 
 @pytest.fixture(scope="module")
@@ -109,8 +110,30 @@ def test_no_candidate_shares_a_graph_with_a_function_that_is_looked_for(tmp_path
 
 def test_builds_by_their_endings(corpus: Path) -> None:
     task = FunctionTask(str(corpus))
-    assert [build_named(task, name[-5:]) for name in BUILDS] == list(BUILDS)
+    assert [build_named(task, name) for name in BUILDS] == list(BUILDS)
     assert build_named(task, "msvc-O2") is None
+
+
+def test_a_build_may_name_the_version_of_its_compiler(tmp_path: Path) -> None:
+    builds = ("gcc-12-O0", "gcc-12-O3", "clang-14.0-O3", "mygcc-O0")
+    made = [
+        record(f"f{number}", body(number, variant), build=build)
+        for number in range(60)
+        for variant, build in enumerate(builds)
+    ]
+    write_corpus(tmp_path / "c", made)
+    task = FunctionTask(str(tmp_path / "c"))
+    assert build_named(task, "gcc-O0") == "gcc-12-O0"
+    assert build_named(task, "clang-O3") == "clang-14.0-O3"
+    assert build_named(task, "clang-O0") is None
+
+
+def test_which_functions_share_a_pool_does_not_change(corpus: Path) -> None:
+    """Published numbers rest on it."""
+    task = FunctionTask(str(corpus), pool=4)
+    origin = origins(task)
+    first = pools_between(task, "test", ASKED, HELD)[0]
+    assert [origin[query][1] for query in first.queries] == PINNED
 
 
 def test_builds_that_share_nothing(corpus: Path) -> None:

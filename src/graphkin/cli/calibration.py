@@ -14,7 +14,7 @@ import typer
 
 from graphkin.cli.edits import NegativeEdits, Nodes, PositiveEdits, Probability, task_options
 from graphkin.cli.functions import Corpus, trained_scorer
-from graphkin.cli.meshes import Data, SplitBy, own_split
+from graphkin.cli.meshes import Data, SplitBy, own_parts
 from graphkin.cli.options import Json, Threads
 from graphkin.errors import ConfigError
 
@@ -98,9 +98,9 @@ def calibrate_meshes(
 
     _check_own(model)
     trained = load_model(model)
-    split = own_split(str(model), split)
-    options = _given({"data": str(data), "split": split, "evaluation_size": size})
-    _calibrate(model, trained, MeshTask(**options), plot, threads, as_json)
+    own = own_parts(str(model), {"split": split})
+    options = _given({"data": str(data), "evaluation_size": size})
+    _calibrate(model, trained, MeshTask(**options, **own), plot, threads, as_json)
 
 
 def _check_own(model: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -75,6 +76,9 @@ def eval_meshes(
     model: Annotated[str, typer.Argument(help="A folder of a run or a model, or 'wl'.")],
     data: Data,
     split: SplitBy = None,
+    fold: Annotated[
+        int | None, typer.Option(help="Which tenth is the test set.", min=0, max=9)
+    ] = None,
     part: Annotated[str, typer.Option("--set", help="validation or test.")] = "test",
     size: Annotated[int | None, typer.Option(help="Pairs, and triplets, of the set.")] = None,
     steps: Annotated[
@@ -86,7 +90,7 @@ def eval_meshes(
 ) -> None:
     """Pair AUC, triplet accuracy and nearest-neighbour accuracy on the fixed sets of meshes.
 
-    Without --split it is the one that the model was trained on.
+    Without --split and --fold they are those that the model was trained on.
     """
     import torch
 
@@ -99,9 +103,10 @@ def eval_meshes(
 
     torch.set_num_threads(threads)
     trained = None if model == "wl" else load_model(model)
-    given = {"data": str(data), "split": own_split(model, split), "evaluation_size": size}
-    options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    task = MeshTask(**options)
+    options = own_parts(model, {"split": split, "fold": fold})
+    if size is not None:
+        options["evaluation_size"] = size
+    task = MeshTask(str(data), **options)
     evaluation_set = task.evaluation_set(part)  # type: ignore[arg-type]
     scorer: PairScorer
     scorer = WLKernel(iterations) if trained is None else Unrolled(trained, steps)
@@ -120,26 +125,34 @@ def eval_meshes(
         document = {"model": model, "task": task.describe(), "split": part}
         typer.echo(json.dumps(document | {"data": evaluation_set.digest, "metrics": metrics}))
         return
-    typer.echo(f"{model} on {part}, split by {task.split}, data {evaluation_set.digest[:12]}")
+    where = f"split by {task.split}, fold {task.fold}"
+    typer.echo(f"{model} on {part}, {where}, data {evaluation_set.digest[:12]}")
     for metric, value in metrics.items():
         typer.echo(f"  {metric:<18}{100 * value:6.2f}")
     pool = len(neighbours.pool) - bool(neighbours.own.any())
     typer.echo(f"  nearest of {pool} graphs, for each of {len(neighbours.queries)}")
 
 
-def own_split(model: str, given: str | None) -> str | None:
-    """The split that a model was trained on, where its card tells, else the one given.
+OWN_PARTS = {"split": r'"split": "(class|graph)"', "fold": r'"fold": (\d)'}
+"""Options of the task that say what is tested on, and where a card has them."""
 
-    What one split keeps for the test was trained on in the other.
+
+def own_parts(model: str, given: Mapping[str, str | int | None]) -> dict[str, Any]:
+    """What a model was trained on, where its card tells, else what is given.
+
+    What one split or fold keeps for the test was trained on in another.
     """
     cards = (Path(model) / "model" / "README.md", Path(model) / "README.md")
     text = next((card.read_text(encoding="utf-8") for card in cards if card.is_file()), "")
-    found = re.search(r'"split": "(class|graph)"', text)
-    if found is None:
-        return given
-    if given not in (None, found[1]):
-        raise ConfigError(
-            f"{model} was trained on the split by {found[1]}, so it may have seen test graphs of "
-            f"the split by {given}; leave --split out"
-        )
-    return found[1]
+    options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    for name, pattern in OWN_PARTS.items():
+        found = re.search(pattern, text)
+        if found is None:
+            continue
+        if name in options and str(options[name]) != found[1]:
+            raise ConfigError(
+                f"{model} was trained with {name} {found[1]}, so it may have seen test graphs of "
+                f"{name} {options[name]}; leave --{name} out"
+            )
+        options[name] = int(found[1]) if name == "fold" else found[1]
+    return options

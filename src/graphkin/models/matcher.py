@@ -104,6 +104,10 @@ class GraphMatcher(GraphModel):
                 "a matcher with similarity='alignment' is joined with an embedder; these have "
                 f"{self.config.similarity!r} and matching={embedder.config.matching}"
             )
+        if embedder.config.similarity == "siamese":
+            raise ModelError(
+                "the vectors of a Siamese embedder are compared by its own network, not by distance"
+            )
         if not 0 <= weight < math.inf:
             raise ModelError(f"the weight must be at least 0, got {weight}")
         if self.vocabulary != embedder.vocabulary:
@@ -115,7 +119,7 @@ class GraphMatcher(GraphModel):
             readout=embedder.config.readout,
             embedder_norm=embedder.config.message_norm,
         )
-        for name in INHERITED:
+        for name in (*INHERITED, "steps", "message_scale"):
             value, own = (getattr(one, name) for one in (embedder.config, config.embedding()))
             if value != own:
                 raise ModelError(
@@ -126,7 +130,9 @@ class GraphMatcher(GraphModel):
         found.vocabulary = self.vocabulary
         own = {f"network.{name}": t for name, t in self.network.state_dict().items()}
         whole = {f"embedding.{name}": t for name, t in embedder.network.state_dict().items()}
-        found.load_tensors({**own, **whole, "head.weight": torch.tensor([weight])}, "the models")
+        found.load_tensors(
+            {**own, **whole, "head.weight": torch.tensor([float(weight)])}, "the models"
+        )
         return found.eval()
 
     @torch.no_grad()

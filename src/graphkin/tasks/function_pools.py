@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -40,10 +41,15 @@ def pools_between(task: FunctionTask, split: Split, asked: str, held: str) -> li
     return [_block(task, both, list(others))]
 
 
-def build_named(task: FunctionTask, ending: str) -> str | None:
-    """The build of test functions whose name ends so."""
+def build_named(task: FunctionTask, kind: str) -> str | None:
+    """The build of test functions whose name ends as ``compiler-level``.
+
+    Between the two it may have a version: ``gcc-O0`` stands for ``gcc-12-O0`` as well.
+    """
+    compiler, level = kind.split("-")
+    pattern = re.compile(rf"\b{re.escape(compiler)}(-[\d.]+)?-{re.escape(level)}$")
     names = sorted({name for item in task.classes("test") for name in item.graphs})
-    return next((name for name in names if name.endswith(ending)), None)
+    return next((name for name in names if pattern.search(name)), None)
 
 
 def _both(task: FunctionTask, split: Split, asked: str, held: str) -> list[tuple[int, int]]:

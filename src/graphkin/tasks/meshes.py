@@ -7,6 +7,7 @@ views of it are asked for.
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -67,6 +68,8 @@ class MeshTask:
         object.__setattr__(self, "data", str(self.data))
         check_types(self)
         check_at_least(self, 0, "seed", "distortion", "fold")
+        if not math.isfinite(self.distortion):
+            raise ConfigError(f"distortion must be finite, got {self.distortion}")
         if self.fold >= FOLDS:
             raise ConfigError(f"fold must lie in 0..{FOLDS - 1}, got {self.fold}")
         check_at_least(self, 2, "evaluation_size")
