@@ -22,7 +22,7 @@ import numpy as np
 
 from graphkin import Graph
 from graphkin.files import write_atomically
-from graphkin.reproduce.layout import HARDEST
+from graphkin.reproduce.layout import HARDEST, HARDEST_POOLS
 from graphkin.tasks.function_pools import build_named, pools_between
 from graphkin.tasks.functions import FunctionTask
 from graphkin.tasks.pairs import RetrievalBlock
@@ -113,8 +113,7 @@ def main() -> None:
         }
         asked, held = (build_named(task, name) for name in HARDEST)
         if asked is not None and held is not None:
-            for size in (0, 1000):
-                name = f"{' to '.join(HARDEST)}, {size or 'all'}"
+            for size, name in HARDEST_POOLS.items():
                 pools[name] = pools_between(replace(task, pool=size), "test", asked, held)
         for name, blocks in pools.items():
             measured[f"{protocol}, {name}"] = ceiling(blocks, words)

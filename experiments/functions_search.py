@@ -14,6 +14,7 @@ pairs and triplets, also of matcher and embedder joined. The result is also writ
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import platform
 from collections.abc import Sequence
@@ -32,6 +33,7 @@ from graphkin.files import write_atomically
 from graphkin.joining import join
 from graphkin.models import load_model
 from graphkin.models.calibration import Calibration, Logistic
+from graphkin.models.pretrained import WEIGHTS_FILE
 from graphkin.progress import counter
 from graphkin.reliability import fit_calibration
 from graphkin.reproduce.layout import HARDEST, HARDEST_POOLS
@@ -274,6 +276,7 @@ validation pairs of the clean protocol, as many similar as dissimilar.
 Joined is `matcher.joined(embedder, {weight:.2f})`: the matcher with the distance of the embedder's
 vectors added, by a weight that is fitted on the same pairs. It is the best of the three on pairs. A
 search does without it: it orders by the codes as well, and need not embed every candidate again.
+For probabilities it needs a calibration of its own, by `graphkin.reliability.fit_calibration`.
 """
 
 
@@ -312,8 +315,9 @@ The cards in `embedder/` and `matcher/` have every setting.
 
 ffmpeg 5.1.9 (libavcodec, libavutil, libswresample, libswscale) by gcc 12 and clang 14 at -O0 to
 -O3. SHA-256 of the corpus: `{measured["corpus"]}`. Training functions, four fifths of those in at
-least three builds; the calibrations were fitted on validation functions.
-SHA-256 of the embedder: `{measured["weights"]}`.
+least three builds; the calibrations were fitted on validation functions. SHA-256 of the weights:
+embedder `{measured["hashes"][EMBEDDER]}`,
+matcher `{measured["hashes"][MATCHER]}`.
 
 ## Scores
 
@@ -380,7 +384,10 @@ def main() -> None:
     measured: dict[str, Any] = {
         "corpus": task.data.digest,
         "seed": options.seed,
-        "weights": model.pin.weights,
+        "hashes": {
+            part: hashlib.sha256((options.out / part / WEIGHTS_FILE).read_bytes()).hexdigest()
+            for part in (EMBEDDER, MATCHER)
+        },
         "search": {
             name: [search_quality(model, blocks, rerank, name) for rerank in (20, 100)]
             for name, blocks in pools(whole).items()

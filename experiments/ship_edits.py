@@ -70,8 +70,9 @@ graphkin reproduce table3 --rerun --only general-gmn-ours
 python experiments/ship_edits.py --runs runs
 ```
 
-Both were trained twice, which the commands do: the embedder for 16,000 steps, then 10,000 at a lower
-rate; the matcher for 10,000 steps, then 3,000 with a sharper alignment. The cards in `embedder/` and `matcher/` have every setting.
+Both were trained twice, which the commands do: the embedder for 16,000 steps, then 10,000 at a
+lower rate; the matcher for 10,000 steps, then 3,000 with a sharper alignment. The cards in
+`embedder/` and `matcher/` have every setting.
 
 ## Seed
 

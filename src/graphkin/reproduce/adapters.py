@@ -50,7 +50,7 @@ def short_functions(document: Document) -> Iterator[Result]:
             group=name,
             variant="paper",
             seed=seed if model in learned else None,
-            command=document["command"],
+            command=f"{document['command']} --corpus CORPUS",
             cells=tuple(cell for one in protocols for cell in _function_cells(model, one)),
             steps=training.get("steps"),
             seconds=training.get("seconds"),
@@ -89,7 +89,8 @@ def searched_functions(document: Document) -> Iterator[Result]:
             group=f"functions-search-{model}",
             variant="ours",
             seed=document["seed"],
-            command="python experiments/functions_search.py",
+            command="python experiments/functions_search.py --corpus CORPUS --embedder EMBEDDER "
+            "--matcher MATCHER --out FOLDER",
             cells=tuple(found),
             versions=document["versions"],
         )

@@ -185,7 +185,8 @@ SECTIONS = (
         prefix="retrieval, ",
         note="All functions are the test functions that all builds have, one of each group of "
         "equal ones. A pool of 1,000 is these and others that nobody looks for: test and "
-        "validation functions of fewer builds, then training functions.",
+        "validation functions of fewer builds, then training functions. A dash stands for what "
+        "was not measured.",
     ),
     Section(
         "table2",
@@ -200,7 +201,7 @@ SECTIONS = (
         _lines([MESH_FOLDS], ("gnn",)),
         digits=2,
         note="Ten models, each tested on ten other classes. A seed is the number of a fold; 0 is "
-        "the one above. The spread says how much the choice of ten classes decides.",
+        "the one above. The deviation says how much the choice of ten classes decides.",
     ),
     Section(
         "table2",

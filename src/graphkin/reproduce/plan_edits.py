@@ -68,6 +68,8 @@ SHARP: dict[str, Any] = {"alignment_sharpness": 10.0}
 SHARP_TRAINING: dict[str, Any] = {"learning_rate": 5e-4, "evaluate_every": 500, "steps": 3_000}
 SECOND_TRAINING: dict[str, Any] = {"learning_rate": 5e-4, "evaluate_every": 500, "steps": 10_000}
 """Our GNN is trained once more, at a lower rate: at the same one it forgets."""
+CONTINUED = {(20, 0.2)}
+"""The one model of one distribution that is trained once more as well."""
 SECOND_SEED = 1000
 """Added to the seed of a second training, for data that the first did not see."""
 
@@ -160,7 +162,13 @@ def _table1(seed: int) -> Iterator[Experiment]:
                 evaluations=(Evaluation("table1", edit_row(nodes, p), _spec(nodes, p)),),
                 training={**TRAINING, **TABLE1_TRAINING[model], "steps": steps},
             )
-            yield _after(soft, one) if model == "gmn" else one
+            if model == "gmn":
+                yield _after(soft, one)
+            elif (nodes, p) in CONTINUED:
+                first = replace(one, group=f"{one.group}-first", evaluations=())
+                yield _continued(first, one.evaluations)
+            else:
+                yield one
     for evaluation, (nodes, p) in zip(_rows("table1"), TABLE1, strict=True):
         for model in ("gnn", "gmn"):
             group = f"table1-n{nodes}-p{p}"

@@ -79,8 +79,15 @@ def our_text(cells: Sequence[Cell], digits: int) -> str:
     """Our values of a line, and over how many seeds; or that there are none."""
     if all(cell.ours is None for cell in cells):
         return NOT_MEASURED
-    values = " / ".join("-" if c.ours is None else f"{c.ours:.{digits}f}" for c in cells)
-    return f"{values} ({seeds_text(cells)})"
+    return f"{' / '.join(value_text(cell, digits) for cell in cells)} ({seeds_text(cells)})"
+
+
+def value_text(cell: Cell, digits: int) -> str:
+    """One of our values, with its deviation where there are several seeds."""
+    if cell.ours is None:
+        return "-"
+    spread = "" if cell.spread is None else f" ±{cell.spread:.{digits}f}"
+    return f"{cell.ours:.{digits}f}{spread}"
 
 
 def seeds_text(cells: Iterable[Cell]) -> str:
@@ -104,11 +111,15 @@ def facts(filled: Iterable[Filled], code: str = "") -> list[str]:
             word = "seed" if len(seeds) == 1 else "seeds"
             parts.append(f"{word} {', '.join(map(str, seeds))}")
         if runs[0].steps is not None:
-            parts.append(f"{runs[0].steps:,} steps")
+            start = runs[0].config.get("start")
+            after = f" from the weights of {start['from']}" if start else ""
+            parts.append(f"{runs[0].steps:,} steps{after}")
         if runs[0].seconds is not None:
             parts.append(f"{sum(run.seconds or 0 for run in runs) / len(runs):,.0f} s each")
         about = f" ({', '.join(parts)})" if parts else ""
-        lines.append(f"{group}{about}: {code}{runs[0].command}{code}")
+        # A group runs by its own name.
+        only = runs[0].name if len(runs) == 1 else group
+        lines.append(f"{group}{about}: {code}{runs[0].command.replace(runs[0].name, only)}{code}")
     return lines
 
 

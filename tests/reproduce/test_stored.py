@@ -1,0 +1,45 @@
+"""The results that are stored are those of the experiments as they stand."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from graphkin.reproduce.experiment import Experiment
+from graphkin.reproduce.plan import all_experiments
+from graphkin.reproduce.store import CHECKOUT
+
+STORED = {path.stem: path for path in (CHECKOUT / "reproduce").glob("*-seed*.json")}
+TRAINED = [one for one in all_experiments() if one.trained and one.name in STORED]
+
+
+def plain(value: Any) -> Any:
+    """As JSON has it."""
+    return json.loads(json.dumps(value))
+
+
+def test_there_are_some() -> None:
+    assert len(TRAINED) > 60
+
+
+def test_every_stored_result_has_an_experiment() -> None:
+    assert not STORED.keys() - {one.name for one in all_experiments()}
+
+
+@pytest.mark.parametrize("experiment", TRAINED, ids=lambda one: one.name)
+def test_a_stored_result_was_made_by_the_experiment_of_its_name(experiment: Experiment) -> None:
+    """Where an experiment is changed, it has to be run again."""
+    config = json.loads(STORED[experiment.name].read_text())["config"]
+    said = {
+        "model": experiment.model_options,
+        "training": experiment.training,
+        "task": experiment.task.options,
+    }
+    for table, options in said.items():
+        found = {name: config[table].get(name) for name in options}
+        assert found == plain(dict(options)), table
+    for name in ("start", "join"):
+        other = getattr(experiment, name)
+        assert config.get(name) == (other and {"from": other.name})
