@@ -110,7 +110,8 @@ def test_a_run_of_the_train_verb_is_taken_as_it_is(places: Places, run: Graphkin
     assert {file.name: file.read_bytes() for file in (folder / "model").iterdir()} == before
 
 
-def test_an_experiment_begins_with_the_weights_of_another(places: Places) -> None:
+def test_an_experiment_begins_with_the_weights_of_another(places: Places, tmp_path: Path) -> None:
+    places = replace(places, store=tmp_path / "store")
     first = replace(tiny_experiment("gnn"), group="first", evaluations=())
     still = {**tiny_experiment().training, "steps": 1, "learning_rate": 0.0, "seed": 77}
     second = replace(tiny_experiment("gnn"), start=first, training=still)
@@ -120,6 +121,8 @@ def test_an_experiment_begins_with_the_weights_of_another(places: Places) -> Non
     ours, theirs = (load_model(places.runs / one.name).state_dict() for one in (second, first))
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     assert second.quick().start == first.quick()
+    # What fills no cell is not stored.
+    assert [path.stem for path in (tmp_path / "store").glob("*.json")] == [second.name]
 
 
 def test_an_experiment_is_joined_with_the_embedder_of_another(places: Places) -> None:

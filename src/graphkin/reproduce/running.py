@@ -49,9 +49,9 @@ class Places:
     """As in the command that repeats it."""
 
     def save(self, result: Result) -> None:
-        """Writes a result to every place."""
+        """Writes a result to every place; one that fills no cell is not stored."""
         write_result(result, self.results)
-        if self.store is not None:
+        if self.store is not None and result.cells:
             write_result(result, self.store)
 
 
