@@ -122,7 +122,7 @@ def test_an_experiment_begins_with_the_weights_of_another(places: Places, tmp_pa
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     assert second.quick().start == first.quick()
     # What fills no cell is not stored.
-    assert [path.stem for path in (tmp_path / "store").glob("*.json")] == [second.name]
+    assert [path.stem for path in (tmp_path / "store").rglob("*.json")] == [second.name]
 
 
 def test_an_experiment_is_joined_with_the_embedder_of_another(places: Places) -> None:

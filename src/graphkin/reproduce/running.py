@@ -80,12 +80,14 @@ def run_experiment(experiment: Experiment, places: Places, data: DataPaths) -> R
     if done is not None:
         return done
     cells: list[Measurement] = []
-    tasks, scorers = Tasks(data), {}  # type: Tasks, dict[int, PairScorer]
+    tasks, scorers = Tasks(data), {}  # type: Tasks, dict[str, PairScorer]
     for one in experiment.evaluations:
         task = tasks[one.task]
-        if id(task) not in scorers:
-            scorers[id(task)] = _baseline(experiment, task)
-        cells += measure(scorers[id(task)], experiment.model, one, task)
+        # The size of pools says what is searched, not what is learned from.
+        key = repr(sorted({**one.task.options, "pool": None}.items()))
+        if key not in scorers:
+            scorers[key] = _baseline(experiment, task)
+        cells += measure(scorers[key], experiment.model, one, task)
     result = _result(experiment, places, config, cells)
     places.save(result)
     return result
