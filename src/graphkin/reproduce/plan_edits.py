@@ -185,7 +185,15 @@ def _table3(seed: int) -> Iterator[Experiment]:
         yield _experiment("table3-k23", model, _edits(2, 3), harder, GENERAL_STEPS, seed)
     rows = (*_rows("table1"), *large)
     yield _continued(_ours("gnn", "general-gnn-ours-first", (), seed), rows)
-    yield _sharpened(_ours("gmn", "general-gmn-ours-soft", (), seed), rows)
+    matcher = _sharpened(_ours("gmn", "general-gmn-ours-soft", (), seed), rows)
+    yield matcher
+    yield replace(
+        matcher,
+        group="table3-k23-gmn-ours",
+        start=matcher,
+        task=TaskSpec("edits", {**_edits(2, 3).options, "seed": matcher.training["seed"]}),
+        evaluations=(Evaluation("table3", TRAINED_K23, _edits(1, 2)),),
+    )
 
 
 def _ours(model: str, group: str, rows: tuple[Evaluation, ...], seed: int) -> Experiment:
