@@ -104,9 +104,9 @@ SIZE_MATCHED = "size-matched negatives"
 
 
 SWEEP_FOUND = {
-    "structure": "It stays below: the vectors of these GNNs are codes, and tell graphs apart less "
-    "well by their cosine, by which they are joined.",
-    "mnemonics": "From T=1 on the two are level, with differences that chance alone can make.",
+    "structure": "It stays below, probably because it is joined by the cosine of vectors that were "
+    "trained to be codes.",
+    "mnemonics": "With one seed, differences of a point mean little.",
 }
 """What the sweep over functions says of GMN and GNN, by features."""
 
