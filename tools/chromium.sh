@@ -23,13 +23,27 @@ else
     give_up "installing it needs root, or sudo without a password"
 fi
 
+# Another program may hold apt's locks, of packages or of lists: wait for it, up to ten minutes.
+patiently() {
+    for _ in $(seq 60); do
+        if output=$($as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq "$@" 2>&1); then
+            return 0
+        fi
+        case "$output" in
+            *"Could not get lock"* | *"Unable to lock"*) sleep 10 ;;
+            *) return 1 ;;
+        esac
+    done
+    return 1
+}
+
 install() {
-    $as_root env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y --no-install-recommends -qq chromium >/dev/null
+    patiently install -y --no-install-recommends chromium
 }
 
 echo "Installing Debian's Chromium for the tests of the page ..."
-install 2>/dev/null || {
-    # The lists of packages may be missing, or older than the packages.
-    $as_root apt-get update -qq && install
-} || give_up "apt-get could not install it (see above)"
+# The lists of packages may be missing, or older than the packages.
+install || { patiently update && install; } || {
+    echo "$output" >&2
+    give_up "apt-get could not install it (see above)"
+}
