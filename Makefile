@@ -38,7 +38,7 @@ lint: $(VENV)/.installed-test
 # One thread in each worker: two processes with two threads each would fight for the cores.
 test: lint
 	tools/chromium.sh
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_WORKERS)
+	OMP_NUM_THREADS=1 tools/clean_room.sh $(BIN)/python -m pytest -n $(TEST_WORKERS)
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
