@@ -211,37 +211,45 @@ DAMAGED: dict[str, tuple[Damage, type[GraphkinError], str]] = {
         ModelError,
         f"'{BIAS}'.*float64",
     ),
-    "truncated weights": (truncated(0.5), FormatError, "damaged or no safetensors"),
-    "weights short of a byte": (truncated(0.99999), FormatError, "damaged or no safetensors"),
-    "empty weights": (content("model.safetensors", b""), FormatError, "damaged or no safetensors"),
+    "truncated weights": (truncated(0.5), FormatError, "damaged or not a safetensors"),
+    "weights short of a byte": (truncated(0.99999), FormatError, "damaged or not a safetensors"),
+    "empty weights": (
+        content("model.safetensors", b""),
+        FormatError,
+        "damaged or not a safetensors",
+    ),
     "garbage weights": (
         content("model.safetensors", bytes(range(256)) * 40),
         FormatError,
-        "damaged or no safetensors",
+        "damaged or not a safetensors",
     ),
     "weights of a huge header": (
         content("model.safetensors", b"\xff" * 8 + b"{}"),
         FormatError,
-        "damaged or no safetensors",
+        "damaged or not a safetensors",
     ),
     "pickled weights": (
         lambda folder: torch.save({BIAS: torch.zeros(4)}, folder / "model.safetensors"),
         FormatError,
-        "damaged or no safetensors",
+        "damaged or not a safetensors",
     ),
     "no weights": (removed("model.safetensors"), FormatError, "cannot read .*model.safetensors"),
     "no config": (removed("config.json"), FormatError, "cannot read .*config.json"),
-    "empty config": (content("config.json", b""), FormatError, "config.json is no JSON"),
-    "config of text": (content("config.json", b"steps: 5\n"), FormatError, "is no JSON"),
-    "config not in UTF-8": (content("config.json", b"\xff\xfe{}"), FormatError, "is no JSON"),
+    "empty config": (content("config.json", b""), FormatError, "config.json is not valid JSON"),
+    "config of text": (content("config.json", b"steps: 5\n"), FormatError, "is not valid JSON"),
+    "config not in UTF-8": (
+        content("config.json", b"\xff\xfe{}"),
+        FormatError,
+        "is not valid JSON",
+    ),
     "config nested without end": (
         content("config.json", b"[" * 100_000),
         FormatError,
-        "is no JSON",
+        "is not valid JSON",
     ),
     "config of a list": (content("config.json", b"[1]"), FormatError, "must hold a JSON object"),
-    "another format": (document(format="other"), FormatError, "is no graphkin-model file"),
-    "no format": (document(format=None), FormatError, "is no graphkin-model file"),
+    "another format": (document(format="other"), FormatError, "is not a graphkin-model file"),
+    "no format": (document(format=None), FormatError, "is not a graphkin-model file"),
     "a later version": (document(version=2), FormatError, "has version 2; this graphkin reads 1"),
     "version as text": (document(version="1"), FormatError, "has version '1'"),
     "no version": (document(version=None), FormatError, "has version None"),
@@ -275,10 +283,10 @@ def test_each_class_loads_its_own(folder: Path, tmp_path: Path) -> None:
 
 
 def test_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="nowhere is no model folder"):
+    with pytest.raises(ModelError, match="nowhere is neither a model folder"):
         GraphEmbedder.from_pretrained(tmp_path / "nowhere")
     (tmp_path / "file").write_text("x", encoding="utf-8")
-    with pytest.raises(ModelError, match="file is no model folder"):
+    with pytest.raises(ModelError, match="file is neither a model folder"):
         GraphEmbedder.from_pretrained(tmp_path / "file")
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import doctest
+import hashlib
 import json
+import sqlite3
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -305,6 +308,31 @@ def test_without_a_matcher_nothing_is_reranked(tmp_path: Path):
                 call()
 
 
+@pytest.mark.parametrize("name", ["absolute", "../above.txt", "embedder/../../above.txt"])
+def test_a_hostile_library_writes_nothing(
+    library: GraphIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+):
+    """The names of its documents are whatever its maker chose."""
+    library.close()
+    temporary = tmp_path / "temporary" / "deep"
+    temporary.mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    victim = tmp_path / "victim.txt"
+    victim.write_text("mine")
+    document = str(victim) if name == "absolute" else name
+    connection = sqlite3.connect(tmp_path / "library.kin")
+    with connection:
+        connection.execute("INSERT INTO documents VALUES (?, ?, ?)", (document, 0, b"theirs"))
+    connection.close()
+    before = sorted(tmp_path.rglob("*"))
+    with GraphIndex.open(tmp_path / "library.kin") as index:
+        with pytest.raises(FormatError, match="which no model has"):
+            index.search(GRAPHS[0])
+        assert any("which no model has" in sentence for sentence in index.verify().damage)
+    assert victim.read_text() == "mine"
+    assert [path for path in sorted(tmp_path.rglob("*")) if path not in before] == []
+
+
 class TestSearchModel:
     def test_from_parts_and_files(self, hamming: SearchModel):
         again = SearchModel.from_files(hamming.files)
@@ -318,13 +346,29 @@ class TestSearchModel:
 
     def test_files_that_were_changed(self, hamming: SearchModel):
         changed = dict(hamming.files)
-        changed["embedder/config.json"] = changed["embedder/config.json"] + b"\n"
+        changed["embedder/config.json"] = changed["embedder/config.json"].replace(b"gru", b"rnn")
         with pytest.raises(FormatError, match="not those that its pin names"):
             SearchModel.from_files(changed)
         with pytest.raises(FormatError, match="damaged"):
             read_pin({"pin.json": json.dumps({"name": "x"}).encode()})
         with pytest.raises(FormatError, match="damaged"):
             read_pin({})
+
+    def test_a_calibrated_embedder_is_the_same_model(self, hamming: SearchModel):
+        """A calibration does not change a single code."""
+        config = json.loads(hamming.files["embedder/config.json"])
+        config["calibration"] = {"weights": [1.0], "bias": 0.5}
+        changed = {**hamming.files, "embedder/config.json": json.dumps(config).encode()}
+        assert read_pin(changed) == hamming.pin
+
+    def test_a_pin_of_the_first_libraries(self, hamming: SearchModel):
+        """They named a model by the bytes of its files."""
+        names = ("embedder/config.json", "embedder/model.safetensors")
+        digests = (hashlib.sha256(hamming.files[name]).digest() for name in names)
+        old = json.loads(hamming.files["pin.json"])
+        old["weights"] = hashlib.sha256(b"".join(digests)).hexdigest()
+        files = {**hamming.files, "pin.json": json.dumps(old).encode()}
+        assert read_pin(files) == hamming.pin
 
     def test_a_folder_of_an_embedder_alone(self, tmp_path: Path):
         torch.manual_seed(0)
@@ -337,7 +381,7 @@ class TestSearchModel:
     def test_what_cannot_be_searched(self, tmp_path: Path):
         with pytest.raises(ModelError, match="siamese"):
             SearchModel.of(GraphEmbedder(ModelConfig.named("siamese-gnn")))
-        with pytest.raises(ModelError, match="no model folder"):
+        with pytest.raises(ModelError, match="neither a model folder"):
             SearchModel.load(tmp_path / "absent")
 
     def test_embedder_and_matcher_must_read_the_same_words(self, tmp_path: Path):

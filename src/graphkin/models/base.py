@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -26,9 +26,11 @@ from graphkin.models.network import GraphNetwork
 from graphkin.models.pretrained import (
     SavedModel,
     check_vocabulary,
+    from_files,
     load_model_files,
     part_home,
     save_model_files,
+    to_files,
 )
 from graphkin.similarity import VECTOR_SIMILARITIES
 
@@ -203,10 +205,16 @@ class GraphModel(nn.Module):
 
     def save_pretrained(self, path: str | Path, card: str | None = None) -> None:
         """Writes config.json, model.safetensors and a model card (README.md) into a folder."""
+        save_model_files(Path(path), self._saved(), card)
+
+    def to_files(self) -> dict[str, bytes]:
+        """What :meth:`save_pretrained` writes, by name."""
+        return to_files(self._saved())
+
+    def _saved(self) -> SavedModel:
         tensors = {name: tensor.detach().cpu() for name, tensor in self.state_dict().items()}
         kind = type(self).__name__
-        saved = SavedModel(kind, self.config, tensors, self.vocabulary, self.calibration)
-        save_model_files(Path(path), saved, card)
+        return SavedModel(kind, self.config, tensors, self.vocabulary, self.calibration)
 
     @classmethod
     def from_pretrained(cls, path: str | Path) -> Self:
@@ -215,9 +223,17 @@ class GraphModel(nn.Module):
         The plain name of a model that ships with the package, ``functions``, stands for its
         folder; a folder of that name of your own is ``./functions``.
         """
-        saved = load_model_files(part_home(path, cls.__name__), cls.__name__)
+        return cls._restored(load_model_files(part_home(path, cls.__name__), cls.__name__), path)
+
+    @classmethod
+    def from_files(cls, files: Mapping[str, bytes], origin: str) -> Self:
+        """The model of files that :meth:`to_files` made; ``origin`` names them in errors."""
+        return cls._restored(from_files(files, cls.__name__, origin), origin)
+
+    @classmethod
+    def _restored(cls, saved: SavedModel, origin: str | Path) -> Self:
         model = cls(saved.config)
-        model.load_tensors(saved.tensors, str(path))
+        model.load_tensors(saved.tensors, str(origin))
         model.vocabulary = saved.vocabulary
         model.calibration = saved.calibration
         model.eval()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -28,13 +29,13 @@ CLASSES = ("GraphEmbedder", "GraphMatcher")
 CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "README.md"
 PARTS = {"GraphEmbedder": "embedder", "GraphMatcher": "matcher"}
 """The folder of each class, where a folder holds one of each."""
-ADDED_OPTIONS = (
-    "alignment_pool",
-    "alignment_sharpness",
-    "embedder_norm",
-    "message_norm",
-    "readout",
-)
+ADDED_OPTIONS: dict[str, Any] = {
+    "alignment_pool": "sum",
+    "alignment_sharpness": 1.0,
+    "embedder_norm": "none",
+    "message_norm": "none",
+    "readout": "gated",
+}
 """Options that came after the first models were saved, whose defaults are what those do."""
 KEYS = {"format", "version", "class", "config", "vocabulary", "calibration"}
 SHIPPED = Path(__file__).parents[1] / "pretrained"
@@ -67,7 +68,7 @@ def model_home(path: str | Path) -> Path:
     if Path(path).is_dir():
         return Path(path)
     raise ModelError(
-        f"{name} is no model folder, and no model that ships with graphkin "
+        f"{name} is neither a model folder nor a model that ships with graphkin "
         f"({', '.join(shipped_names())})"
     )
 
@@ -85,24 +86,26 @@ def weights_home(folder: Path) -> Path:
     return nested if nested.is_dir() else folder
 
 
-def save_model_files(folder: Path, model: SavedModel, card: str | None) -> None:
-    """Writes the three files; they replace older ones only when all are complete."""
-    kind, config, tensors = model.kind, model.config, model.tensors
-    document: dict[str, Any] = {"format": FORMAT, "version": VERSION, "class": kind}
-    document["config"] = config.to_dict()
+def to_files(model: SavedModel, card: str | None = None) -> dict[str, bytes]:
+    """A model as the three files of its folder, by name."""
+    document: dict[str, Any] = {"format": FORMAT, "version": VERSION, "class": model.kind}
+    document["config"] = model.config.to_dict()
     if model.vocabulary is not None:
         document["vocabulary"] = model.vocabulary.to_json()
     if model.calibration is not None:
         document["calibration"] = score_calibration_to_json(model.calibration)
-    contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    text = card or _default_card(kind, config, tensors)
-    write_all_atomically(
-        {
-            folder / WEIGHTS_FILE: safetensors.torch.save(contiguous),
-            folder / CONFIG_FILE: _to_bytes(document),
-            folder / CARD_FILE: text.encode(),
-        }
-    )
+    contiguous = {name: tensor.contiguous() for name, tensor in model.tensors.items()}
+    return {
+        WEIGHTS_FILE: safetensors.torch.save(contiguous),
+        CONFIG_FILE: _to_bytes(document),
+        CARD_FILE: (card or _default_card(model)).encode(),
+    }
+
+
+def save_model_files(folder: Path, model: SavedModel, card: str | None) -> None:
+    """Writes the three files; they replace older ones only when all are complete."""
+    contents = to_files(model, card)
+    write_all_atomically({folder / name: content for name, content in contents.items()})
 
 
 def save_calibration(folder: Path, calibration: Logistic) -> None:
@@ -120,14 +123,32 @@ def saved_class(folder: Path) -> str:
 
 def load_model_files(folder: Path, kind: str) -> SavedModel:
     """Reads config, weights, vocabulary and calibration of a model of class ``kind``."""
-    document = _read_document(folder)
+    if not folder.is_dir():
+        raise ModelError(f"{folder} is not a model folder; save_pretrained writes one")
+    files = {name: read_file(folder / name) for name in (CONFIG_FILE, WEIGHTS_FILE)}
+    return from_files(files, kind, str(folder))
+
+
+def from_files(files: Mapping[str, bytes], kind: str, origin: str) -> SavedModel:
+    """A model of class ``kind`` from its files, by name; nothing is read from disk.
+
+    Args:
+        files: config and weights.
+        kind: the class that it must be of.
+        origin: where the files come from, for errors.
+    """
+    for name in (CONFIG_FILE, WEIGHTS_FILE):
+        if name not in files:
+            raise FormatError(f"{origin} lacks the file {name}")
+    config_file = f"{origin}/{CONFIG_FILE}"
+    document = _parse_document(files[CONFIG_FILE], config_file)
     if document.get("class") != kind:
-        raise ModelError(f"{folder} holds a {document.get('class')}, not a {kind}")
+        raise ModelError(f"{origin} holds a {document.get('class')}, not a {kind}")
     if not isinstance(document.get("config"), dict):
-        raise FormatError(f"{folder / CONFIG_FILE} has no table 'config'")
+        raise FormatError(f"{config_file} has no table 'config'")
     for field in fields(ModelConfig):
         if field.name not in document["config"] and field.name not in ADDED_OPTIONS:
-            raise FormatError(f"{folder / CONFIG_FILE} lacks the option {field.name!r}")
+            raise FormatError(f"{config_file} lacks the option {field.name!r}")
     config = ModelConfig.from_dict(document["config"])
     vocabulary = calibration = None
     try:
@@ -136,10 +157,10 @@ def load_model_files(folder: Path, kind: str) -> SavedModel:
         if "calibration" in document:
             calibration = score_calibration_from_json(document["calibration"])
     except FormatError as error:
-        raise FormatError(f"{folder / CONFIG_FILE}: {error}") from error
+        raise FormatError(f"{config_file}: {error}") from error
     if vocabulary is not None:
         check_vocabulary(vocabulary, config)
-    tensors = read_tensors(folder / WEIGHTS_FILE)
+    tensors = _parse_tensors(files[WEIGHTS_FILE], f"{origin}/{WEIGHTS_FILE}")
     return SavedModel(kind, config, tensors, vocabulary, calibration)
 
 
@@ -154,53 +175,46 @@ def check_vocabulary(vocabulary: Vocabulary, config: ModelConfig) -> None:
 
 def _read_document(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
-        raise ModelError(f"{folder} is no model folder; save_pretrained writes one")
-    document = _read_json(folder / CONFIG_FILE)
-    if document.get("format") != FORMAT:
-        raise FormatError(f"{folder / CONFIG_FILE} is no {FORMAT} file")
-    unknown = sorted(set(document) - KEYS)
-    if unknown:
-        raise FormatError(f"{folder / CONFIG_FILE} has an unknown key {unknown[0]!r}")
-    if document.get("version") != VERSION:
-        raise FormatError(
-            f"{folder / CONFIG_FILE} has version {document.get('version')!r}; "
-            f"this graphkin reads {VERSION}"
-        )
-    if document.get("class") not in CLASSES:
-        raise FormatError(
-            f"{folder / CONFIG_FILE} names an unknown class {document.get('class')!r}"
-        )
-    return document
+        raise ModelError(f"{folder} is not a model folder; save_pretrained writes one")
+    return _parse_document(read_file(folder / CONFIG_FILE), str(folder / CONFIG_FILE))
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file."""
-    content = read_file(path)
-    try:
-        return safetensors.torch.load(content)
-    except (SafetensorError, ValueError, KeyError) as error:
-        raise FormatError(f"{path} is damaged or no safetensors file: {error}") from error
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    content = read_file(path)
+def _parse_document(content: bytes, origin: str) -> dict[str, Any]:
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"{path} is no JSON: {error}") from error
+        raise FormatError(f"{origin} is not valid JSON: {error}") from error
     if not isinstance(document, dict):
-        raise FormatError(f"{path} must hold a JSON object")
+        raise FormatError(f"{origin} must hold a JSON object")
+    if document.get("format") != FORMAT:
+        raise FormatError(f"{origin} is not a {FORMAT} file")
+    unknown = sorted(set(document) - KEYS)
+    if unknown:
+        raise FormatError(f"{origin} has an unknown key {unknown[0]!r}")
+    if document.get("version") != VERSION:
+        raise FormatError(
+            f"{origin} has version {document.get('version')!r}; this graphkin reads {VERSION}"
+        )
+    if document.get("class") not in CLASSES:
+        raise FormatError(f"{origin} names an unknown class {document.get('class')!r}")
     return document
+
+
+def _parse_tensors(content: bytes, origin: str) -> dict[str, Tensor]:
+    try:
+        return safetensors.torch.load(content)
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise FormatError(f"{origin} is damaged or not a safetensors file: {error}") from error
 
 
 def _to_bytes(document: dict[str, Any]) -> bytes:
     return json.dumps(document, indent=2).encode() + b"\n"
 
 
-def _default_card(kind: str, config: ModelConfig, tensors: dict[str, Tensor]) -> str:
-    parameters = sum(tensor.numel() for tensor in tensors.values())
-    options = "\n".join(f"| {name} | {value} |" for name, value in config.to_dict().items())
+def _default_card(model: SavedModel) -> str:
+    parameters = sum(tensor.numel() for tensor in model.tensors.values())
+    options = "\n".join(f"| {name} | {value} |" for name, value in model.config.to_dict().items())
     return (
-        f"# A graphkin {kind}\n\n{parameters:,} parameters. Training data and scores were not "
-        f"recorded.\n\n| option | value |\n|---|---|\n{options}\n"
+        f"# A graphkin {model.kind}\n\n{parameters:,} parameters. Training data and scores were "
+        f"not recorded.\n\n| option | value |\n|---|---|\n{options}\n"
     )

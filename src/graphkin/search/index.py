@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkin.errors import ConfigError, GraphError, ModelError, StorageError
+from graphkin.errors import ConfigError, GraphError, GraphkinError, ModelError, StorageError
 from graphkin.graphs import Graph
 from graphkin.search.engine import Engine, UnknownIdError, Verification
 from graphkin.search.hits import Hit
@@ -391,8 +391,15 @@ class GraphIndex:
         return {"model": vars(self.pin), **self.engine.stats()}
 
     def verify(self) -> Verification:
-        """Reads everything, and says what is damaged."""
-        return self.engine.verify()
+        """Reads everything, and says what is damaged, or has no business in a library."""
+        from graphkin.search.model import SearchModel
+
+        verification = self.engine.verify()
+        try:
+            SearchModel.from_files(self.engine.documents())
+        except GraphkinError as error:
+            verification.damage.append(str(error))
+        return verification
 
     def compact(self) -> None:
         """Gives back the space of what was removed."""

@@ -5,24 +5,36 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
 from numpy.typing import NDArray
 
 from graphkin.errors import FormatError, ModelError
-from graphkin.files import read_file, write_all_atomically
+from graphkin.files import read_file
 from graphkin.graphs import Graph
 from graphkin.models import GraphEmbedder, GraphMatcher
 from graphkin.models.calibration import Calibration
-from graphkin.models.pretrained import CONFIG_FILE, PARTS, WEIGHTS_FILE, model_home, shipped_names
+from graphkin.models.pretrained import (
+    ADDED_OPTIONS,
+    CONFIG_FILE,
+    PARTS,
+    WEIGHTS_FILE,
+    model_home,
+    shipped_names,
+)
 from graphkin.search.engine import Metric, Space
 
 EMBEDDER, MATCHER = PARTS["GraphEmbedder"], PARTS["GraphMatcher"]
 CALIBRATION_FILE = "calibration.json"
 PIN_FILE = "pin.json"
+FILES = frozenset(
+    {PIN_FILE, CALIBRATION_FILE}
+    | {f"{part}/{file}" for part in (EMBEDDER, MATCHER) for file in (CONFIG_FILE, WEIGHTS_FILE)}
+)
+"""All that a library keeps of its model. A name in a library is somebody else's word: nothing is
+ever written under it."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +45,7 @@ class Pin:
     version: str
     """Of the graphkin that the model came with, or that read it from a folder."""
     weights: str
-    """SHA-256 of the embedder's configuration and weights."""
+    """SHA-256 of the embedder's options, vocabulary and weights."""
 
     def __str__(self) -> str:
         return f"{self.name} {self.version} ({self.weights[:12]})"
@@ -70,8 +82,7 @@ class SearchModel:
         }
         if (home / CALIBRATION_FILE).exists():
             files[CALIBRATION_FILE] = read_file(home / CALIBRATION_FILE)
-        pin = {"name": name, "version": __version__, "weights": _weights_hash(files)}
-        return cls.from_files({**files, PIN_FILE: json.dumps(pin).encode()})
+        return cls.from_files({**files, PIN_FILE: _pin_file(name, __version__, files)})
 
     @classmethod
     def of(
@@ -82,28 +93,23 @@ class SearchModel:
         name: str = "unnamed",
     ) -> SearchModel:
         """A model from its parts, as they are now."""
-        with TemporaryDirectory() as folder:
-            home = Path(folder) / name
-            embedder.save_pretrained(home / EMBEDDER)
-            if matcher is not None:
-                matcher.save_pretrained(home / MATCHER)
-            if calibration is not None:
-                write_all_atomically({home / CALIBRATION_FILE: calibration.to_json().encode()})
-            return cls.load(home)
+        from graphkin import __version__
+
+        files = _prefixed(EMBEDDER, embedder.to_files())
+        if matcher is not None:
+            files |= _prefixed(MATCHER, matcher.to_files())
+        if calibration is not None:
+            files[CALIBRATION_FILE] = calibration.to_json().encode()
+        return cls.from_files({**files, PIN_FILE: _pin_file(name, __version__, files)})
 
     @classmethod
     def from_files(cls, files: Mapping[str, bytes]) -> SearchModel:
-        """Reads the files of a model, as a library keeps them."""
+        """A model from its files, as a library keeps them; none of them touches the disk."""
         pin = read_pin(files)
-        if pin.weights != _weights_hash(files):
-            raise FormatError(f"the weights of the model {pin} are not those that its pin names")
-        with TemporaryDirectory() as folder:
-            home = Path(folder)
-            write_all_atomically({home / name: content for name, content in files.items()})
-            embedder = GraphEmbedder.from_pretrained(home / EMBEDDER)
-            matcher = None
-            if (home / MATCHER).is_dir():
-                matcher = GraphMatcher.from_pretrained(home / MATCHER)
+        embedder = GraphEmbedder.from_files(_part(EMBEDDER, files), f"{EMBEDDER} of {pin}")
+        matcher = None
+        if own := _part(MATCHER, files):
+            matcher = GraphMatcher.from_files(own, f"{MATCHER} of {pin}")
         calibration = None
         if CALIBRATION_FILE in files:
             calibration = Calibration.from_json(files[CALIBRATION_FILE])
@@ -136,21 +142,72 @@ def space_of(embedder: GraphEmbedder) -> Space:
 
 
 def read_pin(files: Mapping[str, bytes]) -> Pin:
-    """The pin among the files of a model; torch is not needed for it."""
+    """The pin among the files of a model; torch is not needed for it.
+
+    Raises:
+        FormatError: where the files are not those of a model, or not those that the pin names.
+    """
+    for name in sorted(files):
+        if name not in FILES:
+            raise FormatError(
+                f"the library holds a file {name!r}, which no model has; it may have been made "
+                "to harm whoever opens it"
+            )
     try:
-        return Pin(**json.loads(files[PIN_FILE]))
+        pin = Pin(**json.loads(files[PIN_FILE]))
     except (KeyError, ValueError, TypeError) as error:
         raise FormatError(f"the model of the library is damaged: {PIN_FILE}: {error}") from error
+    identity = _identity(files)
+    if pin.weights not in (identity, _identity_of_bytes(files)):
+        raise FormatError(f"the weights of the model {pin} are not those that its pin names")
+    return replace(pin, weights=identity)
 
 
-def _weights_hash(files: Mapping[str, bytes]) -> str:
-    sha = hashlib.sha256()
-    for name in (CONFIG_FILE, WEIGHTS_FILE):
-        content = files.get(f"{EMBEDDER}/{name}")
-        if content is None:
-            raise FormatError(f"a model for a library needs the file {EMBEDDER}/{name}")
-        sha.update(hashlib.sha256(content).digest())
-    return sha.hexdigest()
+def _pin_file(name: str, version: str, files: Mapping[str, bytes]) -> bytes:
+    return json.dumps({"name": name, "version": version, "weights": _identity(files)}).encode()
+
+
+def _identity(files: Mapping[str, bytes]) -> str:
+    """What decides an embedder's vectors: options, vocabulary and weights; not its calibration."""
+    content = _embedder_file(files, CONFIG_FILE)
+    try:
+        document = json.loads(content)
+        options = {
+            name: value
+            for name, value in document["config"].items()
+            if not (name in ADDED_OPTIONS and ADDED_OPTIONS[name] == value)
+        }
+        deciding = [document["class"], options, document.get("vocabulary")]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise FormatError(f"{EMBEDDER}/{CONFIG_FILE} of the model is damaged: {error}") from error
+    canonical = json.dumps(deciding, sort_keys=True).encode()
+    return _joint_hash(canonical, _embedder_file(files, WEIGHTS_FILE))
+
+
+def _identity_of_bytes(files: Mapping[str, bytes]) -> str:
+    """How the first libraries named a model: by the bytes of its configuration and weights."""
+    return _joint_hash(*(_embedder_file(files, name) for name in (CONFIG_FILE, WEIGHTS_FILE)))
+
+
+def _joint_hash(*contents: bytes) -> str:
+    digests = (hashlib.sha256(content).digest() for content in contents)
+    return hashlib.sha256(b"".join(digests)).hexdigest()
+
+
+def _embedder_file(files: Mapping[str, bytes], name: str) -> bytes:
+    content = files.get(f"{EMBEDDER}/{name}")
+    if content is None:
+        raise FormatError(f"a model for a library needs the file {EMBEDDER}/{name}")
+    return content
+
+
+def _prefixed(part: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {f"{part}/{name}": files[name] for name in (CONFIG_FILE, WEIGHTS_FILE)}
+
+
+def _part(part: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    names = {name: f"{part}/{name}" for name in (CONFIG_FILE, WEIGHTS_FILE)}
+    return {name: files[key] for name, key in names.items() if key in files}
 
 
 def _first(*folders: Path) -> Path:
