@@ -29,11 +29,11 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
+from graphkin._support.progress import counter
 from graphkin.binaries.native import Limits
 from graphkin.binaries.sources import BACKENDS, Backend, looks_like_binary, open_source
 from graphkin.binaries.workers import Failure, WorkerPool
 from graphkin.errors import GraphkinError
-from graphkin.progress import counter
 
 SECONDS = 5.0
 LIMITS = Limits(seconds=3.0)

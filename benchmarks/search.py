@@ -27,9 +27,9 @@ import numpy as np
 import torch
 
 from graphkin import Graph, GraphIndex
+from graphkin._support.progress import counter
 from graphkin.binaries.source import Skipped
 from graphkin.graphs import TokenBags
-from graphkin.progress import counter
 from graphkin.search.engine import Space
 from graphkin.search.functions import functions_of, search_functions
 from graphkin.search.indexing import index_paths

@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from graphkin import GraphIndex, samples
-from graphkin.progress import counter
+from graphkin._support.progress import counter
 from search import made_up_graph, made_up_sizes
 
 MIN_BLOCKS = 5

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from graphkin import Graph
-from graphkin.files import write_atomically
+from graphkin._support.files import write_atomically
 from graphkin.reproduce.layout import HARDEST, HARDEST_POOLS
 from graphkin.tasks.function_pools import build_named, pools_between
 from graphkin.tasks.functions import FunctionTask

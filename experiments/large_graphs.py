@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from graphkin._support.progress import counter
 from graphkin.evaluation import evaluate
 from graphkin.models import GraphMatcher, load_model
-from graphkin.progress import counter
 from graphkin.tasks.edits import EditTask
 from graphkin.tasks.pairs import EvaluationSet
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from graphkin._support.files import read_file, write_atomically
 from graphkin.errors import FormatError, StorageError
-from graphkin.files import read_file, write_atomically
 
 
 def test_a_new_file_in_a_new_folder(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from graphkin._support.overrides import gather
 from graphkin.errors import ConfigError, FormatError
-from graphkin.overrides import gather
 
 KNOWN = {
     "model": ["steps", "node_dim", "matching"],

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import pytest
 
+from graphkin._support.settings import build, check_at_least, check_types
 from graphkin.errors import ConfigError
-from graphkin.settings import build, check_at_least, check_types
 
 
 @dataclass(frozen=True)

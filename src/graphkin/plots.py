@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from graphkin._support.files import picture_ending
 from graphkin.errors import ConfigError, StorageError
-from graphkin.files import picture_ending
 from graphkin.graphs import Graph
 from graphkin.graphs.convert import to_networkx
 from graphkin.models import AttentionMaps

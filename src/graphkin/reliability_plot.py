@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from graphkin.files import picture_ending
+from graphkin._support.files import picture_ending
 from graphkin.plots import save_picture
 from graphkin.reliability import Reliability
 

@@ -13,8 +13,8 @@ import pytest
 
 from command_line import Graphkin
 from graphkin import samples
+from graphkin._support.files import write_all_atomically
 from graphkin.binaries.lookup import list_functions, parse_target
-from graphkin.files import write_all_atomically
 from search.search_models import search_model
 
 BEAT, PROTO = "libkinbeat.so", "libkinproto.so"

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from graphkin._support.files import PathLike
 from graphkin.baselines.scoring import Floats, distinct_graphs
 from graphkin.baselines.simhash_features import FeatureSets, extract_features
 from graphkin.baselines.simhash_learning import learn_weights
@@ -22,7 +23,6 @@ from graphkin.baselines.simhash_weights import (
     signs,
 )
 from graphkin.errors import ConfigError, FormatError
-from graphkin.files import PathLike
 from graphkin.graphs import Graph
 from graphkin.graphs.batch import check_uniform
 from graphkin.similarity import pack_codes

@@ -12,10 +12,10 @@ import safetensors.numpy
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
+from graphkin._support.files import read_file, write_all_atomically
 from graphkin.baselines.hashing import Hashes, mixed
 from graphkin.baselines.simhash_features import KINDS, FeatureSets
 from graphkin.errors import ConfigError, FormatError
-from graphkin.files import read_file, write_all_atomically
 
 Floats = NDArray[np.float32]
 

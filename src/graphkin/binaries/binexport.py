@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from graphkin._support.files import PathLike
 from graphkin.binaries.binexport_text import OperandText, canonical
 from graphkin.binaries.native import Limits, read_binary
 from graphkin.binaries.source import Block, Function, FunctionSource, Skipped
 from graphkin.binaries.wire import WireError, fields, numbers, signed
 from graphkin.errors import FormatError
-from graphkin.files import PathLike
 
 SUFFIX = ".binexport"
 META, EXPRESSION, OPERAND, MNEMONIC, INSTRUCTION, BASIC_BLOCK, FLOW_GRAPH, CALL_GRAPH = range(1, 9)

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkin._support.files import PathLike, read_file, write_atomically
 from graphkin.binaries.source import Function, base_name
 from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.errors import FormatError
-from graphkin.files import PathLike, read_file, write_atomically
 from graphkin.graphs.graph import Graph, IntArray, TokenBags
 from graphkin.graphs.store import GraphStore
 

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from graphkin._support.files import PathLike
 from graphkin.binaries.corpus import CorpusWriter, FunctionRecord
 from graphkin.binaries.native import Limits
 from graphkin.binaries.smda_source import SMDA_MISSING
@@ -23,7 +24,6 @@ from graphkin.binaries.source import Skipped
 from graphkin.binaries.sources import Backend, looks_like_binary, open_source
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import ConfigError, FormatError, MissingDependencyError, StorageError
-from graphkin.files import PathLike
 
 MEMORY_BYTES = 4 << 30
 """Memory that the reading of one file may take, beyond that of an idle process."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from graphkin._support.files import PathLike
 from graphkin.binaries.debug_lines import defining_files
 from graphkin.binaries.flow import Flow
 from graphkin.binaries.formats.archive import MAGIC, THIN_MAGIC, members
@@ -18,7 +19,6 @@ from graphkin.binaries.listing import Listing
 from graphkin.binaries.processors.architecture import Architecture
 from graphkin.binaries.source import Function, FunctionSource, Skipped
 from graphkin.errors import FormatError
-from graphkin.files import PathLike
 
 MACHO_MAGICS = (b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xfe\xed\xfa")
 """Of 64 bits, of 32 bits, and of either when big-endian."""

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from graphkin._support.files import PathLike
 from graphkin.binaries.native import Limits, read_binary
 from graphkin.binaries.source import Block, Function, FunctionSource, Skipped
 from graphkin.errors import FormatError, MissingDependencyError
-from graphkin.files import PathLike
 
 MAGICS = {
     b"\x7fELF": "elf",

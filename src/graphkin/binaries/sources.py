@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, get_args
 
+from graphkin._support.files import PathLike
 from graphkin.binaries.binexport import BinExportSource, is_binexport
 from graphkin.binaries.formats.archive import MAGIC
 from graphkin.binaries.image import Extent
@@ -15,7 +16,6 @@ from graphkin.binaries.native import NO_STARTS, Limits, NativeSource
 from graphkin.binaries.smda_source import SmdaSource
 from graphkin.binaries.source import Function, FunctionSource
 from graphkin.errors import ConfigError
-from graphkin.files import PathLike
 
 Backend = Literal["auto", "native", "smda", "binexport"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)

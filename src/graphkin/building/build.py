@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
 
+from graphkin._support.files import read_file, write_atomically
 from graphkin.building.compilers import Compiler, check_level, check_works
 from graphkin.building.outputs import BuiltFile, OutputError, collect, intact
 from graphkin.building.recipes import Recipe
 from graphkin.building.sources import Source
 from graphkin.building.steps import StepError, environment, locked, run_step, workspace
 from graphkin.errors import BuildError, MissingDependencyError, StorageError
-from graphkin.files import read_file, write_atomically
 
 QUOTED_LINES = 12
 """Lines of a log that an error shows."""

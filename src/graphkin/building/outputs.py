@@ -10,7 +10,7 @@ from pathlib import Path
 
 import lief
 
-from graphkin.files import read_file
+from graphkin._support.files import read_file
 
 
 class OutputError(Exception):

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from pathlib import PurePosixPath
 
+from graphkin._support.files import PathLike, read_file
+from graphkin._support.settings import build, check_types
 from graphkin.errors import ConfigError
-from graphkin.files import PathLike, read_file
-from graphkin.settings import build, check_types
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._-]*")
 PLACEHOLDER = re.compile(r"\{(\w*)\}")

@@ -11,8 +11,8 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from graphkin._support.files import PathLike, read_file
 from graphkin.errors import FormatError, MissingDependencyError
-from graphkin.files import PathLike, read_file
 
 VERSION = re.compile(r"[-_]v?(\d[A-Za-z0-9.+~]*)")
 ENDINGS = re.compile(r"(\.orig)?\.(tar(\.\w+)?|tgz|tbz2?|txz|dsc)$")

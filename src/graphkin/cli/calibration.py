@@ -120,10 +120,10 @@ def _calibrate(
     """Fits on validation pairs, measures on test pairs, and writes to the model's folder."""
     import torch
 
-    from graphkin.files import picture_ending
+    from graphkin._support.files import picture_ending
+    from graphkin._support.progress import counter
     from graphkin.models.calibration import score_calibration_to_json
     from graphkin.models.pretrained import save_calibration, weights_home
-    from graphkin.progress import counter
     from graphkin.reliability import fit_calibration, reliability
 
     torch.set_num_threads(threads)

@@ -60,8 +60,8 @@ def train_edits(
     as_json: Json = False,
 ) -> None:
     """Train on graph edit distance: which of two graphs is fewer edge substitutions away?"""
+    from graphkin._support.overrides import gather
     from graphkin.models import load_model
-    from graphkin.overrides import gather
     from graphkin.tasks.edits import EditTask
 
     start = None if start_from is None else load_model(start_from)

@@ -35,9 +35,9 @@ def extract(
     as_json: Json = False,
 ) -> None:
     """Read the functions of binaries into a corpus: one control-flow graph each."""
+    from graphkin._support.progress import counter
     from graphkin.binaries.extraction import extract as run
     from graphkin.binaries.native import Limits
-    from graphkin.progress import counter
 
     reader, processes = checked_backend(backend), checked_jobs(jobs)
     try:

@@ -75,8 +75,8 @@ def train_functions(
     as_json: Json = False,
 ) -> None:
     """Train on a corpus of functions: are two graphs compiled from the same one?"""
+    from graphkin._support.overrides import gather
     from graphkin.models.config import INHERITED
-    from graphkin.overrides import gather
     from graphkin.tasks.functions import FunctionTask
     from graphkin.tasks.functions import recipe as recipe_of
 
@@ -125,9 +125,9 @@ def _confused_by(model: GraphModel, task: FunctionTask, out: Path) -> FunctionTa
 
     import numpy as np
 
-    from graphkin.files import write_atomically
+    from graphkin._support.files import write_atomically
+    from graphkin._support.progress import counter
     from graphkin.models import GraphEmbedder
-    from graphkin.progress import counter
     from graphkin.similarity import pack_codes
 
     codable = isinstance(model, GraphEmbedder) and model.config.similarity == "hamming"
@@ -173,8 +173,8 @@ def eval_functions(
     """Pair AUC, triplet accuracy and retrieval on the fixed sets of a corpus."""
     import torch
 
+    from graphkin._support.progress import counter
     from graphkin.evaluation import evaluate, retrieval_metrics
-    from graphkin.progress import counter
     from graphkin.tasks.functions import FunctionTask
     from graphkin.tasks.splits import check_split
 
@@ -241,7 +241,7 @@ def _scorer(
     model: str, trained: Any, task: FunctionTask, steps: int | None, seed: int
 ) -> tuple[PairScorer, dict[str, Any]]:
     """What is evaluated, and notes on how it was made."""
-    from graphkin.progress import counter
+    from graphkin._support.progress import counter
 
     if trained is not None:
         from graphkin.models.base import Unrolled

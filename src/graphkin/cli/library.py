@@ -102,8 +102,8 @@ def index(
 
     The exit code is 11 where nothing of what was named could be read.
     """
+    from graphkin._support.progress import counter
     from graphkin.binaries.native import Limits
-    from graphkin.progress import counter
     from graphkin.search.indexing import index_paths
 
     library, sources = (to, paths) if to is not None else (paths[0], paths[1:])
@@ -366,7 +366,7 @@ def copy(
     as_json: Json = False,
 ) -> None:
     """Copy a library into another, of any engine; what is there already is not copied again."""
-    from graphkin.progress import counter
+    from graphkin._support.progress import counter
     from graphkin.search.copying import copy as run
     from graphkin.search.index import GraphIndex
 

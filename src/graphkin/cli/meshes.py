@@ -54,7 +54,7 @@ def train_meshes(
     as_json: Json = False,
 ) -> None:
     """Train on meshes of objects: do two graphs show the same one?"""
-    from graphkin.overrides import gather
+    from graphkin._support.overrides import gather
     from graphkin.tasks.meshes import MeshTask, recipe
 
     tables = gather(
@@ -94,11 +94,11 @@ def eval_meshes(
     """
     import torch
 
+    from graphkin._support.progress import counter
     from graphkin.baselines.wl import WLKernel
     from graphkin.evaluation import PairScorer, evaluate
     from graphkin.models import GraphEmbedder, load_model
     from graphkin.models.base import Unrolled
-    from graphkin.progress import counter
     from graphkin.tasks.meshes import MeshTask
 
     torch.set_num_threads(threads)

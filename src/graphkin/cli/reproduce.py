@@ -58,7 +58,7 @@ def reproduce(
     as_json: Json = False,
 ) -> None:
     """Show the paper's tables and figures with our values beside the paper's."""
-    from graphkin.files import write_atomically
+    from graphkin._support.files import write_atomically
     from graphkin.reproduce.layout import sections_of
     from graphkin.reproduce.rendering_text import to_markdown, to_text
     from graphkin.reproduce.tables import fill

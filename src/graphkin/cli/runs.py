@@ -41,8 +41,8 @@ def train_model(
     """Trains a model of a name, and prints how far it came."""
     import torch
 
+    from graphkin._support.progress import TrainingProgress
     from graphkin.models import ModelConfig, build_model
-    from graphkin.progress import TrainingProgress
     from graphkin.training import TrainConfig, train
 
     torch.set_num_threads(threads)
@@ -95,11 +95,11 @@ def evaluate_model(
 ) -> None:
     import torch
 
+    from graphkin._support.progress import counter
     from graphkin.baselines.wl import WLKernel
     from graphkin.evaluation import PairScorer, evaluate
     from graphkin.models import load_model
     from graphkin.models.base import Unrolled
-    from graphkin.progress import counter
 
     torch.set_num_threads(threads)
     evaluation_set = task.evaluation_set(split)

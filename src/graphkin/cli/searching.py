@@ -128,7 +128,7 @@ def scan(
     as_json: Json = False,
 ) -> None:
     """Look every function of some binaries up in a library, and list the probable kin."""
-    from graphkin.files import write_atomically
+    from graphkin._support.files import write_atomically
     from graphkin.reports.scan_page import scan_page
 
     chosen = format_ or ("json" if as_json else "table")
@@ -175,7 +175,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare two functions: how alike they are, and which block matches which."""
-    from graphkin.files import picture_ending, write_atomically
+    from graphkin._support.files import picture_ending, write_atomically
     from graphkin.reports.comparison import (
         comparison_document,
         comparison_html,
@@ -238,7 +238,7 @@ def _results(
     min_probability: float,
 ) -> list[SearchResult]:
     """The hits of every function, with evidence where the matcher was asked."""
-    from graphkin.progress import counter
+    from graphkin._support.progress import counter
     from graphkin.search.functions import explained, search_functions
 
     if not len(index):

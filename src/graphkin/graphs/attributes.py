@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkin._support.files import PathLike
 from graphkin.errors import FormatError, GraphError
-from graphkin.files import PathLike
 from graphkin.graphs.graph import Graph
 
 Attributes = Mapping[str, Any]

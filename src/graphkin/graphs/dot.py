@@ -11,8 +11,8 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from graphkin._support.files import PathLike, read_file, write_atomically
 from graphkin.errors import FormatError, MissingDependencyError
-from graphkin.files import PathLike, read_file, write_atomically
 from graphkin.graphs.attributes import AttributedGraph, AttributeNames, as_text, graph_of_file
 from graphkin.graphs.graph import Graph
 

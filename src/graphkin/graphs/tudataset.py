@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from graphkin._support.files import PathLike, write_atomically
 from graphkin.errors import ConfigError, FormatError, GraphError, StorageError
-from graphkin.files import PathLike, write_atomically
 from graphkin.graphs.convert import both_directions, one_direction
 from graphkin.graphs.graph import Graph, TokenBags
 from graphkin.graphs.tudataset_files import MAX_BYTES, TUFiles

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from graphkin._support.settings import build, check_at_least, check_types
 from graphkin.errors import ConfigError
 from graphkin.models.options import (
     AlignmentPool,
@@ -21,7 +22,6 @@ from graphkin.models.options import (
     ReverseMessages,
     Similarity,
 )
-from graphkin.settings import build, check_at_least, check_types
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from graphkin._support.progress import counter
 from graphkin.baselines.wl import WLKernel
 from graphkin.errors import ConfigError
 from graphkin.evaluation import (
@@ -22,7 +23,6 @@ from graphkin.evaluation import (
 )
 from graphkin.graphs import Graph
 from graphkin.models import GraphEmbedder
-from graphkin.progress import counter
 from graphkin.reproduce.experiment import Evaluation, TaskKind, TaskSpec
 from graphkin.reproduce.results import Measurement
 from graphkin.tasks.edits import EditTask

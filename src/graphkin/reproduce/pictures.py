@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from graphkin._support.files import PICTURES
 from graphkin.errors import ConfigError
-from graphkin.files import PICTURES
 from graphkin.reproduce.attention import draw_cases
 from graphkin.reproduce.layout import TABLES
 from graphkin.reproduce.rendering_png import draw_sweep, draw_tables

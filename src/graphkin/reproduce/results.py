@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from graphkin._support.files import read_file, write_atomically
+from graphkin._support.settings import build, check_types
 from graphkin.errors import FormatError
-from graphkin.files import read_file, write_atomically
 from graphkin.reproduce.layout import Variant
-from graphkin.settings import build, check_types
 
 FORMAT = "graphkin-result 1"
 SUBFOLDER = "reproduce"

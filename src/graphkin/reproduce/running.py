@@ -15,13 +15,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from graphkin._support.progress import TrainingProgress, counter
 from graphkin.baselines.simhash import SimHash
 from graphkin.baselines.wl import WLKernel
 from graphkin.evaluation import PairScorer
 from graphkin.joining import join
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, build_model, load_model
 from graphkin.models.base import GraphModel
-from graphkin.progress import TrainingProgress, counter
 from graphkin.reproduce.experiment import MEASURES, Experiment
 from graphkin.reproduce.measuring import MISSING, AnyTask, DataPaths, Tasks, make_task, measure
 from graphkin.reproduce.results import Measurement, Result, read_result, result_file, write_result

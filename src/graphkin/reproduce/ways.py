@@ -114,8 +114,8 @@ def _folder(runs: Path | None) -> Iterator[Path]:
 def _sample_corpus(folder: Path) -> Path:
     """A corpus of the small binaries that come with the package."""
     from graphkin import samples
+    from graphkin._support.progress import counter
     from graphkin.binaries.extraction import extract
-    from graphkin.progress import counter
 
     path = folder / "samples.graphs"
     if not path.exists():

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphkin._support.files import PathLike
 from graphkin.binaries.corpus import DOCUMENT
 from graphkin.binaries.extraction import binaries_in, check_reading, distinct
 from graphkin.binaries.lookup import Target
@@ -18,7 +19,6 @@ from graphkin.binaries.source import Skipped
 from graphkin.binaries.sources import Backend
 from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.errors import ConfigError, FormatError
-from graphkin.files import PathLike
 from graphkin.search.functions import vocabulary_of
 from graphkin.search.indexing_chunks import Batch, Chunk, Embedding, Pending, batches, ready
 from graphkin.search.indexing_corpora import CorpusJob, open_corpora

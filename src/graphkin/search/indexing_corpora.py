@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+from graphkin._support.files import PathLike
 from graphkin.binaries.corpus import BinaryRecord, FunctionCorpus
 from graphkin.binaries.extraction import FileSummary
 from graphkin.binaries.source import Skipped
 from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.binaries.workers import Done, Failure
 from graphkin.errors import FormatError
-from graphkin.files import PathLike
 from graphkin.graphs import Graph, TokenBags
 from graphkin.graphs.graph import IntArray
 from graphkin.search.indexing_chunks import Pending, Stream, pending

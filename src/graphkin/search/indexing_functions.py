@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from glob import escape
 from pathlib import Path
 
+from graphkin._support.files import PathLike
 from graphkin.binaries.corpus import FunctionRecord
 from graphkin.binaries.extraction import FileSummary, build_names
 from graphkin.binaries.lookup import Target, find_function, parse_target
@@ -14,7 +15,6 @@ from graphkin.binaries.source import Skipped
 from graphkin.binaries.sources import Backend
 from graphkin.binaries.workers import Done
 from graphkin.errors import ConfigError, FormatError
-from graphkin.files import PathLike
 from graphkin.search.indexing_jobs import FileJob, Result
 from graphkin.search.records import Entry, Filter
 

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from graphkin._support.files import PathLike
 from graphkin.binaries.corpus import FunctionRecord
 from graphkin.binaries.extraction import (
     MARGIN_SECONDS,
@@ -23,7 +24,6 @@ from graphkin.binaries.source import Skipped
 from graphkin.binaries.sources import Backend
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import FormatError
-from graphkin.files import PathLike
 
 HASH_BYTES = 1 << 20
 """Bytes of a file that are in memory while it is hashed."""

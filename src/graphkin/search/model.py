@@ -11,8 +11,8 @@ from typing import Any, get_args
 
 from numpy.typing import NDArray
 
+from graphkin._support.files import read_file
 from graphkin.errors import FormatError, ModelError
-from graphkin.files import read_file
 from graphkin.graphs import Graph
 from graphkin.models import GraphEmbedder, GraphMatcher
 from graphkin.models.calibration import Calibration

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
+from graphkin._support.files import PathLike, read_file
 from graphkin.errors import ConfigError, FormatError
-from graphkin.files import PathLike, read_file
 from graphkin.graphs import Graph
 
 NEIGHBOURS = 20

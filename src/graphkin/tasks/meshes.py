@@ -16,10 +16,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkin._support.settings import check_at_least, check_types
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.tudataset import read_tudataset
-from graphkin.settings import check_at_least, check_types
 from graphkin.tasks.classes import ClassSampler, Index
 from graphkin.tasks.neighbours import Neighbours
 from graphkin.tasks.pairs import LIST_NEGATIVES, EvaluationSet, Mode, Split

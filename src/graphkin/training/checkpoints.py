@@ -11,11 +11,11 @@ import safetensors.torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
+from graphkin._support.files import write_atomically
+from graphkin._support.settings import check_types
 from graphkin.errors import FormatError, TrainingError
-from graphkin.files import write_atomically
 from graphkin.models.config import ModelConfig
 from graphkin.models.pretrained import ADDED_OPTIONS
-from graphkin.settings import check_types
 from graphkin.training.optimizer import FlatOptimizer
 
 FORMAT = "graphkin-checkpoint 1"

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from graphkin._support.settings import build, check_at_least, check_types
 from graphkin.errors import ConfigError
 from graphkin.losses import Loss
-from graphkin.settings import build, check_at_least, check_types
 from graphkin.tasks.pairs import Mode
 
 Schedule = Literal["constant", "cosine", "onecycle"]
