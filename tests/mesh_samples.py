@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from graphkin.graphs import Graph
-from graphkin.graphs.tudataset import write_tudataset
+from graphkin.graphs.converters.tudataset.dataset import write_tudataset
 
 
 def shapes(

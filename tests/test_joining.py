@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from graphkin import GraphEmbedder, GraphMatcher, ModelConfig
-from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.errors import ConfigError, ModelError
+from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.joining import join
 from graphkin.models import build_model
 from graphkin.models.base import GraphModel

@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from graphkin._support.files import picture_ending
 from graphkin.errors import ConfigError, StorageError
 from graphkin.graphs import Graph
-from graphkin.graphs.convert import to_networkx
+from graphkin.graphs.converters.from_networkx import to_networkx
 from graphkin.models import AttentionMaps
 
 Positions = NDArray[np.float64]

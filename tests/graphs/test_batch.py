@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from graphkin.errors import GraphError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
 from graphkin.graphs.batch import Adjacency
-from graphkin.graphs.grouping import GROUP_OVERHEAD, MAX_PADDING, group_pairs, padding_share
+from graphkin.graphs.pair_groups import GROUP_OVERHEAD, MAX_PADDING, group_pairs, padding_share
 
 same_kind_graphs = st.tuples(
     st.sampled_from(NODE_KINDS), st.sampled_from(EDGE_KINDS), st.booleans()

@@ -17,8 +17,9 @@ from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.utils import to_undirected
 
 from graphkin.errors import GraphError, MissingDependencyError
-from graphkin.graphs import Graph, convert
-from graphkin.graphs.convert import (
+from graphkin.graphs import Graph
+from graphkin.graphs.converters import from_networkx as convert
+from graphkin.graphs.converters.from_networkx import (
     both_directions,
     from_networkx,
     from_pyg,

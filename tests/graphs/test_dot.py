@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 from graphkin.errors import FormatError, MissingDependencyError
 from graphkin.graphs import Graph
-from graphkin.graphs.dot import read_dot, write_dot
+from graphkin.graphs.converters.dot import read_dot, write_dot
 
 
 @given(graphs())

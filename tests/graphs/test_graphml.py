@@ -13,7 +13,7 @@ from hypothesis import given
 
 from graphkin.errors import FormatError, StorageError
 from graphkin.graphs import Graph
-from graphkin.graphs.graphml import read_graphml, write_graphml
+from graphkin.graphs.converters.graphml import read_graphml, write_graphml
 
 FULL = Graph(
     3, [(2, 0), (0, 1), (0, 1), (1, 1)], node_tokens=[[5, 6], [], [7]], edge_types=[0, 1, 2, 3]

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from graphkin.errors import GraphError
 from graphkin.graphs import Graph, PairBatch
-from graphkin.graphs import grouping as grouping_module
+from graphkin.graphs import pair_groups as grouping_module
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
 from graphkin.models import attention_blocks as attention_module
 from graphkin.models import kernels as kernels_module

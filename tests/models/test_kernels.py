@@ -19,7 +19,7 @@ from torch.autograd.function import once_differentiable
 
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
-from graphkin.graphs import grouping as grouping_module
+from graphkin.graphs import pair_groups as grouping_module
 from graphkin.graphs.batch import Adjacency
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, kernels
 from graphkin.models import attention_blocks as attention_module

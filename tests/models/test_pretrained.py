@@ -17,9 +17,9 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.errors import ConfigError, FormatError, GraphkinError, ModelError, StorageError
 from graphkin.graphs import Graph
+from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, load_model
 from graphkin.models.config import MODEL_NAMES
 from graphkin.models.pretrained import ADDED_OPTIONS

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib import image
 
-from graphkin.graphs.convert import to_networkx
+from graphkin.graphs.converters.from_networkx import to_networkx
 from graphkin.models import GraphMatcher, ModelConfig, build_model
 from graphkin.reproduce.attention import (
     Case,

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from graphkin import GraphEmbedder, ModelConfig
-from graphkin.binaries.vocabulary import Vocabulary
+from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.search.index import GraphIndex
 from graphkin.search.model import SearchModel
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from graphkin import GraphEmbedder, GraphMatcher, ModelConfig
-from graphkin.binaries.vocabulary import Vocabulary
+from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.models.calibration import Calibration, Logistic
 from graphkin.search.model import SearchModel
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from graphkin.errors import FormatError
 from graphkin.graphs import Graph, TokenBags
-from graphkin.search.graph_bytes import CHECKSUM, HEAD, dump_graph, load_graph
+from graphkin.graphs.encoding import CHECKSUM, HEAD, dump_graph, load_graph
 from graphs.graph_strategies import graphs
 
 

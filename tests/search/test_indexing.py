@@ -20,10 +20,10 @@ from graphkin import GraphEmbedder, ModelConfig
 from graphkin.binaries.corpus import FunctionRecord
 from graphkin.binaries.extraction import FileSummary, extract
 from graphkin.binaries.native import Limits, NativeSource
-from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.binaries.workers import Done
 from graphkin.errors import ConfigError, FormatError, MissingDependencyError, ModelError
 from graphkin.graphs import Graph
+from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.search import indexing, indexing_chunks
 from graphkin.search.index import GraphIndex
 from graphkin.search.indexing import index_paths

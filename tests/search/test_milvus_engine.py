@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from graphkin.errors import ConfigError, FormatError, MissingDependencyError, StorageError
+from graphkin.graphs.encoding import dump_graph
 from graphkin.search import (
     milvus_client,
     milvus_compaction,
@@ -21,7 +22,6 @@ from graphkin.search import (
     milvus_places,
     milvus_schema,
 )
-from graphkin.search.graph_bytes import dump_graph
 from graphkin.search.milvus_engine import MilvusEngine
 from graphkin.search.records import Entry, Filter
 
@@ -339,7 +339,7 @@ ADDER = """
 import sys
 sys.path.insert(0, sys.argv[2])
 from search.engine_contract import SPACES, sample_rows
-from graphkin.search.graph_bytes import dump_graph
+from graphkin.graphs.encoding import dump_graph
 from graphkin.search.milvus_engine import MilvusEngine
 engine = MilvusEngine.open(sys.argv[1])
 rows = sample_rows(SPACES[0], 1000)

@@ -13,8 +13,8 @@ import pytest
 
 from graphkin.errors import FormatError, GraphkinError
 from graphkin.graphs import Graph
+from graphkin.graphs.encoding import dump_graph
 from graphkin.search.engine import Space
-from graphkin.search.graph_bytes import dump_graph
 from graphkin.search.records import Filter
 from graphkin.search.snapshot import Snapshot, read_snapshot, write_snapshot
 from graphkin.search.sqlite_engine import SqliteEngine

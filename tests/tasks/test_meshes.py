@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError, FormatError, ModelError
 from graphkin.graphs import Graph, PairBatch
-from graphkin.graphs.tudataset import read_tudataset, write_tudataset
+from graphkin.graphs.converters.tudataset.dataset import read_tudataset, write_tudataset
 from graphkin.models import GraphEmbedder, ModelConfig, build_model
 from graphkin.models.config import MODEL_NAMES
 from graphkin.tasks.meshes import MeshTask, SplitBy, recipe

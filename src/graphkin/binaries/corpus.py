@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from graphkin._support.files import PathLike, read_file, write_atomically
 from graphkin.binaries.source import Function, base_name
-from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.errors import FormatError
 from graphkin.graphs.graph import Graph, IntArray, TokenBags
 from graphkin.graphs.store import GraphStore
+from graphkin.graphs.vocabulary import Vocabulary
 
 DOCUMENT = "functions.json"
 FORMAT = {"format": "graphkin function corpus", "version": 1}

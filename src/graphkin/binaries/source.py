@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.errors import GraphError
 from graphkin.graphs.graph import Graph, TokenBags
+from graphkin.graphs.vocabulary import Vocabulary
 
 CLONE_SUFFIX = re.compile(r"\.(?:part|isra|constprop|cold|lto_priv|llvm)(?:\.\d+)*(?=\.|$)")
 """What gcc and clang append to the name of a function that they cut, cloned or privatised."""

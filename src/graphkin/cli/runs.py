@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from graphkin.binaries.vocabulary import Vocabulary
+    from graphkin.graphs.vocabulary import Vocabulary
     from graphkin.models.base import GraphModel
 
 

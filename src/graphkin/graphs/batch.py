@@ -17,7 +17,7 @@ from torch import Tensor
 
 from graphkin.errors import GraphError
 from graphkin.graphs.graph import Graph
-from graphkin.graphs.grouping import PairGroup, group_pairs
+from graphkin.graphs.pair_groups import PairGroup, group_pairs
 
 Index = NDArray[np.int64]
 

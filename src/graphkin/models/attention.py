@@ -6,7 +6,7 @@ Node i of one graph attends to all nodes j of the other, and the other way round
 
 For the Euclidean s_h(h_i, h_j) = -|h_i - h_j|^2 = 2 h_i.h_j - |h_j|^2 - |h_i|^2 the last
 term cancels in the softmax over j, so that it is attention with a bias for each key. Pairs
-of similar size run together as dense blocks (see :mod:`graphkin.graphs.grouping`). Blocks
+of similar size run together as dense blocks (see :mod:`graphkin.graphs.pair_groups`). Blocks
 beyond ``MAX_CELLS`` go in slices of rows, whose weights are computed anew in the backward
 pass: memory grows with |V1| + |V2|, not with their product.
 """
@@ -23,7 +23,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from graphkin.graphs.grouping import PairGroup
+from graphkin.graphs.pair_groups import PairGroup
 from graphkin.models.attention_blocks import (
     EUCLIDEAN,
     PLAIN,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphkin.graphs.grouping import PairGroup
+from graphkin.graphs.pair_groups import PairGroup
 
 MAX_CELLS = 1 << 20
 """Cells of a block of weights that are held at once: 4 MB in single precision."""

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.errors import GraphError, ModelError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.batch import check_uniform
+from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.models.alignment import JointHead, alignment_similarity
 from graphkin.models.calibration import Logistic, check_score_calibration
 from graphkin.models.config import ModelConfig

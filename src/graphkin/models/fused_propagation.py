@@ -25,7 +25,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from graphkin.graphs.batch import Adjacency
-from graphkin.graphs.grouping import PairGroup
+from graphkin.graphs.pair_groups import PairGroup
 from graphkin.models.attention_blocks import (
     Gradients,
     Kept,

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from graphkin.errors import GraphError, ModelError
 from graphkin.graphs.batch import Adjacency, GraphBatch
-from graphkin.graphs.grouping import PairGroup
+from graphkin.graphs.pair_groups import PairGroup
 from graphkin.models.alignment import Alignment
 from graphkin.models.attention import CrossAttention
 from graphkin.models.attention_blocks import EUCLIDEAN, PLAIN

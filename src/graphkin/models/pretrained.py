@@ -13,8 +13,8 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from graphkin._support.files import read_file, write_all_atomically, write_atomically
-from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.errors import FormatError, ModelError
+from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.models.calibration import (
     Logistic,
     check_score_calibration,

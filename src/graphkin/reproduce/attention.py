@@ -12,7 +12,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from graphkin.graphs import Graph
-from graphkin.graphs.convert import to_networkx
+from graphkin.graphs.converters.from_networkx import to_networkx
 from graphkin.models import AttentionMaps, GraphMatcher
 from graphkin.models.pretrained import SHIPPED
 from graphkin.plots import plot_attention

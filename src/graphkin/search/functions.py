@@ -16,8 +16,8 @@ from graphkin.search.hits import Evidence, Query, SearchResult
 from graphkin.search.records import Filter
 
 if TYPE_CHECKING:
-    from graphkin.binaries.vocabulary import Vocabulary
     from graphkin.graphs import Graph
+    from graphkin.graphs.vocabulary import Vocabulary
     from graphkin.models import AttentionMaps
     from graphkin.models.base import Progress
     from graphkin.search.index import GraphIndex

@@ -17,8 +17,8 @@ from graphkin.binaries.lookup import Target
 from graphkin.binaries.native import Limits
 from graphkin.binaries.source import Skipped
 from graphkin.binaries.sources import Backend
-from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.errors import ConfigError, FormatError
+from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.search.functions import vocabulary_of
 from graphkin.search.indexing_chunks import Batch, Chunk, Embedding, Pending, batches, ready
 from graphkin.search.indexing_corpora import CorpusJob, open_corpora

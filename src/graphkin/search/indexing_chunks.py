@@ -13,9 +13,9 @@ import numpy as np
 from graphkin.binaries.corpus import BinaryRecord, FunctionRecord
 from graphkin.binaries.extraction import FileSummary
 from graphkin.binaries.source import Skipped
-from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.binaries.workers import Done, Failure
 from graphkin.graphs import Graph, TokenBags
+from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.search.indexing_jobs import FileJob, Result
 from graphkin.search.records import Entry, Row, Vector
 

@@ -9,11 +9,11 @@ from graphkin._support.files import PathLike
 from graphkin.binaries.corpus import BinaryRecord, FunctionCorpus
 from graphkin.binaries.extraction import FileSummary
 from graphkin.binaries.source import Skipped
-from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.binaries.workers import Done, Failure
 from graphkin.errors import FormatError
 from graphkin.graphs import Graph, TokenBags
 from graphkin.graphs.graph import IntArray
+from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.search.indexing_chunks import Pending, Stream, pending
 from graphkin.search.indexing_jobs import FileJob
 

@@ -8,7 +8,7 @@ from collections.abc import Collection as Many
 from itertools import islice
 
 from graphkin.errors import FormatError, GraphkinError, StorageError
-from graphkin.search.graph_bytes import load_graph
+from graphkin.graphs.encoding import load_graph
 from graphkin.search.milvus_client import PAGE, Collection, literal, runs
 from graphkin.search.milvus_places import places
 from graphkin.search.milvus_schema import (

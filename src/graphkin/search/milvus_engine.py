@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError, FormatError, StorageError
 from graphkin.graphs import Graph
+from graphkin.graphs.encoding import dump_graph, load_graph
 from graphkin.search import milvus_schema as schema
 from graphkin.search.engine import Engine, Nearest, Space, UnknownIdError, Verification
-from graphkin.search.graph_bytes import dump_graph, load_graph
 from graphkin.search.milvus_address import MilvusAddress
 from graphkin.search.milvus_client import (
     IDS_AT_ONCE,

@@ -20,8 +20,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from graphkin.binaries.source import Skipped
-from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.errors import ConfigError, FormatError, MissingDependencyError
+from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.search.functions import vocabulary_of
 from graphkin.search.indexing_chunks import Chunk, Embedding, FileEnd, batches, ready
 from graphkin.search.indexing_jobs import FileJob, Reading, groups, hash_file

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError, FormatError, GraphkinError
 from graphkin.graphs import Graph
+from graphkin.graphs.encoding import load_graph
 from graphkin.search.engine import Engine, Nearest, Space, Verification
-from graphkin.search.graph_bytes import load_graph
 from graphkin.search.records import Filter, Row, Stored
 from graphkin.search.scanning import check_vectors
 from graphkin.search.sqlite_file import SqliteFile

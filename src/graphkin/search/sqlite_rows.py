@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError, FormatError
+from graphkin.graphs.encoding import dump_graph
 from graphkin.search.engine import Space, UnknownIdError
-from graphkin.search.graph_bytes import dump_graph
 from graphkin.search.records import Entry, Row, Stored
 from graphkin.search.scanning import check_vectors
 from graphkin.search.sqlite_file import SqliteFile

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from graphkin.errors import FormatError, GraphkinError
+from graphkin.graphs.encoding import load_graph
 from graphkin.search.engine import Space, Verification
-from graphkin.search.graph_bytes import load_graph
 from graphkin.search.scanning import ListScanner
 from graphkin.search.snapshot import read_snapshot
 from graphkin.search.sqlite_file import SqliteFile

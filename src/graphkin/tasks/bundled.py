@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from graphkin import samples
-from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.graphs import Graph, TokenBags
+from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.tasks.pairs import EvaluationSet
 
 BUNDLE = Path(samples.__file__).parent / "functions.json"

@@ -25,9 +25,9 @@ import numpy as np
 from graphkin._support.files import read_file
 from graphkin._support.settings import check_at_least, check_types
 from graphkin.binaries.corpus import FunctionCorpus
-from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, PairBatch, TokenBags
+from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.tasks.classes import ClassSampler, Index, Negatives, balanced_batches
 from graphkin.tasks.confusable import nearest_by_codes, nearest_classes, read_codes
 from graphkin.tasks.function_groups import (

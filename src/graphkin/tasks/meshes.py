@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from graphkin._support.settings import check_at_least, check_types
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, PairBatch
-from graphkin.graphs.tudataset import read_tudataset
+from graphkin.graphs.converters.tudataset.dataset import read_tudataset
 from graphkin.tasks.classes import ClassSampler, Index
 from graphkin.tasks.neighbours import Neighbours
 from graphkin.tasks.pairs import LIST_NEGATIVES, EvaluationSet, Mode, Split

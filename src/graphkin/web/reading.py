@@ -13,10 +13,10 @@ from graphkin.binaries.lookup import Target, choose
 from graphkin.binaries.native import Limits
 from graphkin.binaries.source import Function, Skipped
 from graphkin.binaries.sources import open_source
-from graphkin.binaries.vocabulary import Vocabulary
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import FormatError
 from graphkin.graphs import Graph
+from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.web.limits import ServerLimits
 
 R = TypeVar("R")

@@ -1,6 +1,6 @@
 """Graphs to and from DOT files, one graph in each. Reading needs pydot, writing does not.
 
-Attribute names are those of :mod:`graphkin.graphs.attributes`: a file that graphkin wrote
+Attribute names are those of :mod:`graphkin.graphs.converters.attributes`: a file that graphkin wrote
 loads whole, one from elsewhere with constant input or the attributes that are named.
 """
 
@@ -13,7 +13,12 @@ from typing import Any
 
 from graphkin._support.files import PathLike, read_file, write_atomically
 from graphkin.errors import FormatError, MissingDependencyError
-from graphkin.graphs.attributes import AttributedGraph, AttributeNames, as_text, graph_of_file
+from graphkin.graphs.converters.attributes import (
+    AttributedGraph,
+    AttributeNames,
+    as_text,
+    graph_of_file,
+)
 from graphkin.graphs.graph import Graph
 
 

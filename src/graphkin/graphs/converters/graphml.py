@@ -1,6 +1,6 @@
 """Graphs to and from GraphML files, one graph in each.
 
-Attribute names are those of :mod:`graphkin.graphs.attributes`: a file that graphkin wrote
+Attribute names are those of :mod:`graphkin.graphs.converters.attributes`: a file that graphkin wrote
 loads whole, one from elsewhere with constant input or the attributes that are named.
 """
 
@@ -12,7 +12,12 @@ from xml.parsers import expat
 
 from graphkin._support.files import PathLike, read_file, write_atomically
 from graphkin.errors import FormatError
-from graphkin.graphs.attributes import AttributedGraph, AttributeNames, as_text, graph_of_file
+from graphkin.graphs.converters.attributes import (
+    AttributedGraph,
+    AttributeNames,
+    as_text,
+    graph_of_file,
+)
 from graphkin.graphs.graph import Graph
 
 _XMLNS = "http://graphml.graphdrawing.org/xmlns"

@@ -1,7 +1,7 @@
 """Graphs to and from NetworkX and PyTorch Geometric.
 
-Files are the matter of :mod:`graphkin.graphs.graphml`, :mod:`graphkin.graphs.dot` and
-:mod:`graphkin.graphs.tudataset`.
+Files are the matter of :mod:`graphkin.graphs.converters.graphml`, :mod:`graphkin.graphs.converters.dot` and
+:mod:`graphkin.graphs.converters.tudataset.dataset`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.errors import GraphError, MissingDependencyError
-from graphkin.graphs.attributes import AttributedGraph, AttributeNames
+from graphkin.graphs.converters.attributes import AttributedGraph, AttributeNames
 from graphkin.graphs.graph import Graph, TokenBags
 
 Index = NDArray[np.int64]
@@ -75,7 +75,7 @@ def from_networkx(
 def to_networkx(graph: Graph) -> Any:
     """The graph as networkx Graph or DiGraph; a multigraph where edges are parallel.
 
-    Nodes are 0..N-1. Input lies in the attributes that :mod:`graphkin.graphs.attributes`
+    Nodes are 0..N-1. Input lies in the attributes that :mod:`graphkin.graphs.converters.attributes`
     lists. Each edge also has ``graphkin_row``, its row in ``graph.edges``, and an undirected
     one that is listed from its higher node ``graphkin_flipped``: NetworkX keeps neither.
     """

@@ -1,0 +1,1 @@
+"""Graphs from other libraries and from files, and back."""

@@ -1,0 +1,1 @@
+"""Datasets of labelled graphs in the TUDataset text format."""
