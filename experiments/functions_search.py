@@ -31,10 +31,10 @@ from graphkin import Graph, GraphEmbedder, GraphIndex, GraphMatcher
 from graphkin._support.files import write_atomically
 from graphkin._support.progress import counter
 from graphkin.evaluation import evaluate
-from graphkin.joining import join
 from graphkin.models import load_model
 from graphkin.models.calibration import Calibration, Logistic
-from graphkin.models.pretrained import WEIGHTS_FILE
+from graphkin.models.joining import join
+from graphkin.models.saving import WEIGHTS_FILE
 from graphkin.reliability import fit_calibration
 from graphkin.reproduce.layout import HARDEST, HARDEST_POOLS
 from graphkin.search.figures import figures_of

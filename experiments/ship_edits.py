@@ -19,8 +19,8 @@ import torch
 
 from graphkin.evaluation import evaluate
 from graphkin.models import load_model
-from graphkin.models.base import GraphModel
-from graphkin.models.pretrained import PARTS, SHIPPED, WEIGHTS_FILE
+from graphkin.models.model import GraphModel
+from graphkin.models.saving import PARTS, SHIPPED, WEIGHTS_FILE
 from graphkin.reliability import fit_calibration, reliability
 from graphkin.tasks.edits import EditTask
 

@@ -12,7 +12,7 @@ import pytest
 from command_line import Graphkin, Outcome
 from graphkin.models import ModelConfig, build_model, load_model
 from graphkin.models.calibration import Logistic
-from graphkin.models.pretrained import save_calibration
+from graphkin.models.saving import save_calibration
 from graphkin.reliability import fit_calibration, reliability
 from graphkin.tasks.edits import EditTask
 from graphkin.tasks.functions import FunctionTask

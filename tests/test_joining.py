@@ -12,10 +12,10 @@ import torch
 from graphkin import GraphEmbedder, GraphMatcher, ModelConfig
 from graphkin.errors import ConfigError, ModelError
 from graphkin.graphs.vocabulary import Vocabulary
-from graphkin.joining import join
 from graphkin.models import build_model
-from graphkin.models.base import GraphModel
-from graphkin.similarity import cosine_similarity
+from graphkin.models.joining import join
+from graphkin.models.model import GraphModel
+from graphkin.models.similarity import cosine_similarity
 from graphkin.tasks.edits import EditTask
 from graphkin.tasks.pairs import EvaluationSet
 from graphkin.training import TrainConfig, train

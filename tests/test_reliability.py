@@ -11,7 +11,7 @@ import pytest
 from graphkin.errors import ConfigError, ModelError
 from graphkin.graphs import Graph
 from graphkin.models import ModelConfig, build_model
-from graphkin.models.base import GraphModel
+from graphkin.models.model import GraphModel
 from graphkin.reliability import Bin, Reliability, fit_calibration, reliability
 from graphkin.reliability_plot import plot_reliability
 from graphkin.tasks.pairs import EvaluationSet

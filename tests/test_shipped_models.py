@@ -11,7 +11,7 @@ from graphkin import GraphEmbedder, GraphIndex, GraphMatcher, samples
 from graphkin.binaries.sources import open_source
 from graphkin.errors import ModelError
 from graphkin.graphs import Graph
-from graphkin.models.pretrained import SHIPPED, shipped_names
+from graphkin.models.saving import SHIPPED, shipped_names
 from graphkin.search.model import SearchModel
 
 MOST_BYTES = 2_000_000

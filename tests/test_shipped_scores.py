@@ -9,8 +9,8 @@ import pytest
 
 from graphkin import GraphEmbedder, GraphMatcher
 from graphkin.evaluation import evaluate
-from graphkin.models.base import GraphModel
-from graphkin.models.pretrained import SHIPPED
+from graphkin.models.model import GraphModel
+from graphkin.models.saving import SHIPPED
 from graphkin.reliability import reliability
 from graphkin.tasks.bundled import bundled_functions
 from graphkin.tasks.edits import EditTask

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from graphkin.similarity import (
+from graphkin.models.similarity import (
     VECTOR_SIMILARITIES,
     cosine_similarity,
     euclidean_similarity,

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from graphkin.errors import ConfigError
 from graphkin.models.options import Similarity
-from graphkin.similarity import VECTOR_SIMILARITIES
+from graphkin.models.similarity import VECTOR_SIMILARITIES
 
 Loss = Literal["margin", "hamming", "contrastive"]
 

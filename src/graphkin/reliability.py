@@ -13,8 +13,8 @@ from graphkin.errors import ConfigError, ModelError
 from graphkin.tasks.pairs import EvaluationSet
 
 if TYPE_CHECKING:
-    from graphkin.models.base import GraphModel
     from graphkin.models.calibration import Logistic
+    from graphkin.models.model import GraphModel
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from graphkin.baselines.simhash_weights import RESOLUTION, FeatureWeights
 from graphkin.errors import ConfigError, FormatError, GraphError
 from graphkin.evaluation import pair_auc
 from graphkin.graphs import Graph
-from graphkin.similarity import hamming_distances
+from graphkin.models.similarity import hamming_distances
 
 
 def some_weights(graphs: list[Graph], seed: int = 0) -> FeatureWeights:

@@ -17,9 +17,9 @@ from graphkin.errors import GraphError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs import pair_groups as grouping_module
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
-from graphkin.models import attention_blocks as attention_module
 from graphkin.models import kernels as kernels_module
 from graphkin.models import network as network_module
+from graphkin.models.kernels import attention_blocks as attention_module
 from models.literal import LiteralModel, gru, lstm
 from models.samples import SHAPES, SMALL, make_model, random_pairs
 

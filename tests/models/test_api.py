@@ -12,9 +12,9 @@ import torch
 from graphkin.errors import GraphError, ModelError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, build_model
-from graphkin.models import base as base_module
-from graphkin.models.base import Ranked
-from graphkin.similarity import hamming_distances
+from graphkin.models import model as base_module
+from graphkin.models.model import Ranked
+from graphkin.models.similarity import hamming_distances
 from models.literal import LiteralModel
 from models.samples import SMALL, make_model, random_graph, random_pairs
 

@@ -22,10 +22,10 @@ from graphkin.graphs import Graph, GraphBatch, PairBatch
 from graphkin.graphs import pair_groups as grouping_module
 from graphkin.graphs.batch import Adjacency
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, kernels
-from graphkin.models import attention_blocks as attention_module
 from graphkin.models.attention import attend
-from graphkin.models.attention_blocks import EUCLIDEAN, ScoreKind
+from graphkin.models.kernels import attention_blocks as attention_module
 from graphkin.models.kernels import plain
+from graphkin.models.kernels.attention_blocks import EUCLIDEAN, ScoreKind
 from models.samples import random_graph
 
 SIZES = (4, 1, 5)

@@ -22,7 +22,7 @@ from graphkin.graphs import Graph
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, load_model
 from graphkin.models.config import MODEL_NAMES
-from graphkin.models.pretrained import ADDED_OPTIONS
+from graphkin.models.saving import ADDED_OPTIONS
 from models.samples import SMALL, make_model, random_pairs
 
 Model = GraphEmbedder | GraphMatcher

@@ -12,8 +12,8 @@ import torch
 from command_line import Graphkin
 from graphkin.errors import ConfigError, TrainingError
 from graphkin.evaluation import evaluate
-from graphkin.joining import join
 from graphkin.models import GraphEmbedder, GraphMatcher, load_model
+from graphkin.models.joining import join
 from graphkin.reproduce import running
 from graphkin.reproduce.experiment import Evaluation, Experiment, TaskSpec
 from graphkin.reproduce.measuring import DataPaths

@@ -25,7 +25,7 @@ from graphkin.baselines.simhash_weights import (
 from graphkin.errors import ConfigError, FormatError
 from graphkin.graphs import Graph
 from graphkin.graphs.batch import check_uniform
-from graphkin.similarity import pack_codes
+from graphkin.models.similarity import pack_codes
 
 Codes = NDArray[np.uint8]
 
@@ -120,7 +120,7 @@ class SimHash:
         return np.concatenate(parts)
 
     def codes(self, graphs: Sequence[Graph]) -> Codes:
-        """(N, bits / 8) uint8: the codes, packed as :func:`graphkin.similarity.pack_codes` does."""
+        """(N, bits / 8) uint8: the codes, packed as :func:`graphkin.models.similarity.pack_codes` does."""
         return pack_codes(self.vectors(graphs))
 
     def predict(self, pairs: Sequence[tuple[Graph, Graph]]) -> Floats:

@@ -16,7 +16,7 @@ from graphkin.baselines.simhash_features import KINDS, FeatureSets
 from graphkin.baselines.simhash_weights import FeatureWeights, hash_bytes, signs
 from graphkin.errors import ConfigError
 from graphkin.graphs.batch import running_offsets
-from graphkin.similarity import hamming_similarity
+from graphkin.models.similarity import hamming_similarity
 
 Index = NDArray[np.int64]
 

@@ -19,7 +19,7 @@ from graphkin.cli.options import Json, Threads
 from graphkin.errors import ConfigError
 
 if TYPE_CHECKING:
-    from graphkin.models.base import GraphModel
+    from graphkin.models.model import GraphModel
     from graphkin.tasks.pairs import Task
 
 Model = Annotated[Path, typer.Argument(help="A folder of a run or a model; it is written to.")]
@@ -105,7 +105,7 @@ def calibrate_meshes(
 
 def _check_own(model: Path) -> None:
     """Refuses a model that ships with graphkin: the calibration is written beside the weights."""
-    from graphkin.models.pretrained import shipped_names
+    from graphkin.models.saving import shipped_names
 
     if str(model) in shipped_names() and not model.exists():
         raise ConfigError(
@@ -123,7 +123,7 @@ def _calibrate(
     from graphkin._support.files import picture_ending
     from graphkin._support.progress import counter
     from graphkin.models.calibration import score_calibration_to_json
-    from graphkin.models.pretrained import save_calibration, weights_home
+    from graphkin.models.saving import save_calibration, weights_home
     from graphkin.reliability import fit_calibration, reliability
 
     torch.set_num_threads(threads)

@@ -27,7 +27,7 @@ from graphkin.errors import ConfigError, ModelError
 
 if TYPE_CHECKING:
     from graphkin.evaluation import PairScorer
-    from graphkin.models.base import GraphModel
+    from graphkin.models.model import GraphModel
     from graphkin.tasks.functions import FunctionTask
 
 Corpus = Annotated[Path, typer.Option(help="The folder that extract wrote.")]
@@ -128,7 +128,7 @@ def _confused_by(model: GraphModel, task: FunctionTask, out: Path) -> FunctionTa
     from graphkin._support.files import write_atomically
     from graphkin._support.progress import counter
     from graphkin.models import GraphEmbedder
-    from graphkin.similarity import pack_codes
+    from graphkin.models.similarity import pack_codes
 
     codable = isinstance(model, GraphEmbedder) and model.config.similarity == "hamming"
     if not task.hard_negatives or task.codes is not None or not codable:
@@ -244,7 +244,7 @@ def _scorer(
     from graphkin._support.progress import counter
 
     if trained is not None:
-        from graphkin.models.base import Unrolled
+        from graphkin.models.model import Unrolled
 
         return Unrolled(trained, steps), {}
     if model == "wl":

@@ -98,7 +98,7 @@ def eval_meshes(
     from graphkin.baselines.wl import WLKernel
     from graphkin.evaluation import PairScorer, evaluate
     from graphkin.models import GraphEmbedder, load_model
-    from graphkin.models.base import Unrolled
+    from graphkin.models.model import Unrolled
     from graphkin.tasks.meshes import MeshTask
 
     torch.set_num_threads(threads)

@@ -11,7 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from graphkin.graphs.vocabulary import Vocabulary
-    from graphkin.models.base import GraphModel
+    from graphkin.models.model import GraphModel
 
 
 def known_settings(task: type[Any]) -> dict[str, list[str]]:
@@ -99,7 +99,7 @@ def evaluate_model(
     from graphkin.baselines.wl import WLKernel
     from graphkin.evaluation import PairScorer, evaluate
     from graphkin.models import load_model
-    from graphkin.models.base import Unrolled
+    from graphkin.models.model import Unrolled
 
     torch.set_num_threads(threads)
     evaluation_set = task.evaluation_set(split)

@@ -1,16 +1,9 @@
 """The model family: embedding and matching networks, their options, saving and loading."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
-import torch
-
-from graphkin.models.base import GraphModel
 from graphkin.models.config import ModelConfig
 from graphkin.models.embedder import GraphEmbedder
+from graphkin.models.factory import build_model, load_model
 from graphkin.models.matcher import AttentionMaps, GraphMatcher
-from graphkin.models.pretrained import saved_class
 
 __all__ = [
     "AttentionMaps",
@@ -20,19 +13,3 @@ __all__ = [
     "build_model",
     "load_model",
 ]
-
-
-def build_model(config: ModelConfig, seed: int = 0) -> GraphModel:
-    """A new embedder or matcher, whichever the config asks for, with weights drawn by ``seed``."""
-    with torch.random.fork_rng(devices=()):
-        torch.manual_seed(seed)
-        return GraphMatcher(config) if config.matching else GraphEmbedder(config)
-
-
-def load_model(folder: str | Path) -> GraphModel:
-    """The model in a folder, whichever class it is; a run's folder stands for its best weights."""
-    folder = Path(folder)
-    nested = folder / "model"
-    home = nested if nested.is_dir() else folder
-    kind = GraphMatcher if saved_class(home) == "GraphMatcher" else GraphEmbedder
-    return kind.from_pretrained(home)

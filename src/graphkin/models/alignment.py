@@ -15,7 +15,7 @@ from torch.nn import functional
 from graphkin.graphs.batch import GraphBatch
 from graphkin.models.config import ModelConfig
 from graphkin.models.layers import glorot, zeros
-from graphkin.similarity import cosine_similarity
+from graphkin.models.similarity import cosine_similarity
 
 OUTPUT_SCALE = 0.3
 """Factor on the initialisation of the last layer: distances then start near the threshold 1."""

@@ -24,7 +24,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from graphkin.graphs.pair_groups import PairGroup
-from graphkin.models.attention_blocks import (
+from graphkin.models.kernels.attention_blocks import (
     EUCLIDEAN,
     PLAIN,
     Gradients,
@@ -32,7 +32,7 @@ from graphkin.models.attention_blocks import (
     attention_backward,
     attention_forward,
 )
-from graphkin.models.functions import apply
+from graphkin.models.kernels.functions import apply
 from graphkin.models.options import AttentionSimilarity
 
 
@@ -65,7 +65,7 @@ class CrossAttention(nn.Module):
         return value, attend(query, key, value, bias, groups, self.kind)
 
     def fusible(self) -> bool:
-        """Whether :mod:`graphkin.models.fused_propagation` computes this attention."""
+        """Whether :mod:`graphkin.models.kernels.propagation` computes this attention."""
         return self.projection is None and self.similarity != "cosine"
 
     def prepare(self, h: Tensor) -> tuple[Tensor | None, Tensor, Tensor, Tensor | None]:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from graphkin.errors import ModelError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
 from graphkin.graphs.batch import check_uniform
-from graphkin.models.base import GraphModel, PairOutput, Progress, checked_pairs, size_batches
 from graphkin.models.config import ModelConfig
-from graphkin.similarity import pack_codes
+from graphkin.models.model import GraphModel, PairOutput, Progress, checked_pairs, size_batches
+from graphkin.models.similarity import pack_codes
 
 
 class GraphEmbedder(GraphModel):

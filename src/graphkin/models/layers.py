@@ -17,7 +17,6 @@ from torch.nn import functional
 
 from graphkin.errors import GraphError
 from graphkin.graphs.batch import Adjacency, GraphBatch
-from graphkin.models.composition import MessageParameters
 from graphkin.models.config import ModelConfig
 from graphkin.models.kernels import (
     gated_sum,
@@ -25,6 +24,7 @@ from graphkin.models.kernels import (
     message_sum,
     neighbour_sum,
 )
+from graphkin.models.kernels.composition import MessageParameters
 from graphkin.models.kernels.plain import edge_hidden
 from graphkin.models.options import MessageAggregation, MessageNorm, NodeUpdate
 

@@ -14,9 +14,9 @@ from torch import Tensor
 from graphkin.errors import ModelError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.models.attention import CrossAttention
-from graphkin.models.attention_blocks import attention_weights
-from graphkin.models.base import GraphModel, PairOutput, Progress, checked_pairs, size_batches
 from graphkin.models.config import INHERITED, ModelConfig
+from graphkin.models.kernels.attention_blocks import attention_weights
+from graphkin.models.model import GraphModel, PairOutput, Progress, checked_pairs, size_batches
 from graphkin.models.network import Observer
 
 
@@ -93,7 +93,7 @@ class GraphMatcher(GraphModel):
         """This matcher with the distance of an embedder's vectors added.
 
         The two err differently: the alignment sees single nodes that fit nowhere, the vectors what
-        the graphs are as a whole. :func:`graphkin.joining.join` finds the weight.
+        the graphs are as a whole. :func:`graphkin.models.joining.join` finds the weight.
 
         Args:
             embedder: trained on the same kind of graphs, with the same widths.

@@ -12,11 +12,11 @@ from graphkin.graphs.batch import Adjacency, GraphBatch
 from graphkin.graphs.pair_groups import PairGroup
 from graphkin.models.alignment import Alignment
 from graphkin.models.attention import CrossAttention
-from graphkin.models.attention_blocks import EUCLIDEAN, PLAIN
-from graphkin.models.composition import StepParameters
 from graphkin.models.config import ModelConfig
-from graphkin.models.fused_propagation import Layout, MessageRoute, propagate
 from graphkin.models.kernels import graph_norm, use_fused
+from graphkin.models.kernels.attention_blocks import EUCLIDEAN, PLAIN
+from graphkin.models.kernels.composition import StepParameters
+from graphkin.models.kernels.propagation import Layout, MessageRoute, propagate
 from graphkin.models.layers import (
     Aggregator,
     EdgeEncoder,
@@ -65,7 +65,7 @@ class PropagationStep(nn.Module):
         return [messages.terms(batch, edges) for messages, _, _ in networks]
 
     def fusible(self) -> bool:
-        """Whether :mod:`graphkin.models.fused_propagation` computes this kind of step."""
+        """Whether :mod:`graphkin.models.kernels.propagation` computes this kind of step."""
         if self.update.kind != "gru" or self.messages.aggregation != "sum":
             return False
         return not self.matching or self.attention.fusible()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from graphkin.graphs import Graph
 from graphkin.graphs.converters.from_networkx import to_networkx
 from graphkin.models import AttentionMaps, GraphMatcher
-from graphkin.models.pretrained import SHIPPED
+from graphkin.models.saving import SHIPPED
 from graphkin.plots import plot_attention
 from graphkin.reproduce.layout import (
     ATTENTION_STEPS,

@@ -19,9 +19,9 @@ from graphkin._support.progress import TrainingProgress, counter
 from graphkin.baselines.simhash import SimHash
 from graphkin.baselines.wl import WLKernel
 from graphkin.evaluation import PairScorer
-from graphkin.joining import join
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, build_model, load_model
-from graphkin.models.base import GraphModel
+from graphkin.models.joining import join
+from graphkin.models.model import GraphModel
 from graphkin.reproduce.experiment import MEASURES, Experiment
 from graphkin.reproduce.measuring import MISSING, AnyTask, DataPaths, Tasks, make_task, measure
 from graphkin.reproduce.results import Measurement, Result, read_result, result_file, write_result

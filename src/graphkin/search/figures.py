@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from graphkin.graphs import Graph
 from graphkin.models.calibration import pair_figures
+from graphkin.models.similarity import hamming_distances
 from graphkin.search.engine import Space
 from graphkin.search.model import SearchModel
-from graphkin.similarity import hamming_distances
 
 
 def distances(space: Space, query: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float32]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from graphkin.graphs import Graph
     from graphkin.graphs.vocabulary import Vocabulary
     from graphkin.models import AttentionMaps
-    from graphkin.models.base import Progress
+    from graphkin.models.model import Progress
     from graphkin.search.index import GraphIndex
     from graphkin.search.model import SearchModel
 

@@ -20,7 +20,7 @@ from graphkin.search.records import Entry, Filter, Row
 
 if TYPE_CHECKING:
     from graphkin.models import GraphEmbedder
-    from graphkin.models.base import Progress
+    from graphkin.models.model import Progress
     from graphkin.search.model import Pin, SearchModel
 
 MILVUS = "milvus://"

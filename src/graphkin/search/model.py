@@ -16,7 +16,7 @@ from graphkin.errors import FormatError, ModelError
 from graphkin.graphs import Graph
 from graphkin.models import GraphEmbedder, GraphMatcher
 from graphkin.models.calibration import Calibration
-from graphkin.models.pretrained import (
+from graphkin.models.saving import (
     ADDED_OPTIONS,
     CONFIG_FILE,
     PARTS,

@@ -14,7 +14,7 @@ from graphkin.search.hits import BlockPair, Evidence
 
 if TYPE_CHECKING:
     from graphkin.models import GraphMatcher
-    from graphkin.models.base import Progress
+    from graphkin.models.model import Progress
 
 STRONGEST = 10
 """Pairs of nodes that evidence lists."""

@@ -15,7 +15,7 @@ from graphkin._support.files import write_atomically
 from graphkin._support.settings import check_types
 from graphkin.errors import FormatError, TrainingError
 from graphkin.models.config import ModelConfig
-from graphkin.models.pretrained import ADDED_OPTIONS
+from graphkin.models.saving import ADDED_OPTIONS
 from graphkin.training.optimizer import FlatOptimizer
 
 FORMAT = "graphkin-checkpoint 1"

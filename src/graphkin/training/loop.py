@@ -29,7 +29,7 @@ from graphkin.errors import ConfigError, ModelError, TrainingError
 from graphkin.evaluation import evaluate
 from graphkin.graphs import PairBatch
 from graphkin.losses import check_loss, contrastive_list_loss, contrastive_loss, scores_loss
-from graphkin.models.base import GraphModel, PairOutput
+from graphkin.models.model import GraphModel, PairOutput
 from graphkin.tasks.pairs import LIST_NEGATIVES, Task
 from graphkin.training.background import prefetch
 from graphkin.training.checkpoints import RunState, load_checkpoint, save_checkpoint

@@ -29,7 +29,7 @@ def backend() -> str:
         raise ConfigError(f"GRAPHKIN_KERNELS must be one of {', '.join(BACKENDS)}; got {chosen!r}")
     if chosen == "fused":
         try:
-            import graphkin.models.kernels.fused  # noqa: F401
+            import graphkin.models.kernels.compiled  # noqa: F401
         except ImportError as error:
             warnings.warn(
                 f"graphkin runs on plain torch, several times slower: {error}. "
@@ -139,7 +139,7 @@ def adam(
     """
     options = rate, beta1, beta2, scale, epsilon
     if use_fused(weights):
-        from graphkin.models.kernels import fused
+        from graphkin.models.kernels import compiled as fused
 
         fused.adam(weights.numpy(), grad.numpy(), mean.numpy(), square.numpy(), *options)
         return

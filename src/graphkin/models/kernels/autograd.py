@@ -10,8 +10,8 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from graphkin.graphs.batch import Adjacency
-from graphkin.models.functions import apply
-from graphkin.models.kernels import fused
+from graphkin.models.kernels import compiled as fused
+from graphkin.models.kernels.functions import apply
 from graphkin.models.kernels.plain import NORM_EPSILON
 from graphkin.models.kernels.workspace import WORKSPACE, take_once
 

@@ -23,7 +23,7 @@ from graphkin.models.calibration import Logistic, check_score_calibration
 from graphkin.models.config import ModelConfig
 from graphkin.models.layers import glorot, zeros
 from graphkin.models.network import GraphNetwork
-from graphkin.models.pretrained import (
+from graphkin.models.saving import (
     SavedModel,
     check_vocabulary,
     from_files,
@@ -32,7 +32,7 @@ from graphkin.models.pretrained import (
     save_model_files,
     to_files,
 )
-from graphkin.similarity import VECTOR_SIMILARITIES
+from graphkin.models.similarity import VECTOR_SIMILARITIES
 
 Progress = Callable[[int, int], None]
 """Called with (done, total) as work goes on."""

@@ -26,26 +26,26 @@ from torch.autograd.function import once_differentiable
 
 from graphkin.graphs.batch import Adjacency
 from graphkin.graphs.pair_groups import PairGroup
-from graphkin.models.attention_blocks import (
+from graphkin.models.kernels import backend
+from graphkin.models.kernels.attention_blocks import (
     Gradients,
     Kept,
     ScoreKind,
     attention_backward,
     attention_forward,
 )
-from graphkin.models.composition import (
+from graphkin.models.kernels.composition import (
     Composed,
     ComposedGradients,
     StepParameters,
     unflatten,
 )
-from graphkin.models.functions import apply
-from graphkin.models.kernels import backend
+from graphkin.models.kernels.functions import apply
 from graphkin.models.kernels.plain import NORM_EPSILON
 from graphkin.models.kernels.workspace import WORKSPACE, take_once
 
 if backend() == "fused":
-    from graphkin.models.kernels import fused
+    from graphkin.models.kernels import compiled as fused
 
 Array = NDArray[Any]
 

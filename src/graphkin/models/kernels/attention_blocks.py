@@ -1,7 +1,7 @@
 """Attention over blocks of pairs: dense, from one exponential, or in slices of rows.
 
 All functions here work outside autograd; :mod:`graphkin.models.attention` and
-:mod:`graphkin.models.fused_propagation` make them differentiable.
+:mod:`graphkin.models.kernels.propagation` make them differentiable.
 """
 
 from __future__ import annotations

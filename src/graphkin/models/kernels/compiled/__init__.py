@@ -6,15 +6,15 @@ loop runs over them: with strides, or signs of an index, unknown at compile time
 not vectorise (measured 7 to 20 times slower).
 """
 
-from graphkin.models.kernels.fused.flat import adam, gated_sum_backward, gated_sum_forward
-from graphkin.models.kernels.fused.messages import (
+from graphkin.models.kernels.compiled.messages import (
     message_backward,
     message_forward,
     neighbour_sum_backward,
     neighbour_sum_forward,
 )
-from graphkin.models.kernels.fused.normal import graph_norm_backward, graph_norm_forward
-from graphkin.models.kernels.fused.states import (
+from graphkin.models.kernels.compiled.normal import graph_norm_backward, graph_norm_forward
+from graphkin.models.kernels.compiled.reductions import adam, gated_sum_backward, gated_sum_forward
+from graphkin.models.kernels.compiled.states import (
     first_step_backward,
     first_step_forward,
     gru_backward,

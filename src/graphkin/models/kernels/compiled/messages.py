@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkin.models.kernels.fused.compile import kernel
+from graphkin.models.kernels.compiled.compile import kernel
 
 Array = NDArray[Any]
 

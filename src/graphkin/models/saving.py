@@ -38,7 +38,7 @@ ADDED_OPTIONS: dict[str, Any] = {
 }
 """Options that came after the first models were saved, whose defaults are what those do."""
 KEYS = {"format", "version", "class", "config", "vocabulary", "calibration"}
-SHIPPED = Path(__file__).parents[1] / "pretrained"
+SHIPPED = Path(__file__).parent / "shipped"
 
 
 @dataclass(frozen=True)
