@@ -33,12 +33,12 @@ from literal import (
 from torch import Tensor, nn
 
 from graphkin.graphs.batch import PairBatch
+from graphkin.learning.training.config import TrainConfig
+from graphkin.learning.training.optimizer import FlatOptimizer
 from graphkin.models.config import ModelConfig
 from graphkin.models.embedder import GraphEmbedder
 from graphkin.models.matcher import GraphMatcher
 from graphkin.tasks.edits import EditTask
-from graphkin.training.config import TrainConfig
-from graphkin.training.optimizer import FlatOptimizer
 
 TRAIN_SETTINGS = [(20, 0.2), (20, 0.5), (50, 0.2), (50, 0.5)]
 SCORE_SETTINGS = [(100, 0.2)]

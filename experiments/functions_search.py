@@ -30,12 +30,13 @@ import torch
 from graphkin import Graph, GraphEmbedder, GraphIndex, GraphMatcher
 from graphkin._support.files import write_atomically
 from graphkin._support.progress import counter
-from graphkin.evaluation import evaluate
+from graphkin.learning.evaluation import evaluate
+from graphkin.learning.reliability import fit_calibration
+from graphkin.learning.task import RetrievalBlock
 from graphkin.models import load_model
 from graphkin.models.calibration import Calibration, Logistic
 from graphkin.models.joining import join
 from graphkin.models.saving import WEIGHTS_FILE
-from graphkin.reliability import fit_calibration
 from graphkin.reproduce.layout import HARDEST, HARDEST_POOLS
 from graphkin.search.figures import figures_of
 from graphkin.search.hits import Hit
@@ -43,7 +44,6 @@ from graphkin.search.model import CALIBRATION_FILE, EMBEDDER, MATCHER, SearchMod
 from graphkin.tasks.bundled import bundled_functions
 from graphkin.tasks.function_pools import build_named, pools_between
 from graphkin.tasks.functions import FunctionTask
-from graphkin.tasks.pairs import RetrievalBlock
 
 RESULT = Path(__file__).parent / "results" / "functions-search.json"
 PACKAGES = ("graphkin", "numpy", "torch", "scikit-learn", "faiss-cpu")
@@ -276,7 +276,7 @@ validation pairs of the clean protocol, as many similar as dissimilar.
 Joined is `matcher.joined(embedder, {weight:.2f})`: the matcher with the distance of the embedder's
 vectors added, by a weight that is fitted on the same pairs. It is the best of the three on pairs. A
 search does without it: it orders by the codes as well, and need not embed every candidate again.
-For probabilities it needs a calibration of its own, by `graphkin.reliability.fit_calibration`.
+For probabilities it needs a calibration of its own, by `graphkin.learning.reliability.fit_calibration`.
 """
 
 

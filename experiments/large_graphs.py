@@ -21,10 +21,10 @@ import numpy as np
 import torch
 
 from graphkin._support.progress import counter
-from graphkin.evaluation import evaluate
+from graphkin.learning.evaluation import evaluate
+from graphkin.learning.task import EvaluationSet
 from graphkin.models import GraphMatcher, load_model
 from graphkin.tasks.edits import EditTask
-from graphkin.tasks.pairs import EvaluationSet
 
 TRAINED_DEGREE = 0.35 * 35
 """Mean p times mean number of nodes, in training."""

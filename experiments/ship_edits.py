@@ -17,11 +17,11 @@ from typing import Any
 
 import torch
 
-from graphkin.evaluation import evaluate
+from graphkin.learning.evaluation import evaluate
+from graphkin.learning.reliability import fit_calibration, reliability
 from graphkin.models import load_model
 from graphkin.models.model import GraphModel
 from graphkin.models.saving import PARTS, SHIPPED, WEIGHTS_FILE
-from graphkin.reliability import fit_calibration, reliability
 from graphkin.tasks.edits import EditTask
 
 OUT = SHIPPED / "edits"

@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.baselines.wl import WLKernel, best_iterations
-from graphkin.evaluation import pair_auc, triplet_accuracy
 from graphkin.graphs import Graph
+from graphkin.learning.evaluation import pair_auc, triplet_accuracy
+from graphkin.learning.task import EvaluationSet, Split
 from graphkin.tasks.edits import EditTask
-from graphkin.tasks.pairs import EvaluationSet, Split
 
 Floats = NDArray[np.float64]
 Pairs = Sequence[tuple[Graph, Graph]]

@@ -17,7 +17,7 @@ from safetensors import safe_open
 import graphkin
 from command_line import Graphkin, Outcome
 from graphkin.baselines.wl import WLKernel
-from graphkin.evaluation import evaluate
+from graphkin.learning.evaluation import evaluate
 from graphkin.models import load_model
 from graphkin.tasks.edits import EditTask
 
@@ -377,7 +377,7 @@ def test_an_interrupt(run: Graphkin, tmp_path: Path, monkeypatch: pytest.MonkeyP
     def interrupted(*arguments: Any, **options: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("graphkin.training.train", interrupted)
+    monkeypatch.setattr("graphkin.learning.training.train", interrupted)
     assert_refused(run("train", "edits", "--out", tmp_path, *SMALL), 130, "interrupted")
 
 

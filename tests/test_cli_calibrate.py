@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from command_line import Graphkin, Outcome
+from graphkin.learning.reliability import fit_calibration, reliability
+from graphkin.learning.task import Task
 from graphkin.models import ModelConfig, build_model, load_model
 from graphkin.models.calibration import Logistic
 from graphkin.models.saving import save_calibration
-from graphkin.reliability import fit_calibration, reliability
 from graphkin.tasks.edits import EditTask
 from graphkin.tasks.functions import FunctionTask
 from graphkin.tasks.meshes import MeshTask, recipe
-from graphkin.tasks.pairs import Task
 from mesh_samples import write_meshes
 
 SMALL = {"node_dim": 8, "message_dim": 8, "graph_dim": 8, "steps": 2}

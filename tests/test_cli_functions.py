@@ -16,7 +16,7 @@ from command_line import Graphkin, Outcome
 from function_samples import body, record, records, write_corpus
 from graphkin.baselines.size import GraphSize
 from graphkin.binaries.corpus import FunctionCorpus
-from graphkin.evaluation import evaluate, retrieval_metrics
+from graphkin.learning.evaluation import evaluate, retrieval_metrics
 from graphkin.models import load_model
 from graphkin.tasks.functions import FunctionTask
 

@@ -11,7 +11,7 @@ import pytest
 
 from command_line import Graphkin, Outcome
 from graphkin.baselines.wl import WLKernel
-from graphkin.evaluation import evaluate
+from graphkin.learning.evaluation import evaluate
 from graphkin.models import GraphEmbedder, load_model
 from graphkin.tasks.meshes import MeshTask
 from mesh_samples import write_meshes

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from graphkin import GraphEmbedder, GraphMatcher, ModelConfig
 from graphkin.errors import ConfigError, FormatError, ModelError
-from graphkin.losses import contrastive_list_loss, contrastive_loss, scores_loss
+from graphkin.learning.losses import contrastive_list_loss, contrastive_loss, scores_loss
+from graphkin.learning.training import TrainConfig, train
 from graphkin.models import build_model
 from graphkin.tasks.classes import ClassSampler
 from graphkin.tasks.confusable import nearest_by_codes, read_codes
 from graphkin.tasks.edits import EditTask
 from graphkin.tasks.functions import FunctionTask, _sampler, recipe
-from graphkin.training import TrainConfig, train
 
 
 def plain_contrastive(left, right, groups, scale):

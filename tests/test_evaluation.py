@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphkin import evaluation
 from graphkin.errors import ConfigError, GraphError, ModelError
-from graphkin.evaluation import (
+from graphkin.graphs import Graph
+from graphkin.learning import evaluation
+from graphkin.learning.evaluation import (
     evaluate,
     mean_reciprocal_rank,
     pair_auc,
@@ -17,8 +18,7 @@ from graphkin.evaluation import (
     retrieval_metrics,
     triplet_accuracy,
 )
-from graphkin.graphs import Graph
-from graphkin.tasks.pairs import EvaluationSet, RetrievalBlock
+from graphkin.learning.task import EvaluationSet, RetrievalBlock
 
 
 class ByEdges:

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from graphkin import losses
 from graphkin.errors import ConfigError
-from graphkin.losses import (
+from graphkin.learning import losses
+from graphkin.learning.losses import (
     check_loss,
     distances_of,
     hamming_pair_loss,

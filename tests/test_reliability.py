@@ -10,11 +10,11 @@ import pytest
 
 from graphkin.errors import ConfigError, ModelError
 from graphkin.graphs import Graph
+from graphkin.learning.reliability import Bin, Reliability, fit_calibration, reliability
+from graphkin.learning.task import EvaluationSet
 from graphkin.models import ModelConfig, build_model
 from graphkin.models.model import GraphModel
-from graphkin.reliability import Bin, Reliability, fit_calibration, reliability
 from graphkin.reliability_plot import plot_reliability
-from graphkin.tasks.pairs import EvaluationSet
 
 CHAIN, RING = Graph(3, [(0, 1), (1, 2)]), Graph(3, [(0, 1), (1, 2), (2, 0)])
 ALIKE, UNLIKE = (CHAIN, CHAIN), (CHAIN, RING)

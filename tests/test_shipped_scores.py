@@ -8,13 +8,13 @@ from itertools import product
 import pytest
 
 from graphkin import GraphEmbedder, GraphMatcher
-from graphkin.evaluation import evaluate
+from graphkin.learning.evaluation import evaluate
+from graphkin.learning.reliability import reliability
+from graphkin.learning.task import EvaluationSet
 from graphkin.models.model import GraphModel
 from graphkin.models.saving import SHIPPED
-from graphkin.reliability import reliability
 from graphkin.tasks.bundled import bundled_functions
 from graphkin.tasks.edits import EditTask
-from graphkin.tasks.pairs import EvaluationSet
 
 KINDS = {"embedder": GraphEmbedder, "matcher": GraphMatcher}
 PARTS = [*KINDS, "joined"]

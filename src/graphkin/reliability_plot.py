@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from graphkin._support.files import picture_ending
+from graphkin.learning.reliability import Reliability
 from graphkin.plots import save_picture
-from graphkin.reliability import Reliability
 
 
 def plot_reliability(found: Reliability, path: str | Path, title: str = "") -> None:
@@ -18,7 +18,7 @@ def plot_reliability(found: Reliability, path: str | Path, title: str = "") -> N
     diagonal.
 
     Args:
-        found: from :func:`graphkin.reliability.reliability`.
+        found: from :func:`graphkin.learning.reliability.reliability`.
         path: a file with the ending .png, .svg or .pdf.
         title: a line above the picture.
     """

@@ -16,8 +16,8 @@ from graphkin.baselines.simhash import SimHash
 from graphkin.baselines.simhash_features import KINDS, extract_features
 from graphkin.baselines.simhash_weights import RESOLUTION, FeatureWeights
 from graphkin.errors import ConfigError, FormatError, GraphError
-from graphkin.evaluation import pair_auc
 from graphkin.graphs import Graph
+from graphkin.learning.evaluation import pair_auc
 from graphkin.models.similarity import hamming_distances
 
 

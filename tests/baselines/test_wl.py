@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from graphkin.baselines.wl import WLKernel, best_iterations
 from graphkin.errors import ConfigError
-from graphkin.evaluation import pair_auc, triplet_accuracy
 from graphkin.graphs import Graph
+from graphkin.learning.evaluation import pair_auc, triplet_accuracy
 from graphkin.tasks.edits import EditTask
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from graphkin.errors import ConfigError
+from graphkin.learning.training import TrainConfig
 from graphkin.models import ModelConfig
 from graphkin.reproduce.experiment import MEASURES
 from graphkin.reproduce.layout import SECTIONS, TABLES, sections_of
 from graphkin.reproduce.paper import PAPER
 from graphkin.reproduce.plan import ATTENTION_MODEL, all_experiments, experiments_for, group_order
 from graphkin.reproduce.store import CHECKOUT, read_results
-from graphkin.training import TrainConfig
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import torch
 
 from command_line import Graphkin
 from graphkin.errors import ConfigError, TrainingError
-from graphkin.evaluation import evaluate
+from graphkin.learning.evaluation import evaluate
+from graphkin.learning.training import Report, train
 from graphkin.models import GraphEmbedder, GraphMatcher, load_model
 from graphkin.models.joining import join
 from graphkin.reproduce import running
@@ -20,7 +21,6 @@ from graphkin.reproduce.measuring import DataPaths
 from graphkin.reproduce.results import read_result, result_file
 from graphkin.reproduce.running import Places, prepare, run_experiment, run_experiments
 from graphkin.tasks.edits import EditTask
-from graphkin.training import Report, train
 
 from .made_up import TINY, tiny_experiment
 

@@ -13,9 +13,9 @@ import torch
 
 from graphkin.errors import ConfigError, GraphError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
+from graphkin.learning.task import EvaluationSet
 from graphkin.tasks import edits
 from graphkin.tasks.edits import EditTask
-from graphkin.tasks.pairs import EvaluationSet
 
 MIXED = EditTask(nodes=(6, 12), p=(0.3, 0.6), positive_edits=1, negative_edits=3, seed=5)
 

@@ -638,8 +638,8 @@ def test_corpora_that_are_too_small(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", MODEL_NAMES)
 @pytest.mark.parametrize("features", ["mnemonics", "structure"])
 def test_recipes_fit_their_models(paper: FunctionTask, name: str, features: Any) -> None:
+    from graphkin.learning.training import TrainConfig
     from graphkin.models import build_model
-    from graphkin.training import TrainConfig
 
     task = replace(paper, features=features)
     tables = recipe(name, task)

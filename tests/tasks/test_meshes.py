@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from graphkin.errors import ConfigError, FormatError, ModelError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.converters.tudataset.dataset import read_tudataset, write_tudataset
+from graphkin.learning.neighbours import Neighbours
+from graphkin.learning.task import LIST_NEGATIVES, Mode
 from graphkin.models import GraphEmbedder, ModelConfig, build_model
 from graphkin.models.config import MODEL_NAMES
 from graphkin.tasks.meshes import MeshTask, SplitBy, recipe
-from graphkin.tasks.neighbours import Neighbours
-from graphkin.tasks.pairs import LIST_NEGATIVES, Mode
 from graphkin.tasks.splits import SHARES
 from mesh_samples import shapes, write_meshes
 
@@ -355,7 +355,7 @@ def test_description_is_of_the_content(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", MODEL_NAMES)
 def test_recipes_fit_the_data(path: Path, name: str) -> None:
-    from graphkin.training import TrainConfig
+    from graphkin.learning.training import TrainConfig
 
     task = MeshTask(str(path))
     tables = recipe(name, task)

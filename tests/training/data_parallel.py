@@ -19,7 +19,7 @@ import torch
 from torch import distributed
 
 from graphkin.cli import main
-from graphkin.training import train
+from graphkin.learning.training import train
 
 from .runs import TASK, InterruptedTask, checkpoint_document, weights
 from .test_processes import COURSES, LONG, double_model, options

@@ -15,10 +15,10 @@ from safetensors import safe_open
 from torch import Tensor, nn
 
 from graphkin.graphs import PairBatch
+from graphkin.learning.task import EvaluationSet
+from graphkin.learning.training import Report, TrainConfig, train
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
 from graphkin.tasks.edits import EditTask
-from graphkin.tasks.pairs import EvaluationSet
-from graphkin.training import Report, TrainConfig, train
 
 TASK = EditTask(nodes=(6, 9), p=(0.4, 0.5), positive_edits=1, negative_edits=3, evaluation_size=10)
 SIZES = {"node_dim": 8, "message_dim": 8, "graph_dim": 8, "steps": 2, "message_scale": 1.0}

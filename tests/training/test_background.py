@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graphkin.training.background import PREFETCH, prefetch
+from graphkin.learning.training.prefetch import PREFETCH, prefetch
 
 
 def workers() -> list[threading.Thread]:

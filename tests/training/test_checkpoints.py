@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from graphkin.errors import FormatError, GraphkinError, StorageError, TrainingError
+from graphkin.learning.training import train
+from graphkin.learning.training.checkpoints import RunState, load_checkpoint, save_checkpoint
+from graphkin.learning.training.optimizer import FlatOptimizer
 from graphkin.models import GraphEmbedder
-from graphkin.training import train
-from graphkin.training.checkpoints import RunState, load_checkpoint, save_checkpoint
-from graphkin.training.optimizer import FlatOptimizer
 
 from .runs import CONFIG, TASK, Crash, crash_at, finished, make_model, same, weights
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from graphkin.errors import ConfigError
-from graphkin.training import TrainConfig
+from graphkin.learning.training import TrainConfig
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from graphkin.errors import MissingDependencyError, StorageError
-from graphkin.training import Report, train
-from graphkin.training.log import RunLog
+from graphkin.learning.training import Report, train
+from graphkin.learning.training.log import RunLog
 
 from .runs import CONFIG, TASK, InterruptedTask, finished, log_lines, make_model
 

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from graphkin.errors import ConfigError, GraphkinError, TrainingError
-from graphkin.evaluation import evaluate
-from graphkin.losses import scores_loss
+from graphkin.learning.evaluation import evaluate
+from graphkin.learning.losses import scores_loss
+from graphkin.learning.training import Report, TrainConfig, loop, train
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, load_model
 from graphkin.tasks.edits import EditTask
-from graphkin.training import Report, TrainConfig, loop, train
 
 from .runs import (
     CONFIG,

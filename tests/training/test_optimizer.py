@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from graphkin.training import TrainConfig
-from graphkin.training.optimizer import FlatOptimizer
+from graphkin.learning.training import TrainConfig
+from graphkin.learning.training.optimizer import FlatOptimizer
 
 RATES = [0.1, 0.05, 0.2, 0.01, 0.1, 0.1, 0.03, 0.0]
 

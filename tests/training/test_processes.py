@@ -17,9 +17,9 @@ import safetensors.torch
 import torch
 
 from graphkin.errors import ConfigError
+from graphkin.learning.training import train
+from graphkin.learning.training.distributed import process_group
 from graphkin.models import GraphEmbedder, GraphMatcher
-from graphkin.training import train
-from graphkin.training.processes import process_group
 
 from .runs import CONFIG, TASK, finished, log_lines, make_model, weights
 

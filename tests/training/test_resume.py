@@ -19,9 +19,9 @@ from torch import Tensor
 from typer.testing import CliRunner
 
 from graphkin.cli import app
+from graphkin.learning.training import train
+from graphkin.learning.training.optimizer import FlatOptimizer
 from graphkin.models import load_model
-from graphkin.training import train
-from graphkin.training.optimizer import FlatOptimizer
 
 from .runs import (
     CONFIG,
@@ -266,8 +266,8 @@ from pathlib import Path
 import torch
 from training.runs import TASK, make_model
 from training.test_resume import KILLED_COURSE
-from graphkin.training import train
-from graphkin.training.optimizer import FlatOptimizer
+from graphkin.learning.training import train
+from graphkin.learning.training.optimizer import FlatOptimizer
 
 torch.set_num_threads(1)
 train(make_model("gmn"), TASK, KILLED_COURSE, Path(sys.argv[1]), checkpoint_seconds=0)

@@ -19,7 +19,7 @@ from rich.progress import (
 )
 
 if TYPE_CHECKING:
-    from graphkin.training import Report
+    from graphkin.learning.training import Report
 
 LINE_SECONDS = 15.0
 """Time between lines where there is no terminal."""

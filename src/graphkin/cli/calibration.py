@@ -19,8 +19,8 @@ from graphkin.cli.options import Json, Threads
 from graphkin.errors import ConfigError
 
 if TYPE_CHECKING:
+    from graphkin.learning.task import Task
     from graphkin.models.model import GraphModel
-    from graphkin.tasks.pairs import Task
 
 Model = Annotated[Path, typer.Argument(help="A folder of a run or a model; it is written to.")]
 Size = Annotated[int | None, typer.Option(help="Pairs to fit on, and to check on.", min=2)]
@@ -122,9 +122,9 @@ def _calibrate(
 
     from graphkin._support.files import picture_ending
     from graphkin._support.progress import counter
+    from graphkin.learning.reliability import fit_calibration, reliability
     from graphkin.models.calibration import score_calibration_to_json
     from graphkin.models.saving import save_calibration, weights_home
-    from graphkin.reliability import fit_calibration, reliability
 
     torch.set_num_threads(threads)
     if plot is not None:

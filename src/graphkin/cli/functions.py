@@ -26,7 +26,7 @@ from graphkin.cli.runs import known_settings, train_model
 from graphkin.errors import ConfigError, ModelError
 
 if TYPE_CHECKING:
-    from graphkin.evaluation import PairScorer
+    from graphkin.learning.evaluation import PairScorer
     from graphkin.models.model import GraphModel
     from graphkin.tasks.functions import FunctionTask
 
@@ -174,7 +174,7 @@ def eval_functions(
     import torch
 
     from graphkin._support.progress import counter
-    from graphkin.evaluation import evaluate, retrieval_metrics
+    from graphkin.learning.evaluation import evaluate, retrieval_metrics
     from graphkin.tasks.functions import FunctionTask
     from graphkin.tasks.splits import check_split
 
@@ -249,7 +249,7 @@ def _scorer(
         return Unrolled(trained, steps), {}
     if model == "wl":
         from graphkin.baselines.wl import WLKernel, best_iterations
-        from graphkin.evaluation import pair_auc
+        from graphkin.learning.evaluation import pair_auc
 
         chosen = task.evaluation_set("validation")
         scores = WLKernel().sweep(chosen.pairs)

@@ -96,7 +96,7 @@ def eval_meshes(
 
     from graphkin._support.progress import counter
     from graphkin.baselines.wl import WLKernel
-    from graphkin.evaluation import PairScorer, evaluate
+    from graphkin.learning.evaluation import PairScorer, evaluate
     from graphkin.models import GraphEmbedder, load_model
     from graphkin.models.model import Unrolled
     from graphkin.tasks.meshes import MeshTask

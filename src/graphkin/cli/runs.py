@@ -18,8 +18,8 @@ def known_settings(task: type[Any]) -> dict[str, list[str]]:
     """The keys of the tables that ``--set`` and a TOML file may hold."""
     from dataclasses import fields
 
+    from graphkin.learning.training import TrainConfig
     from graphkin.models import ModelConfig
-    from graphkin.training import TrainConfig
 
     tables = {"model": ModelConfig, "train": TrainConfig, "task": task}
     return {table: [field.name for field in fields(kind)] for table, kind in tables.items()}
@@ -42,8 +42,8 @@ def train_model(
     import torch
 
     from graphkin._support.progress import TrainingProgress
+    from graphkin.learning.training import TrainConfig, train
     from graphkin.models import ModelConfig, build_model
-    from graphkin.training import TrainConfig, train
 
     torch.set_num_threads(threads)
     model_config = ModelConfig.named(name, **tables["model"])
@@ -97,7 +97,7 @@ def evaluate_model(
 
     from graphkin._support.progress import counter
     from graphkin.baselines.wl import WLKernel
-    from graphkin.evaluation import PairScorer, evaluate
+    from graphkin.learning.evaluation import PairScorer, evaluate
     from graphkin.models import load_model
     from graphkin.models.model import Unrolled
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from graphkin.errors import ConfigError
+from graphkin.learning.task import EvaluationSet
 from graphkin.models.calibration import Logistic
 from graphkin.models.embedder import GraphEmbedder
 from graphkin.models.matcher import GraphMatcher
-from graphkin.tasks.pairs import EvaluationSet
 
 MAX_WEIGHT = 1_000.0
 """With this only the vectors count: their distances lie in 0..2."""

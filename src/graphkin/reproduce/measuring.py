@@ -14,14 +14,15 @@ from numpy.typing import ArrayLike
 from graphkin._support.progress import counter
 from graphkin.baselines.wl import WLKernel
 from graphkin.errors import ConfigError
-from graphkin.evaluation import (
+from graphkin.graphs import Graph
+from graphkin.learning.evaluation import (
     PairScorer,
     evaluate,
     pair_auc,
     retrieval_metrics,
     triplet_accuracy,
 )
-from graphkin.graphs import Graph
+from graphkin.learning.task import EvaluationSet, RetrievalBlock
 from graphkin.models import GraphEmbedder
 from graphkin.reproduce.experiment import Evaluation, TaskKind, TaskSpec
 from graphkin.reproduce.results import Measurement
@@ -29,7 +30,6 @@ from graphkin.tasks.edits import EditTask
 from graphkin.tasks.function_pools import build_named, pools_between
 from graphkin.tasks.functions import FunctionTask
 from graphkin.tasks.meshes import MeshTask
-from graphkin.tasks.pairs import EvaluationSet, RetrievalBlock
 
 AnyTask = EditTask | FunctionTask | MeshTask
 MISSING: dict[TaskKind, str] = {

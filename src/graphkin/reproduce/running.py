@@ -18,7 +18,9 @@ from typing import Any
 from graphkin._support.progress import TrainingProgress, counter
 from graphkin.baselines.simhash import SimHash
 from graphkin.baselines.wl import WLKernel
-from graphkin.evaluation import PairScorer
+from graphkin.learning.evaluation import PairScorer
+from graphkin.learning.training import TrainConfig, train
+from graphkin.learning.training.loop import CHECKPOINT_FILE
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, build_model, load_model
 from graphkin.models.joining import join
 from graphkin.models.model import GraphModel
@@ -29,8 +31,6 @@ from graphkin.tasks.functions import FunctionTask
 from graphkin.tasks.functions import recipe as function_recipe
 from graphkin.tasks.meshes import MeshTask
 from graphkin.tasks.meshes import recipe as mesh_recipe
-from graphkin.training import TrainConfig, train
-from graphkin.training.loop import CHECKPOINT_FILE
 
 PACKAGES = ("graphkin", "numpy", "torch", "scikit-learn")
 

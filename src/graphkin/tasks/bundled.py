@@ -10,7 +10,7 @@ import numpy as np
 from graphkin import samples
 from graphkin.graphs import Graph, TokenBags
 from graphkin.graphs.vocabulary import Vocabulary
-from graphkin.tasks.pairs import EvaluationSet
+from graphkin.learning.task import EvaluationSet
 
 BUNDLE = Path(samples.__file__).parent / "functions.json"
 

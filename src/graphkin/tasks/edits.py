@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
 from graphkin.graphs.batch import running_offsets
-from graphkin.tasks.pairs import EvaluationSet, Mode, Split
+from graphkin.learning.task import EvaluationSet, Mode, Split
 
 Bools = NDArray[np.bool_]
 Index = NDArray[np.int64]
@@ -88,7 +88,7 @@ class EditTask:
     def batch(
         self, step: int, size: int, mode: Mode, *, rank: int = 0, world: int = 1
     ) -> PairBatch:
-        """The training batch of one step; see :class:`graphkin.tasks.pairs.Task`.
+        """The training batch of one step; see :class:`graphkin.learning.task.Task`.
 
         Pairs are similar and dissimilar in turn.
         """

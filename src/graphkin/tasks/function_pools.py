@@ -8,8 +8,8 @@ from dataclasses import replace
 from itertools import islice
 
 from graphkin.errors import ConfigError
+from graphkin.learning.task import RetrievalBlock, Split
 from graphkin.tasks.functions import FunctionTask
-from graphkin.tasks.pairs import RetrievalBlock, Split
 from graphkin.tasks.splits import generator
 
 STREAM = 3

@@ -28,6 +28,7 @@ from graphkin.binaries.corpus import FunctionCorpus
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, PairBatch, TokenBags
 from graphkin.graphs.vocabulary import Vocabulary
+from graphkin.learning.task import LIST_NEGATIVES, EvaluationSet, Mode, RetrievalBlock, Split
 from graphkin.tasks.classes import ClassSampler, Index, Negatives, balanced_batches
 from graphkin.tasks.confusable import nearest_by_codes, nearest_classes, read_codes
 from graphkin.tasks.function_groups import (
@@ -36,13 +37,6 @@ from graphkin.tasks.function_groups import (
     contents_of,
     function_classes,
     grouped,
-)
-from graphkin.tasks.pairs import (
-    LIST_NEGATIVES,
-    EvaluationSet,
-    Mode,
-    RetrievalBlock,
-    Split,
 )
 from graphkin.tasks.splits import (
     SHARES,
@@ -112,7 +106,7 @@ class FunctionTask:
     def batch(
         self, step: int, size: int, mode: Mode, *, rank: int = 0, world: int = 1
     ) -> PairBatch:
-        """The training batch of one step; see :class:`graphkin.tasks.pairs.Task`.
+        """The training batch of one step; see :class:`graphkin.learning.task.Task`.
 
         Batches are of about equal numbers of nodes; ``size`` is their mean number of examples.
         """

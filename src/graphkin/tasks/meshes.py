@@ -20,9 +20,9 @@ from graphkin._support.settings import check_at_least, check_types
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.converters.tudataset.dataset import read_tudataset
+from graphkin.learning.neighbours import Neighbours
+from graphkin.learning.task import LIST_NEGATIVES, EvaluationSet, Mode, Split
 from graphkin.tasks.classes import ClassSampler, Index
-from graphkin.tasks.neighbours import Neighbours
-from graphkin.tasks.pairs import LIST_NEGATIVES, EvaluationSet, Mode, Split
 from graphkin.tasks.splits import (
     FOLDS,
     SHARES,
@@ -77,7 +77,7 @@ class MeshTask:
     def batch(
         self, step: int, size: int, mode: Mode, *, rank: int = 0, world: int = 1
     ) -> PairBatch:
-        """The training batch of one step; see :class:`graphkin.tasks.pairs.Task`.
+        """The training batch of one step; see :class:`graphkin.learning.task.Task`.
 
         Pairs are similar and dissimilar in turn.
         """

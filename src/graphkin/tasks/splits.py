@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
-from graphkin.tasks.pairs import Split
+from graphkin.learning.task import Split
 
 SHARES = {"training": 0.8, "validation": 0.1, "test": 0.1}
 STREAMS = {"training": 1, "validation": 2, "test": 3}

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from graphkin._support.files import write_atomically
 from graphkin._support.settings import check_types
 from graphkin.errors import FormatError, TrainingError
+from graphkin.learning.training.optimizer import FlatOptimizer
 from graphkin.models.config import ModelConfig
 from graphkin.models.saving import ADDED_OPTIONS
-from graphkin.training.optimizer import FlatOptimizer
 
 FORMAT = "graphkin-checkpoint 1"
 

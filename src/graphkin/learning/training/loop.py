@@ -26,22 +26,27 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from graphkin.errors import ConfigError, ModelError, TrainingError
-from graphkin.evaluation import evaluate
 from graphkin.graphs import PairBatch
-from graphkin.losses import check_loss, contrastive_list_loss, contrastive_loss, scores_loss
-from graphkin.models.model import GraphModel, PairOutput
-from graphkin.tasks.pairs import LIST_NEGATIVES, Task
-from graphkin.training.background import prefetch
-from graphkin.training.checkpoints import RunState, load_checkpoint, save_checkpoint
-from graphkin.training.config import TrainConfig
-from graphkin.training.log import Report, RunLog
-from graphkin.training.optimizer import FlatOptimizer
-from graphkin.training.processes import (
+from graphkin.learning.evaluation import evaluate
+from graphkin.learning.losses import (
+    check_loss,
+    contrastive_list_loss,
+    contrastive_loss,
+    scores_loss,
+)
+from graphkin.learning.task import LIST_NEGATIVES, Task
+from graphkin.learning.training.checkpoints import RunState, load_checkpoint, save_checkpoint
+from graphkin.learning.training.config import TrainConfig
+from graphkin.learning.training.distributed import (
     agreed,
     mean_over_processes,
     process_group,
     stop_signals,
 )
+from graphkin.learning.training.log import Report, RunLog
+from graphkin.learning.training.optimizer import FlatOptimizer
+from graphkin.learning.training.prefetch import prefetch
+from graphkin.models.model import GraphModel, PairOutput
 
 CHECKPOINT_FILE, MODEL_FOLDER = "checkpoint.safetensors", "model"
 

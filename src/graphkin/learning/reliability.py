@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from graphkin.errors import ConfigError, ModelError
-from graphkin.tasks.pairs import EvaluationSet
+from graphkin.learning.task import EvaluationSet
 
 if TYPE_CHECKING:
     from graphkin.models.calibration import Logistic

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from graphkin._support.settings import build, check_at_least, check_types
 from graphkin.errors import ConfigError
-from graphkin.losses import Loss
-from graphkin.tasks.pairs import Mode
+from graphkin.learning.losses import Loss
+from graphkin.learning.task import Mode
 
 Schedule = Literal["constant", "cosine", "onecycle"]
 OptimizerName = Literal["adam", "adamw"]

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 from graphkin.errors import ConfigError, ModelError
 from graphkin.graphs import Graph
-from graphkin.tasks.pairs import EvaluationSet, RetrievalBlock
+from graphkin.learning.task import EvaluationSet, RetrievalBlock
 
 Floats = NDArray[np.float64]
 

@@ -1,0 +1,1 @@
+"""How models learn and how they are measured: losses, the training loop, evaluation."""
