@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, Any
 
 os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 
-from graphkin.binaries.lookup import find_function, parse_target
-from graphkin.binaries.source import Function
+from graphkin.binaries.function import Function
+from graphkin.binaries.targets import find_function, parse_target
 from graphkin.cfg_layout import lay_out
 from graphkin.reports.comparison import comparison_html
 from graphkin.reports.drawing import SPACING, draw

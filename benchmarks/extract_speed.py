@@ -22,8 +22,7 @@ from typing import Any
 
 os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 
-from graphkin.binaries.formats import elf as _elf  # noqa: F401 - imported ahead of the clock
-from graphkin.binaries.native import NativeSource
+from graphkin.binaries.backends.native import NativeSource
 
 PADDING = {"nop", "endbr64", "endbr32"}
 

@@ -28,7 +28,7 @@ import torch
 
 from graphkin import Graph, GraphIndex
 from graphkin._support.progress import counter
-from graphkin.binaries.source import Skipped
+from graphkin.binaries.function import Skipped
 from graphkin.graphs import TokenBags
 from graphkin.search.engine import Space
 from graphkin.search.functions import functions_of, search_functions

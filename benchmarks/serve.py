@@ -28,8 +28,9 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from graphkin import GraphIndex, samples
+from graphkin import GraphIndex
 from graphkin._support.progress import counter
+from graphkin.binaries import samples
 from search import made_up_graph, made_up_sizes
 
 MIN_BLOCKS = 5

@@ -25,7 +25,7 @@ from urllib.request import urlopen
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from graphkin import samples
+from graphkin.binaries import samples
 
 HERE = Path(__file__).parent
 PROGRAM = Path(sysconfig.get_path("scripts")) / "graphkin"

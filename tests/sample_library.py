@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from graphkin import samples
+from graphkin.binaries import samples
 
 runs_samples = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64",

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from command_line import Graphkin
-from graphkin import samples
+from graphkin.binaries import samples
 from graphkin.demo import IDENTIFIER, MIN_PROBABILITY, TAG
 
 

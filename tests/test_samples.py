@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from graphkin import samples
-from graphkin.binaries import Function
-from graphkin.binaries.sources import open_source
+from graphkin.binaries import Function, samples
+from graphkin.binaries.backends.choose import open_source
+from graphkin.binaries.samples import build
 from graphkin.errors import ConfigError, MissingDependencyError
-from graphkin.samples import build
 from sample_library import runs_samples
 
 FILES = sorted(file for file in samples.ELF.rglob("*") if file.suffix != ".json" and file.is_file())

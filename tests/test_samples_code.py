@@ -12,7 +12,7 @@ from ctypes import c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint
 
 import pytest
 
-from graphkin import samples
+from graphkin.binaries import samples
 from sample_library import Library, runs_samples
 
 pytestmark = runs_samples

@@ -13,7 +13,7 @@ from ctypes import c_int, c_size_t, c_uint32, c_uint64
 
 import pytest
 
-from graphkin import samples
+from graphkin.binaries import samples
 from sample_library import NOISE, WORDS, Library, runs_samples
 
 pytestmark = runs_samples

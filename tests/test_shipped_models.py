@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphkin import GraphEmbedder, GraphIndex, GraphMatcher, samples
-from graphkin.binaries.sources import open_source
+from graphkin import GraphEmbedder, GraphIndex, GraphMatcher
+from graphkin.binaries import samples
+from graphkin.binaries.backends.choose import open_source
 from graphkin.errors import ModelError
 from graphkin.graphs import Graph
 from graphkin.models.saving import SHIPPED, shipped_names

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from graphkin._support.files import PathLike, picture_ending, write_atomically
-from graphkin.binaries.branches import edge_kinds
-from graphkin.binaries.source import Block, Function
+from graphkin.binaries.edges import edge_kinds
+from graphkin.binaries.function import Block, Function
 from graphkin.binaries.views import EDGE_COLORS, ROLE_COLORS, block_roles, summary
 from graphkin.cfg_layout import Layout, Spacing, lay_out
 from graphkin.errors import ConfigError

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from graphkin import samples
 from graphkin._support.files import write_atomically
 from graphkin._support.progress import counter
-from graphkin.binaries.lookup import find_function, parse_target
+from graphkin.binaries import samples
+from graphkin.binaries.targets import find_function, parse_target
 from graphkin.reports.comparison import comparison_html
 from graphkin.reports.json_lines import to_document
 from graphkin.reports.scan_page import scan_page

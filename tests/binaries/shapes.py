@@ -9,11 +9,11 @@ from functools import cache
 from pathlib import Path
 
 from graphkin.binaries import Block, Function
-from graphkin.binaries.flow import Flow
+from graphkin.binaries.backends.native import NativeSource, load
 from graphkin.binaries.image import Image, Region
-from graphkin.binaries.listing import Listing
-from graphkin.binaries.native import NativeSource, load
-from graphkin.binaries.processors.architecture import Architecture
+from graphkin.binaries.recovery.architecture import Architecture
+from graphkin.binaries.recovery.flow import Flow
+from graphkin.binaries.recovery.listing import Listing
 
 SAMPLES = Path(__file__).parent / "samples"
 CUT_SHORT = {"machine", "checked", "stop"}

@@ -8,7 +8,7 @@ import lief
 import pytest
 import shapes
 
-from graphkin.binaries.native import NativeSource
+from graphkin.binaries.backends.native import NativeSource
 from graphkin.binaries.processors.aarch64 import AArch64
 
 NAMES = shapes.names("aarch64")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import shapes
 
-from graphkin.binaries.formats.arm_starts import index_starts, survey
+from graphkin.binaries.backends.native import load
+from graphkin.binaries.formats.elf.arm_starts import index_starts, survey
 from graphkin.binaries.image import Region
-from graphkin.binaries.native import load
 from graphkin.binaries.processors.arm import Arm
 
 NAMES = shapes.names("arm")

@@ -18,7 +18,7 @@ from test_flow import SWITCH
 from test_smda_source import NO_STARTS
 
 from graphkin.binaries import Function, Skipped
-from graphkin.binaries.native import Limits, NativeSource
+from graphkin.binaries.backends.native import Limits, NativeSource
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import FormatError, GraphkinError
 

@@ -15,9 +15,9 @@ from compiling import Compile
 from test_flow import SWITCH
 
 from graphkin.binaries import Block, Function
-from graphkin.binaries.binexport import BinExportSource, is_binexport
-from graphkin.binaries.binexport_text import canonical
-from graphkin.binaries.native import Limits, NativeSource, load
+from graphkin.binaries.backends.binexport.operands import canonical
+from graphkin.binaries.backends.binexport.reader import BinExportSource, is_binexport
+from graphkin.binaries.backends.native import Limits, NativeSource, load
 from graphkin.errors import FormatError
 
 SCHEMA = {

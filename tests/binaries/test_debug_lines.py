@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphkin.binaries.debug_lines import LineSections, defining_files
-from graphkin.binaries.native import NativeSource
+from graphkin.binaries.backends.native import NativeSource
+from graphkin.binaries.recovery.debug_lines import LineSections, defining_files
 
 COPY, ADVANCE_PC, SET_FILE, SET_COLUMN, CONST_ADD_PC, FIXED_ADVANCE_PC = 1, 2, 4, 5, 8, 9
 OPERANDS = [0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1]
@@ -307,7 +307,7 @@ def test_every_row_agrees_with_an_independent_reader(library, flags: list[str]) 
                 if entry.state is not None and not entry.state.end_sequence:
                     name = listed[entry.state.file - first].name.decode()
                     expected.setdefault(entry.state.address, name)
-    from graphkin.binaries.native import load
+    from graphkin.binaries.backends.native import load
 
     lines = load(path.read_bytes(), "lib.so").lines
     assert lines is not None

@@ -12,9 +12,9 @@ import psutil
 import pytest
 
 from graphkin.binaries import extraction
+from graphkin.binaries.backends.native import Limits, NativeSource
 from graphkin.binaries.corpus import FunctionCorpus
 from graphkin.binaries.extraction import build_names, extract
-from graphkin.binaries.native import Limits, NativeSource
 from graphkin.errors import ConfigError, FormatError, MissingDependencyError, StorageError
 
 SAMPLES = Path(__file__).parent / "samples"

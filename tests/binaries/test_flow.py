@@ -11,7 +11,7 @@ from compiling import Compile
 from shapes import successors
 
 from graphkin.binaries import Function
-from graphkin.binaries.native import NativeSource
+from graphkin.binaries.backends.native import NativeSource
 
 LEVELS = ["-O0", "-O1", "-O2", "-O3"]
 CASES = 12

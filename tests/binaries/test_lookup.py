@@ -12,7 +12,7 @@ from compiling import Compile
 
 from graphkin.binaries import Block, Function, ListSource, Skipped
 from graphkin.binaries.image import Extent
-from graphkin.binaries.lookup import Target, Wanted, choose, find_function, parse_target
+from graphkin.binaries.targets import Target, Wanted, choose, find_function, parse_target
 from graphkin.errors import ConfigError, FormatError
 
 BASE = Function(
@@ -201,7 +201,7 @@ def test_names_that_a_source_left_out_are_still_suggested() -> None:
 def test_only_the_function_asked_for_is_decoded(
     compile_c: Compile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from graphkin.binaries.flow import Flow
+    from graphkin.binaries.recovery.flow import Flow
 
     decoded = []
     recover = Flow.recover

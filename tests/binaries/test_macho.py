@@ -10,8 +10,8 @@ from descent import block_starts
 from test_pe import check_mutants, read, successors
 
 from graphkin.binaries import Function
-from graphkin.binaries.formats.compact_unwind import function_starts
-from graphkin.binaries.native import load
+from graphkin.binaries.backends.native import load
+from graphkin.binaries.formats.macho.compact_unwind import function_starts
 from graphkin.errors import FormatError
 
 SAMPLES = Path(__file__).parent / "samples" / "macho"

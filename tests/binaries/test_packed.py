@@ -13,9 +13,9 @@ import pytest
 from compiling import Compile
 from test_pe import SECTION, headers
 
-from graphkin.binaries.formats.fat import is_fat
+from graphkin.binaries.backends.native import NativeSource, load
+from graphkin.binaries.formats.macho.fat import is_fat
 from graphkin.binaries.formats.packed import MAX_ENTROPY, entropy
-from graphkin.binaries.native import NativeSource, load
 from graphkin.errors import FormatError
 
 SAMPLES = Path(__file__).parent / "samples"

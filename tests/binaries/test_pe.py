@@ -13,8 +13,8 @@ import pytest
 from descent import block_starts
 
 from graphkin.binaries import Function, Skipped
-from graphkin.binaries.formats.pdata import exception_ranges
-from graphkin.binaries.native import NativeSource, load
+from graphkin.binaries.backends.native import NativeSource, load
+from graphkin.binaries.formats.pe.pdata import exception_ranges
 from graphkin.errors import FormatError, GraphkinError
 
 SAMPLES = Path(__file__).parent / "samples" / "pe"

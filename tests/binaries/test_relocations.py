@@ -5,7 +5,7 @@ from __future__ import annotations
 import capstone
 import pytest
 
-from graphkin.binaries.formats.relocations import Site, apply
+from graphkin.binaries.formats.elf.relocations import Site, apply
 
 PLACE, SYMBOL, GOT = 0x1_1000, 0x1_2348, 0x1_5000
 MACHINES = {

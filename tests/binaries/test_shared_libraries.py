@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from graphkin.binaries import Function
-from graphkin.binaries.native import NativeSource, load
+from graphkin.binaries.backends.native import NativeSource, load
 
 FUNCTIONS = {
     "gcc-O0/libavutil.so": (1063, 581),

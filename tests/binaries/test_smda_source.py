@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from compiling import Compile
 
-from graphkin.binaries.native import Limits, NativeSource
-from graphkin.binaries.smda_source import SmdaSource
+from graphkin.binaries.backends.native import Limits, NativeSource
+from graphkin.binaries.backends.smda import SmdaSource
 from graphkin.errors import FormatError, MissingDependencyError
 
 NO_STARTS = Path(__file__).parent / "samples" / "no_starts" / "no_starts.elf"
@@ -107,6 +107,6 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_smda_is_imported_only_when_used() -> None:
-    code = "import graphkin.binaries.sources, sys; print('smda' in sys.modules)"
+    code = "import graphkin.binaries.backends.choose, sys; print('smda' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -13,11 +13,11 @@ from compiling import Compile
 from test_binexport import export, save
 from test_smda_source import NO_STARTS
 
-from graphkin.binaries import sources
-from graphkin.binaries.binexport import BinExportSource
-from graphkin.binaries.native import Limits, NativeSource
-from graphkin.binaries.smda_source import SmdaSource
-from graphkin.binaries.sources import looks_like_binary, open_source
+from graphkin.binaries.backends import choose as sources
+from graphkin.binaries.backends.binexport.reader import BinExportSource
+from graphkin.binaries.backends.choose import looks_like_binary, open_source
+from graphkin.binaries.backends.native import Limits, NativeSource
+from graphkin.binaries.backends.smda import SmdaSource
 from graphkin.errors import ConfigError, FormatError
 
 SOURCE = "int f(int x) { return x ? 1 : 2; } int g(int x) { return x * f(x); }"

@@ -9,8 +9,8 @@ import pytest
 from compiling import Compile
 
 from graphkin.binaries import Block, Function
-from graphkin.binaries.branches import edge_kinds
-from graphkin.binaries.native import NativeSource
+from graphkin.binaries.backends.native import NativeSource
+from graphkin.binaries.edges import edge_kinds
 from graphkin.binaries.views import row, summary, to_document, to_dot, to_text
 
 LOOP = Function(

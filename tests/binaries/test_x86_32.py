@@ -7,7 +7,7 @@ import logging
 import pytest
 import shapes
 
-from graphkin.binaries.processors.x86 import X86
+from graphkin.binaries.processors.x86.processor import X86
 
 NAMES = shapes.names("x86")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from graphkin.building.compilers import Compiler, apt_package, check_works, find_compiler
+from graphkin.binaries.building.compilers import Compiler, apt_package, check_works, find_compiler
 from graphkin.errors import ConfigError, MissingDependencyError
 
 FOREIGN = "aarch64-linux-gnu" if platform.machine() == "x86_64" else "x86_64-linux-gnu"

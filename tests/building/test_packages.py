@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from graphkin.building.debian import as_sources, default_cache, fetch
-from graphkin.building.sources import open_source
+from graphkin.binaries.building.debian import as_sources, default_cache, fetch
+from graphkin.binaries.building.source_code import open_source
 from graphkin.errors import FormatError, MissingDependencyError
 
 CHANGELOG = """tiny (2:{version}-3) unstable; urgency=low

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graphkin.building import known_recipe, known_recipes, read_recipe
+from graphkin.binaries.building import known_recipe, known_recipes, read_recipe
 from graphkin.errors import ConfigError, FormatError
 
 GOOD = """

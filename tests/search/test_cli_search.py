@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from command_line import Graphkin
-from graphkin import samples
 from graphkin._support.files import write_all_atomically
-from graphkin.binaries.lookup import list_functions, parse_target
+from graphkin.binaries import samples
+from graphkin.binaries.targets import list_functions, parse_target
 from search.search_models import search_model
 
 BEAT, PROTO = "libkinbeat.so", "libkinproto.so"

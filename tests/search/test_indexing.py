@@ -17,9 +17,9 @@ import pytest
 
 from function_samples import body, function
 from graphkin import GraphEmbedder, ModelConfig
+from graphkin.binaries.backends.native import Limits, NativeSource
 from graphkin.binaries.corpus import FunctionRecord
 from graphkin.binaries.extraction import FileSummary, extract
-from graphkin.binaries.native import Limits, NativeSource
 from graphkin.binaries.workers import Done
 from graphkin.errors import ConfigError, FormatError, MissingDependencyError, ModelError
 from graphkin.graphs import Graph

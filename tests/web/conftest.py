@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from graphkin import GraphIndex, samples
+from graphkin import GraphIndex
+from graphkin.binaries import samples
 from graphkin.search.indexing import index_paths
 from graphkin.web.app import create_app
 from graphkin.web.server import Options

@@ -10,7 +10,7 @@ from typing import Any
 from fastapi.testclient import TestClient
 from httpx import Response
 
-from graphkin import samples
+from graphkin.binaries import samples
 
 FIRMWARE = samples.FIRMWARE.read_bytes()
 FIRMWARE_ID = hashlib.sha256(FIRMWARE).hexdigest()

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from graphkin import samples
-from graphkin.binaries.lookup import list_functions, parse_target
+from graphkin.binaries import samples
+from graphkin.binaries.targets import list_functions, parse_target
 from graphkin.web.limits import ServerLimits
 from graphkin.web.reading import MOST_LETTERS
 from graphkin.web.uploads import NAME_BYTES, UNNAMED, safe_name

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from graphkin import GraphIndex, samples
+from graphkin import GraphIndex
+from graphkin.binaries import samples
 
 from .conftest import INDEXED, Serve
 from .requests import FIRMWARE_ID, events, message, send, suspect, wait_for

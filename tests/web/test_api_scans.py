@@ -8,7 +8,7 @@ import time
 import pytest
 from fastapi.testclient import TestClient
 
-from graphkin import samples
+from graphkin.binaries import samples
 from graphkin.web.failures import BusyError
 from graphkin.web.jobs import Job, JobQueue
 from graphkin.web.limits import MOST_WAITING_JOBS

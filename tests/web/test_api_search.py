@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from graphkin import GraphIndex, samples
-from graphkin.binaries.lookup import find_function, parse_target
+from graphkin import GraphIndex
+from graphkin.binaries import samples
+from graphkin.binaries.targets import find_function, parse_target
 from graphkin.search.functions import compare, search_functions
 from graphkin.web.limits import ServerLimits
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin._support.files import PathLike, read_file, write_atomically
-from graphkin.binaries.source import Function, base_name
+from graphkin.binaries.function import Function, base_name
 from graphkin.errors import FormatError
 from graphkin.graphs.graph import Graph, IntArray, TokenBags
 from graphkin.graphs.store import GraphStore

@@ -17,11 +17,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from graphkin._support.files import PathLike
+from graphkin.binaries.backends.choose import Backend, looks_like_binary, open_source
+from graphkin.binaries.backends.native import Limits
+from graphkin.binaries.backends.smda import SMDA_MISSING
 from graphkin.binaries.corpus import CorpusWriter, FunctionRecord
-from graphkin.binaries.native import Limits
-from graphkin.binaries.smda_source import SMDA_MISSING
-from graphkin.binaries.source import Skipped
-from graphkin.binaries.sources import Backend, looks_like_binary, open_source
+from graphkin.binaries.function import Skipped
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import ConfigError, FormatError, MissingDependencyError, StorageError
 

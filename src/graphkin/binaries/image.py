@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from graphkin.binaries.debug_lines import LineSections
+from graphkin.binaries.recovery.debug_lines import LineSections
 
 DATA = "d"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from graphkin.binaries.branches import edge_kinds
-from graphkin.binaries.source import Block, Function
+from graphkin.binaries.edges import edge_kinds
+from graphkin.binaries.function import Block, Function
 
 EDGE_COLORS = {
     "taken": "#009e73",

@@ -12,7 +12,7 @@ from graphkin.cli.options import Json
 from graphkin.errors import ConfigError
 
 if TYPE_CHECKING:
-    from graphkin.building import Outcome, Recipe
+    from graphkin.binaries.building import Outcome, Recipe
 
 
 def register(app: typer.Typer) -> None:
@@ -43,9 +43,9 @@ def build(
     as_json: Json = False,
 ) -> None:
     """Compile a package under many compilers and levels, from Debian's source."""
-    from graphkin.building import build_package, find_compiler, known_recipes, open_source
-    from graphkin.building.compilers import check_level
-    from graphkin.building.debian import fetch
+    from graphkin.binaries.building import build_package, find_compiler, known_recipes, open_source
+    from graphkin.binaries.building.compilers import check_level
+    from graphkin.binaries.building.debian import fetch
 
     if list_recipes:
         _print_recipes(list(known_recipes().values()), as_json)
@@ -70,7 +70,7 @@ def build(
 
 
 def _recipe(package: str | None, file: Path | None) -> Recipe:
-    from graphkin.building import known_recipe, read_recipe
+    from graphkin.binaries.building import known_recipe, read_recipe
 
     if file is None:
         if package is None:

@@ -36,8 +36,8 @@ def extract(
 ) -> None:
     """Read the functions of binaries into a corpus: one control-flow graph each."""
     from graphkin._support.progress import counter
+    from graphkin.binaries.backends.native import Limits
     from graphkin.binaries.extraction import extract as run
-    from graphkin.binaries.native import Limits
 
     reader, processes = checked_backend(backend), checked_jobs(jobs)
     try:

@@ -12,8 +12,8 @@ import typer
 from graphkin.errors import ConfigError
 
 if TYPE_CHECKING:
-    from graphkin.binaries.source import Skipped
-    from graphkin.binaries.sources import Backend as BackendName
+    from graphkin.binaries.backends.choose import Backend as BackendName
+    from graphkin.binaries.function import Skipped
 
 MAX_WARNINGS = 20
 
@@ -40,7 +40,7 @@ Jobs = Annotated[int | None, typer.Option(help="Processes; by default one a core
 
 def checked_backend(name: str) -> BackendName:
     """The backend of a name."""
-    from graphkin.binaries.sources import BACKENDS
+    from graphkin.binaries.backends.choose import BACKENDS
 
     found = next((backend for backend in BACKENDS if backend == name), None)
     if found is None:

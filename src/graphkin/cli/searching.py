@@ -25,7 +25,7 @@ from graphkin.cli.options import Backend, Json, checked_backend, show_skipped
 from graphkin.errors import ConfigError, GraphkinError
 
 if TYPE_CHECKING:
-    from graphkin.binaries.source import Function, Skipped
+    from graphkin.binaries.function import Function, Skipped
     from graphkin.search.hits import SearchResult
     from graphkin.search.index import GraphIndex
     from graphkin.search.records import Filter
@@ -221,7 +221,7 @@ def _functions(targets: Sequence[str], backend: str, min_blocks: int) -> list[Fu
 
 
 def _one_function(target: str, backend: str) -> Function:
-    from graphkin.binaries.lookup import find_function, parse_target
+    from graphkin.binaries.targets import find_function, parse_target
 
     wanted = parse_target(target)
     if wanted.function is None:

@@ -12,9 +12,9 @@ from graphkin.cli.options import Backend, Json, checked_backend
 from graphkin.errors import ConfigError
 
 if TYPE_CHECKING:
-    from graphkin.binaries.lookup import Target
-    from graphkin.binaries.source import Skipped
-    from graphkin.binaries.sources import Backend as BackendName
+    from graphkin.binaries.backends.choose import Backend as BackendName
+    from graphkin.binaries.function import Skipped
+    from graphkin.binaries.targets import Target
 
 
 def register(app: typer.Typer) -> None:
@@ -34,7 +34,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show the control flow of a function: its blocks, instructions and edges."""
-    from graphkin.binaries.lookup import find_function, parse_target
+    from graphkin.binaries.targets import find_function, parse_target
     from graphkin.binaries.views import to_document, to_dot, to_text
 
     if dot and as_json:
@@ -64,7 +64,7 @@ def show(
 
 
 def _list_functions(target: Target, backend: BackendName, as_json: bool) -> None:
-    from graphkin.binaries.lookup import list_functions
+    from graphkin.binaries.targets import list_functions
     from graphkin.binaries.views import row
 
     skipped: list[Skipped] = []

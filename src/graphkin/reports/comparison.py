@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from graphkin.binaries.source import Function
+from graphkin.binaries.function import Function
 from graphkin.reports.comparison_page import comparison_page
 from graphkin.reports.json_lines import finite
 from graphkin.reports.text import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphkin.binaries.source import Function
+from graphkin.binaries.function import Function
 from graphkin.binaries.views import summary
 from graphkin.errors import ConfigError
 from graphkin.reports.attention import SCALE, checked, steps

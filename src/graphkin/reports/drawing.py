@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from graphkin.binaries.branches import edge_kinds
-from graphkin.binaries.source import Block, Function
+from graphkin.binaries.edges import edge_kinds
+from graphkin.binaries.function import Block, Function
 from graphkin.binaries.views import block_roles
 from graphkin.cfg_layout import Spacing, lay_out
 from graphkin.reports.page import text

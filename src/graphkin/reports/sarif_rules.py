@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphkin.binaries.source import base_name
+from graphkin.binaries.function import base_name
 from graphkin.reports.grouping import CVE, vulnerabilities
 from graphkin.reports.text import encodable, plural, printable
 from graphkin.search.hits import Hit

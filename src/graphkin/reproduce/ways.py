@@ -113,8 +113,8 @@ def _folder(runs: Path | None) -> Iterator[Path]:
 
 def _sample_corpus(folder: Path) -> Path:
     """A corpus of the small binaries that come with the package."""
-    from graphkin import samples
     from graphkin._support.progress import counter
+    from graphkin.binaries import samples
     from graphkin.binaries.extraction import extract
 
     path = folder / "samples.graphs"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphkin.binaries.lookup import find_function, list_functions, parse_target
-from graphkin.binaries.source import Function, Skipped
-from graphkin.binaries.sources import Backend
+from graphkin.binaries.backends.choose import Backend
+from graphkin.binaries.function import Function, Skipped
+from graphkin.binaries.targets import find_function, list_functions, parse_target
 from graphkin.errors import ModelError
 from graphkin.search.hits import Evidence, Query, SearchResult
 from graphkin.search.records import Filter

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphkin._support.files import PathLike
+from graphkin.binaries.backends.choose import Backend
+from graphkin.binaries.backends.native import Limits
 from graphkin.binaries.corpus import DOCUMENT
 from graphkin.binaries.extraction import binaries_in, check_reading, distinct
-from graphkin.binaries.lookup import Target
-from graphkin.binaries.native import Limits
-from graphkin.binaries.source import Skipped
-from graphkin.binaries.sources import Backend
+from graphkin.binaries.function import Skipped
+from graphkin.binaries.targets import Target
 from graphkin.errors import ConfigError, FormatError
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.search.functions import vocabulary_of

@@ -12,7 +12,7 @@ import numpy as np
 
 from graphkin.binaries.corpus import BinaryRecord, FunctionRecord
 from graphkin.binaries.extraction import FileSummary
-from graphkin.binaries.source import Skipped
+from graphkin.binaries.function import Skipped
 from graphkin.binaries.workers import Done, Failure
 from graphkin.graphs import Graph, TokenBags
 from graphkin.graphs.vocabulary import Vocabulary

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from graphkin._support.files import PathLike
 from graphkin.binaries.corpus import BinaryRecord, FunctionCorpus
 from graphkin.binaries.extraction import FileSummary
-from graphkin.binaries.source import Skipped
+from graphkin.binaries.function import Skipped
 from graphkin.binaries.workers import Done, Failure
 from graphkin.errors import FormatError
 from graphkin.graphs import Graph, TokenBags

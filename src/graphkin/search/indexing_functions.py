@@ -8,11 +8,11 @@ from glob import escape
 from pathlib import Path
 
 from graphkin._support.files import PathLike
+from graphkin.binaries.backends.choose import Backend
 from graphkin.binaries.corpus import FunctionRecord
 from graphkin.binaries.extraction import FileSummary, build_names
-from graphkin.binaries.lookup import Target, find_function, parse_target
-from graphkin.binaries.source import Skipped
-from graphkin.binaries.sources import Backend
+from graphkin.binaries.function import Skipped
+from graphkin.binaries.targets import Target, find_function, parse_target
 from graphkin.binaries.workers import Done
 from graphkin.errors import ConfigError, FormatError
 from graphkin.search.indexing_jobs import FileJob, Result

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from graphkin._support.files import PathLike
+from graphkin.binaries.backends.choose import Backend
+from graphkin.binaries.backends.native import Limits
 from graphkin.binaries.corpus import FunctionRecord
 from graphkin.binaries.extraction import (
     MARGIN_SECONDS,
@@ -19,9 +21,7 @@ from graphkin.binaries.extraction import (
     build_names,
     read_records,
 )
-from graphkin.binaries.native import Limits
-from graphkin.binaries.source import Skipped
-from graphkin.binaries.sources import Backend
+from graphkin.binaries.function import Skipped
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import FormatError
 

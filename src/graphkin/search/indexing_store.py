@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from glob import escape
 from typing import TYPE_CHECKING
 
-from graphkin.binaries.source import Skipped
+from graphkin.binaries.function import Skipped
 from graphkin.search.indexing_chunks import Chunk
 from graphkin.search.indexing_corpora import CorpusJob
 from graphkin.search.indexing_jobs import Listing

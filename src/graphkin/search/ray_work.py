@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from graphkin.binaries.source import Skipped
+from graphkin.binaries.function import Skipped
 from graphkin.errors import ConfigError, FormatError, MissingDependencyError
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.search.functions import vocabulary_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from graphkin import samples
+from graphkin.binaries import samples
 from graphkin.graphs import Graph, TokenBags
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.learning.task import EvaluationSet

@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from graphkin.binaries.native import Limits
+from graphkin.binaries.backends.native import Limits
 from graphkin.errors import StorageError
 from graphkin.search.index import GraphIndex
 from graphkin.search.indexing import index_paths

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphkin.binaries.branches import edge_kinds
-from graphkin.binaries.source import Function
+from graphkin.binaries.edges import edge_kinds
+from graphkin.binaries.function import Function
 from graphkin.reports.json_lines import finite
 from graphkin.reports.text import address_text, encodable
 from graphkin.search.functions import Comparison

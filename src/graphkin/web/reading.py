@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from graphkin.binaries.lookup import Target, choose
-from graphkin.binaries.native import Limits
-from graphkin.binaries.source import Function, Skipped
-from graphkin.binaries.sources import open_source
+from graphkin.binaries.backends.choose import open_source
+from graphkin.binaries.backends.native import Limits
+from graphkin.binaries.function import Function, Skipped
+from graphkin.binaries.targets import Target, choose
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import FormatError
 from graphkin.graphs import Graph

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from graphkin.binaries.lookup import MEMBER
-from graphkin.binaries.source import Block, Function
+from graphkin.binaries.function import Block, Function
+from graphkin.binaries.targets import MEMBER
 from graphkin.errors import ConfigError, GraphkinError
 from graphkin.graphs import Graph
 from graphkin.reports.text import encodable

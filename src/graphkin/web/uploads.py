@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import mkstemp
 
-from graphkin.binaries.source import Function
+from graphkin.binaries.function import Function
 from graphkin.errors import FormatError, StorageError
 from graphkin.reports.text import encodable, printable
 from graphkin.web.failures import RequestError, UnknownError

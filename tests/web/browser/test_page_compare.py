@@ -7,7 +7,7 @@ from pathlib import Path
 
 from playwright.sync_api import FrameLocator, Locator, Page, expect
 
-from graphkin import samples
+from graphkin.binaries import samples
 
 from .using import SUSPECT, compare_suspect, comparison, hits, open_file, pick
 from .visits import Visits

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from graphkin import samples
+from graphkin.binaries import samples
 
 from .using import SUSPECT, TOKEN
 from .visits import Visits

@@ -8,7 +8,7 @@ import numpy as np
 from playwright.sync_api import Page, expect
 
 from graphkin.binaries import Function
-from graphkin.binaries.sources import open_source
+from graphkin.binaries.backends.choose import open_source
 from graphkin.models import AttentionMaps
 from graphkin.reports.comparison_page import comparison_page
 

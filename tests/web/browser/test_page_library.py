@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from graphkin import samples
+from graphkin.binaries import samples
 
 from .servers import served
 from .using import hits, kin, view

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from graphkin import samples
+from graphkin.binaries import samples
 
 from .using import SUSPECT, TOKEN, hits, open_file, pick, rows
 from .visits import Visits

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from graphkin import samples
+from graphkin.binaries import samples
 
 from ..requests import FIRMWARE_ID, send, wait_for
 from .using import SUSPECT, comparison, expect_scan_to_end, open_file, start_scan

@@ -8,7 +8,7 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from graphkin import samples
+from graphkin.binaries import samples
 
 from ..requests import FIRMWARE_ID
 from .objects import branching, object_file

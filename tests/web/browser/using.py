@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import FrameLocator, Locator, Page, expect
 
-from graphkin import samples
+from graphkin.binaries import samples
 
 TOKEN = "correct horse battery staple"
 SUSPECT = next(

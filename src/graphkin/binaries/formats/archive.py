@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from graphkin.binaries.source import Skipped
+from graphkin.binaries.function import Skipped
 
 MAGIC = b"!<arch>\n"
 THIN_MAGIC = b"!<thin>\n"

@@ -9,10 +9,11 @@ import numpy as np
 from capstone import arm64_const
 from numpy.typing import NDArray
 
-from graphkin.binaries.decode import Decoder
 from graphkin.binaries.image import Image
-from graphkin.binaries.listing import Listing
-from graphkin.binaries.processors.architecture import (
+from graphkin.binaries.processors.risc.operands import family
+from graphkin.binaries.processors.risc.tables import RiscTables
+from graphkin.binaries.processors.risc.values import Values
+from graphkin.binaries.recovery.architecture import (
     BRANCH,
     CALL,
     JUMP,
@@ -20,9 +21,8 @@ from graphkin.binaries.processors.architecture import (
     TableReader,
     kind_table,
 )
-from graphkin.binaries.processors.risc_operands import family
-from graphkin.binaries.processors.risc_tables import RiscTables
-from graphkin.binaries.processors.risc_values import Values
+from graphkin.binaries.recovery.decode import Decoder
+from graphkin.binaries.recovery.listing import Listing
 
 _KINDS = {
     BRANCH: "cbz cbnz tbz tbnz",

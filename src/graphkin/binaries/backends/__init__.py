@@ -1,0 +1,1 @@
+"""Readers of binaries, one for each way to read a file."""

@@ -1,0 +1,1 @@
+"""BinExport files of Ghidra, IDA and Binary Ninja."""

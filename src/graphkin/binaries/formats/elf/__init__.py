@@ -1,0 +1,1 @@
+"""ELF: executables, libraries and objects."""

@@ -1,0 +1,267 @@
+"""ELF files to images: executables, shared objects and relocatable objects."""
+
+from __future__ import annotations
+
+import warnings
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+
+import lief
+
+from graphkin.binaries.formats.eh_frame import unwind_ranges
+from graphkin.binaries.formats.elf.arm_starts import index_starts, ranges, survey, without_thumb_bit
+from graphkin.binaries.formats.elf.objects import link
+from graphkin.binaries.formats.elf.stubs import stubs
+from graphkin.binaries.formats.elf.symbols import EXECUTABLE, function_symbols, is_loaded, text
+from graphkin.binaries.formats.elf.symbols import marks as elf_marks
+from graphkin.binaries.image import Image, Region, disjoint
+from graphkin.binaries.recovery.debug_lines import LineSections
+from graphkin.binaries.recovery.noreturn import is_noreturn
+from graphkin.binaries.recovery.ranges import Symbol, arrange
+from graphkin.errors import FormatError
+
+ARCHITECTURES = {
+    lief.ELF.ARCH.X86_64: "x86-64",
+    lief.ELF.ARCH.I386: "x86",
+    lief.ELF.ARCH.AARCH64: "aarch64",
+    lief.ELF.ARCH.ARM: "arm",
+}
+POINTERS = {"x86-64": 8, "x86": 4, "aarch64": 8, "arm": 4}
+RELATIVE = frozenset(
+    getattr(lief.ELF.Relocation.TYPE, f"{name}_RELATIVE")
+    for name in ("X86_64", "X86", "AARCH64", "ARM")
+)
+MAX_COMMENT = 200
+HEADER_BYTES = 52
+COMPRESSED = 0x800
+MAX_INFLATED = 256 << 20
+
+lief.logging.disable()
+
+
+def load_elf(data: bytes, label: str) -> Image:
+    """Reads an ELF file.
+
+    Raises:
+        FormatError: for a file that LIEF cannot read, or an architecture that we do not.
+    """
+    with warnings.catch_warnings():
+        # LIEF warns of numbers that its enumerations lack; damaged files are full of them.
+        warnings.simplefilter("ignore")
+        config = lief.ELF.ParserConfig()
+        config.parse_notes = config.parse_overlay = config.parse_symbol_versions = False
+        binary = lief.ELF.parse(data, config)
+        if binary is None or len(data) < HEADER_BYTES:
+            raise FormatError(f"{label} is a damaged ELF file: its headers cannot be read")
+        architecture = ARCHITECTURES.get(binary.header.machine_type)
+        if architecture is None:
+            name = str(binary.header.machine_type).rpartition(".")[2]
+            known = ", ".join(ARCHITECTURES.values())
+            raise FormatError(f"{label} is code for {name}; graphkin reads {known}")
+        if binary.header.identity_data != lief.ELF.Header.ELF_DATA.LSB:
+            raise FormatError(f"{label} is big-endian; graphkin reads little-endian code")
+        if binary.header.file_type == lief.ELF.Header.FILE_TYPE.REL:
+            image = _relocatable(binary, data, architecture)
+        else:
+            image = _linked(binary, data, architecture)
+        if not image.extents and _is_cut(binary, data):
+            raise FormatError(
+                f"{label} is truncated or damaged: its headers point beyond its {len(data)} bytes"
+            )
+        return image
+
+
+def _is_cut(binary: lief.ELF.Binary, data: bytes) -> bool:
+    """Whether headers tell of bytes that the file does not have."""
+    header = binary.header
+    ends = [header.section_header_offset + header.numberof_sections * header.section_header_size]
+    ends += [segment.file_offset + segment.physical_size for segment in binary.segments]
+    ends += [
+        section.file_offset + section.size for section in binary.sections if is_loaded(section)
+    ]
+    return max(ends) > len(data)
+
+
+def _linked(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
+    sections = list(binary.sections)
+    regions = disjoint(_section_regions(sections, data)) or disjoint(_segment_regions(binary, data))
+    slots, pointers = _relocations(binary)
+    symbols = _symbols(binary)
+    marks = [] if architecture.startswith("x86") else _marks(binary, sections)
+    got = _table_base(sections)
+    plt = [(s.virtual_address, s.size) for s in sections if text(s.name).startswith(".plt")]
+    named = dict(
+        entry
+        for start, size in plt
+        for entry in stubs(architecture, _code(regions, start, size), start, slots, got)
+    )
+    noreturn = {address for address, name in (slots | named).items() if is_noreturn(name)}
+    unwind = [
+        item
+        for section in sections
+        if section.name == ".eh_frame"
+        for item in unwind_ranges(
+            _content(section, data), section.virtual_address, POINTERS[architecture]
+        )
+        if not any(start <= item.start < start + size for start, size in plt)
+    ]
+    if architecture == "arm":
+        symbols, states = without_thumb_bit(symbols)
+        if not marks:
+            code = [r for r in regions if r.executable and r.start not in dict(plt)]
+            found = survey(code, [*_index(sections, data), *(i.start for i in unwind)], states)
+            marks = sorted(found.items())
+            unwind = ranges(code, found)
+    noreturn |= {symbol.address for symbol in symbols if is_noreturn(symbol.name)}
+    extents, parts = arrange(symbols, unwind, regions)
+    return Image(
+        "elf",
+        architecture,
+        regions,
+        extents,
+        parts,
+        frozenset(noreturn),
+        pointers,
+        _comment(sections, data),
+        got,
+        _lines(sections, data),
+        marks=marks,
+    )
+
+
+def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
+    linked = link(binary, data)
+    unwind = [
+        item
+        for start, content in linked.unwind
+        for item in unwind_ranges(content, start, POINTERS[architecture])
+    ]
+    if architecture == "arm":
+        linked.symbols, states = without_thumb_bit(linked.symbols)
+        linked.marks = linked.marks or sorted(states.items())
+    extents, parts = arrange(linked.symbols, unwind, linked.regions)
+    noreturn = {address for address, name in linked.names.items() if is_noreturn(name)}
+    noreturn |= {symbol.address for symbol in linked.symbols if is_noreturn(symbol.name)}
+    return Image(
+        "elf",
+        architecture,
+        linked.regions,
+        extents,
+        parts,
+        frozenset(noreturn),
+        compiler=_comment(list(binary.sections), data),
+        got=linked.got,
+        marks=linked.marks,
+    )
+
+
+def _content(section: lief.ELF.Section, data: bytes) -> bytes:
+    """The bytes that the file really has of a section."""
+    if section.type == lief.ELF.Section.TYPE.NOBITS:
+        return b""
+    return data[section.file_offset : section.file_offset + section.size]
+
+
+def _section_regions(sections: Iterable[lief.ELF.Section], data: bytes) -> Iterator[Region]:
+    view = memoryview(data)
+    for section in sections:
+        if is_loaded(section):
+            start = section.file_offset
+            content = view[start : start + section.size]
+            yield Region(section.virtual_address, content, bool(section.flags & EXECUTABLE))
+
+
+def _segment_regions(binary: lief.ELF.Binary, data: bytes) -> Iterator[Region]:
+    """For files whose section headers were removed."""
+    view = memoryview(data)
+    for segment in binary.segments:
+        if segment.type == lief.ELF.Segment.TYPE.LOAD:
+            start = segment.file_offset
+            content = view[start : start + segment.physical_size]
+            executable = segment.has(lief.ELF.Segment.FLAGS.X)
+            yield Region(segment.virtual_address, content, executable)
+
+
+def _marks(binary: lief.ELF.Binary, sections: Sequence[lief.ELF.Section]) -> list[tuple[int, str]]:
+    """Mapping symbols of what is loaded; clang has them in debug sections too, which start at 0."""
+    loaded = {number for number, section in enumerate(sections) if is_loaded(section)}
+    return elf_marks(binary.symtab_symbols, lambda symbol: 0 if symbol.shndx in loaded else None)
+
+
+def _symbols(binary: lief.ELF.Binary) -> list[Symbol]:
+    tables = (binary.symtab_symbols, binary.dynamic_symbols)
+    return [found for table in tables for found in function_symbols(table, lambda _: 0)]
+
+
+def _relocations(binary: lief.ELF.Binary) -> tuple[dict[int, str], dict[int, int]]:
+    """Slots that hold the address of a named function, and words that the loader fills in."""
+    slots: dict[int, str] = {}
+    pointers: dict[int, int] = {}
+    for entry in binary.relocations:
+        if entry.type in RELATIVE:
+            # Without an addend the word itself counts from the start of the file.
+            if entry.addend:
+                pointers[entry.address] = entry.addend
+            continue
+        symbol = entry.symbol if entry.has_symbol else None
+        if symbol is None:
+            continue
+        slots[entry.address] = text(symbol.name)
+        if symbol.value:
+            pointers[entry.address] = symbol.value + entry.addend
+    return slots, pointers
+
+
+def _code(regions: Iterable[Region], start: int, size: int) -> bytes:
+    """The bytes of a section of code."""
+    region = next((r for r in regions if r.start <= start < r.end), None)
+    if region is None:
+        return b""
+    return bytes(region.data[start - region.start : start - region.start + size])
+
+
+def _index(sections: Iterable[lief.ELF.Section], data: bytes) -> list[int]:
+    """Function starts that ARM's table for unwinding knows."""
+    return [
+        start
+        for section in sections
+        if section.name == ".ARM.exidx"
+        for start in index_starts(_content(section, data), section.virtual_address)
+    ]
+
+
+def _comment(sections: Iterable[lief.ELF.Section], data: bytes) -> str | None:
+    for section in sections:
+        if section.name == ".comment":
+            lines = _content(section, data)[: 4 * MAX_COMMENT].split(b"\0")
+            joined = "; ".join(dict.fromkeys(text(line) for line in lines if line))
+            return joined[:MAX_COMMENT] or None
+    return None
+
+
+def _lines(sections: Iterable[lief.ELF.Section], data: bytes) -> LineSections | None:
+    found = {text(section.name): section for section in sections}
+    names = (".debug_line", ".debug_line_str", ".debug_str")
+    if names[0] not in found:
+        return None
+    return LineSections(*(_inflated(found[name], data) if name in found else b"" for name in names))
+
+
+def _inflated(section: lief.ELF.Section, data: bytes) -> bytes:
+    """The bytes of a section that may be compressed; none where that is not zlib's format."""
+    content = _content(section, data)
+    if not section.flags & COMPRESSED:
+        return content
+    wide = data[4] == 2  # ELFCLASS64
+    header, size_at = (24, slice(8, 16)) if wide else (12, slice(4, 8))
+    size = min(int.from_bytes(content[size_at], "little"), MAX_INFLATED)
+    try:
+        return zlib.decompressobj().decompress(content[header:], size)
+    except zlib.error:
+        return b""
+
+
+def _table_base(sections: Iterable[lief.ELF.Section]) -> int | None:
+    """Where 32-bit code has its global offset table."""
+    found = {text(section.name): section.virtual_address for section in sections}
+    return found.get(".got.plt", found.get(".got"))

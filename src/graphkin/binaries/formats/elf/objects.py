@@ -1,0 +1,101 @@
+"""Relocatable objects, linked just enough to be read: with addresses, and fixups applied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import lief
+
+from graphkin.binaries.formats.elf.relocations import Site, apply
+from graphkin.binaries.formats.elf.symbols import (
+    EXECUTABLE,
+    function_symbols,
+    is_loaded,
+    marks,
+    text,
+)
+from graphkin.binaries.image import Region
+from graphkin.binaries.recovery.ranges import Symbol
+
+BASE = 0x10000
+MAX_ALIGNMENT = 1 << 16
+STUB = 16
+"""Bytes set aside for each symbol of another file."""
+
+
+@dataclass
+class Linked:
+    """An object with addresses."""
+
+    regions: list[Region]
+    symbols: list[Symbol]
+    names: dict[int, str] = field(default_factory=dict)
+    """Symbols of other files, at addresses of their own behind the sections."""
+    unwind: list[tuple[int, bytes]] = field(default_factory=list)
+    """Address and content of each ``.eh_frame``."""
+    got: int = 0
+    """A made-up global offset table, for what counts from it."""
+    marks: list[tuple[int, str]] = field(default_factory=list)
+    """As :attr:`Image.marks`."""
+
+
+def link(binary: lief.ELF.Binary, data: bytes) -> Linked:
+    """Lays the sections out one behind the other, and applies the relocations between them."""
+    places: dict[int, tuple[int, bytearray]] = {}
+    regions: list[Region] = []
+    unwind: list[tuple[int, bytearray]] = []
+    address = BASE
+    by_offset: dict[tuple[str, int], int] = {}
+    for number, section in enumerate(binary.sections):
+        if not is_loaded(section):
+            continue
+        content = bytearray(data[section.file_offset : section.file_offset + section.size])
+        alignment = min(max(section.alignment, 16), MAX_ALIGNMENT)
+        address = -(-address // alignment) * alignment
+        places[number] = (address, content)
+        by_offset[text(section.name), section.file_offset] = number
+        if content:
+            regions.append(Region(address, content, bool(section.flags & EXECUTABLE)))
+        if section.name == ".eh_frame":
+            unwind.append((address, content))
+        address += len(content) + STUB
+    linked = Linked(regions, [], got=address)
+    _apply(binary, places, by_offset, linked, address + STUB)
+    linked.unwind = [(start, bytes(content)) for start, content in unwind]
+
+    def base(symbol: lief.ELF.Symbol) -> int | None:
+        place = places.get(symbol.shndx)
+        return None if place is None else place[0]
+
+    linked.symbols.extend(function_symbols(binary.symtab_symbols, base))
+    linked.marks = marks(binary.symtab_symbols, base)
+    return linked
+
+
+def _apply(
+    binary: lief.ELF.Binary,
+    places: dict[int, tuple[int, bytearray]],
+    by_offset: dict[tuple[str, int], int],
+    linked: Linked,
+    outside: int,
+) -> None:
+    stubs: dict[str, int] = {}
+    for entry in binary.relocations:
+        section = entry.section
+        symbol = entry.symbol if entry.has_symbol else None
+        if section is None or symbol is None:
+            continue
+        number = by_offset.get((text(section.name), section.file_offset))
+        if number is None:
+            continue
+        start, content = places[number]
+        home = places.get(symbol.shndx)
+        if home is not None:
+            value = home[0] + symbol.value
+        else:
+            name = text(symbol.name)
+            value = stubs.setdefault(name, outside + STUB * len(stubs))
+            linked.names[value] = name
+        addend = None if entry.is_rel else entry.addend
+        site = Site(content, entry.address, start + entry.address, value, addend, linked.got)
+        apply(str(entry.type).rpartition(".")[2], site)

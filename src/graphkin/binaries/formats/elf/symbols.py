@@ -1,0 +1,66 @@
+"""What LIEF calls things in ELF files, for the readers of linked files and of objects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+import lief
+
+from graphkin.binaries.recovery.ranges import Symbol
+
+ALLOC = int(lief.ELF.Section.FLAGS.ALLOC)
+EXECUTABLE = int(lief.ELF.Section.FLAGS.EXECINSTR)
+KINDS = (lief.ELF.Symbol.TYPE.FUNC, lief.ELF.Symbol.TYPE.GNU_IFUNC)
+RANKS = {lief.ELF.Symbol.BINDING.GLOBAL: 0, lief.ELF.Symbol.BINDING.WEAK: 1}
+
+MARK = re.compile(r"\$([atdx])(?:\.|$)")
+
+
+def is_loaded(section: lief.ELF.Section) -> bool:
+    """Whether a section has bytes, and they end up in memory."""
+    return bool(section.flags & ALLOC) and section.type != lief.ELF.Section.TYPE.NOBITS
+
+
+def is_function(symbol: lief.ELF.Symbol) -> bool:
+    """Whether a symbol is a function that this file defines."""
+    return symbol.type in KINDS and bool(symbol.shndx)
+
+
+def function_symbols(
+    symbols: Iterable[lief.ELF.Symbol], base: Callable[[lief.ELF.Symbol], int | None]
+) -> Iterator[Symbol]:
+    """The functions of a symbol table, in its order.
+
+    A file symbol stands before the local symbols of its file.
+
+    Args:
+        symbols: the whole table.
+        base: what a symbol's value counts from; None for one to leave out.
+    """
+    unit: str | None = None
+    for symbol in symbols:
+        if symbol.type == lief.ELF.Symbol.TYPE.FILE:
+            unit = text(symbol.name) or None
+        elif is_function(symbol) and (start := base(symbol)) is not None:
+            rank = RANKS.get(symbol.binding, len(RANKS))
+            own = unit if rank == len(RANKS) else None
+            yield Symbol(start + symbol.value, symbol.size, text(symbol.name), rank, own)
+
+
+def marks(
+    symbols: Iterable[lief.ELF.Symbol], base: Callable[[lief.ELF.Symbol], int | None]
+) -> list[tuple[int, str]]:
+    """Mapping symbols (``$x``, ``$a.7``, ``$d``), sorted, as :attr:`Image.marks` has them."""
+    found: dict[int, str] = {}
+    for symbol in symbols:
+        if symbol.type == lief.ELF.Symbol.TYPE.NOTYPE and symbol.size == 0:
+            match = MARK.match(text(symbol.name))
+            if match is not None and (start := base(symbol)) is not None:
+                found[start + symbol.value] = match[1]
+    return sorted(found.items())
+
+
+def text(name: str | bytes) -> str:
+    """LIEF gives bytes for names that are not UTF-8."""
+    return name.decode("utf-8", "replace") if isinstance(name, bytes) else name

@@ -1,0 +1,1 @@
+"""Mach-O: programs and objects of macOS."""

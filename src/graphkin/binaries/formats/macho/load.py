@@ -1,0 +1,191 @@
+"""Mach-O files to images: programs, libraries and objects of macOS and iOS, x86-64 and ARM64."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+
+import lief
+
+from graphkin.binaries.formats.eh_frame import UnwindRange, unwind_ranges
+from graphkin.binaries.formats.macho.compact_unwind import function_starts
+from graphkin.binaries.formats.macho.objects import EMPTY_KINDS, resolve
+from graphkin.binaries.formats.macho.symbols import LOCAL, SymbolTable
+from graphkin.binaries.image import Image, Region, disjoint
+from graphkin.binaries.recovery.calls import called_starts
+from graphkin.binaries.recovery.noreturn import is_noreturn
+from graphkin.binaries.recovery.ranges import Symbol, arrange
+from graphkin.errors import FormatError
+
+ARCHITECTURES = {
+    lief.MachO.Header.CPU_TYPE.X86_64: "x86-64",
+    lief.MachO.Header.CPU_TYPE.ARM64: "aarch64",
+}
+INSTRUCTIONS = (
+    lief.MachO.Section.FLAGS.PURE_INSTRUCTIONS,
+    lief.MachO.Section.FLAGS.SOME_INSTRUCTIONS,
+)
+"""Flags of sections that hold nothing but code, or some."""
+POINTER_KINDS = (6, 7, 16)
+STUB_KIND = 8
+POINTER = 8
+
+lief.logging.disable()
+
+
+def load_macho(data: bytes, label: str) -> Image:
+    """Reads a Mach-O file of one architecture.
+
+    Raises:
+        FormatError: for a file that LIEF cannot read, an architecture that we do not, or
+            encrypted code.
+    """
+    with warnings.catch_warnings():
+        # LIEF warns of numbers that its enumerations lack; damaged files are full of them.
+        warnings.simplefilter("ignore")
+        parsed = lief.MachO.parse(data, lief.MachO.ParserConfig.quick)
+        binary = parsed.at(0) if parsed is not None and parsed.size else None
+        if binary is None:
+            raise FormatError(f"{label} is a damaged Mach-O file: its headers cannot be read")
+        architecture = ARCHITECTURES.get(binary.header.cpu_type)
+        if architecture is None:
+            name = str(binary.header.cpu_type).rpartition(".")[2]
+            known = ", ".join(ARCHITECTURES.values())
+            raise FormatError(f"{label} is code for {name}; graphkin reads {known}")
+        encryption = binary.encryption_info
+        if encryption is not None and encryption.crypt_id:
+            raise FormatError(
+                f"{label} is encrypted (cryptid {encryption.crypt_id}); "
+                "read a copy that was decrypted on a device"
+            )
+        return _Reader(binary, data, architecture).image()
+
+
+class _Reader:
+    """One file with its symbols."""
+
+    def __init__(self, binary: lief.MachO.Binary, data: bytes, architecture: str) -> None:
+        self._binary = binary
+        self._data = data
+        self._architecture = architecture
+        self._sections = list(binary.sections)
+        self._table = SymbolTable.of(binary, data)
+        self._is_object = binary.header.file_type == lief.MachO.Header.FILE_TYPE.OBJECT
+
+    def image(self) -> Image:
+        names: dict[int, str] = {}
+        if self._is_object:
+            contents = resolve(self._sections, self._data, self._table, self._architecture, names)
+        else:
+            contents = {number: self._content(one) for number, one in enumerate(self._sections)}
+            names.update(self._stubs())
+        regions = disjoint(self._regions(contents))
+        code = [number for number, one in enumerate(self._sections, 1) if _is_code(one)]
+        symbols, is_complete = self._starts(self._table.functions(code), regions)
+        extents, parts = arrange(symbols, [], regions)
+        noreturn = {address for address, name in names.items() if is_noreturn(name)}
+        noreturn |= {symbol.address for symbol in symbols if is_noreturn(symbol.name)}
+        note = (
+            "it has no table of function starts and no names of static functions; "
+            f"{len(extents)} functions were found through unwind tables and calls, "
+            "and others may be missing"
+        )
+        return Image(
+            "macho",
+            self._architecture,
+            regions,
+            extents,
+            parts,
+            frozenset(noreturn),
+            compiler=_compiler(self._binary),
+            note=None if is_complete else note,
+        )
+
+    def _content(self, section: lief.MachO.Section) -> memoryview:
+        """The bytes that the file really has of a section."""
+        if _kind(section) in EMPTY_KINDS:
+            return memoryview(b"")
+        return memoryview(self._data)[section.offset : section.offset + section.size]
+
+    def _regions(self, contents: dict[int, memoryview | bytearray]) -> Iterator[Region]:
+        for number, content in contents.items():
+            section = self._sections[number]
+            yield Region(section.virtual_address, content, _is_code(section))
+
+    def _starts(self, named: list[Symbol], regions: list[Region]) -> tuple[list[Symbol], bool]:
+        """Where functions begin, and whether that is all of them."""
+        command = self._binary.function_starts
+        listed = set(command.functions) if command is not None else set()
+        if listed:
+            base = self._binary.imagebase
+            starts = {base + one for one in listed}
+            # Other names inside the code are labels, or second entries.
+            kept = [symbol for symbol in named if symbol.address in starts]
+            starts -= {symbol.address for symbol in kept}
+            return [*kept, *(Symbol(address, 0, "") for address in starts)], True
+        if self._is_object or any(symbol.rank == LOCAL for symbol in named):
+            # Who strips a file strips the names of static functions first.
+            return named, True
+        found = set(self._unwound())
+        if self._binary.main_command is not None:
+            found.add(self._binary.imagebase + self._binary.main_command.entrypoint)
+        known = sorted({*found, *(symbol.address for symbol in named)})
+        ranges = [UnwindRange(start, start + 1, False) for start in known]
+        found.update(called_starts(regions, self._architecture, ranges))
+        found -= {symbol.address for symbol in named}
+        return [*named, *(Symbol(address, 0, "") for address in sorted(found))], False
+
+    def _unwound(self) -> Iterator[int]:
+        for section in self._sections:
+            if section.name == "__unwind_info":
+                yield from function_starts(bytes(self._content(section)), self._binary.imagebase)
+            elif section.name == "__eh_frame":
+                content = bytes(self._content(section))
+                for one in unwind_ranges(content, section.virtual_address, POINTER):
+                    yield one.start
+
+    def _stubs(self) -> Iterator[tuple[int, str]]:
+        """Stubs and slots that lead to functions of other libraries, by the indirect table."""
+        command = self._binary.dynamic_symbol_command
+        if command is None:
+            return
+        indirect = self._table.indirect(command.indirect_symbol_offset, command.nb_indirect_symbols)
+        for section in self._sections:
+            kind = _kind(section)
+            step = section.reserved2 if kind == STUB_KIND else POINTER
+            if kind not in (*POINTER_KINDS, STUB_KIND) or not step:
+                continue
+            first = section.reserved1
+            for number, index in enumerate(indirect[first : first + section.size // step]):
+                name = self._table.name(index)
+                if name:
+                    yield section.virtual_address + number * step, name
+
+
+def _kind(section: lief.MachO.Section) -> int:
+    return int(section.type)
+
+
+def _is_code(section: lief.MachO.Section) -> bool:
+    # Asking for all flags at once fails where a damaged file has bits that mean nothing.
+    has_code = any(section.has(flag) for flag in INSTRUCTIONS)
+    return has_code and _kind(section) == 0 and section.name != "__stub_helper"
+
+
+def _compiler(binary: lief.MachO.Binary) -> str | None:
+    """``MACOS SDK 13.3, LD 857.1``: what the build version says."""
+    build = binary.build_version
+    if build is None:
+        return None
+    platform = str(build.platform).rpartition(".")[2]
+    parts = [f"{platform} SDK {_version(build.sdk)}"] if any(build.sdk) else [platform]
+    for tool in build.tools:
+        name = str(tool.tool).rpartition(".")[2]
+        if not name.isdigit() and any(tool.version):
+            parts.append(f"{name} {_version(tool.version)}")
+    return ", ".join(parts)
+
+
+def _version(numbers: Iterable[int]) -> str:
+    major, minor, patch = numbers
+    return f"{major}.{minor}.{patch}" if patch else f"{major}.{minor}"

@@ -1,0 +1,1 @@
+"""PE: programs and libraries of Windows."""

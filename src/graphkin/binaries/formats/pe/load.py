@@ -1,0 +1,241 @@
+"""PE files to images: programs and libraries of Windows, for x86-64, x86 and ARM64."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+
+import lief
+import numpy as np
+
+from graphkin.binaries.formats.eh_frame import UnwindRange, unwind_ranges
+from graphkin.binaries.formats.elf.symbols import text
+from graphkin.binaries.formats.pe.pdata import exception_ranges
+from graphkin.binaries.formats.pe.stubs import import_stubs
+from graphkin.binaries.image import Image, Region, disjoint
+from graphkin.binaries.recovery.calls import LIMIT, Pointers, called_starts
+from graphkin.binaries.recovery.noreturn import is_noreturn
+from graphkin.binaries.recovery.ranges import Symbol, arrange
+from graphkin.errors import FormatError
+
+ARCHITECTURES = {
+    lief.PE.Header.MACHINE_TYPES.AMD64: "x86-64",
+    lief.PE.Header.MACHINE_TYPES.I386: "x86",
+    lief.PE.Header.MACHINE_TYPES.ARM64: "aarch64",
+}
+EXECUTE = int(lief.PE.Section.CHARACTERISTICS.MEM_EXECUTE)
+DECORATED = re.compile(r"[_@]?([^@?]+)@\d+")
+"""32-bit names with the bytes of their arguments behind them, ``_WinMain@16``."""
+IDENT = re.compile(rb"GCC: \([ -~]{1,150}")
+IL_ONLY = 1
+HIGHLOW, DIR64 = 3, 10
+PAGE = 0x1000
+DIRECTORY = lief.PE.DataDirectory.TYPES
+
+lief.logging.disable()
+
+
+def load_pe(data: bytes, label: str) -> Image:
+    """Reads a PE file.
+
+    Raises:
+        FormatError: for a file that LIEF cannot read, an architecture that we do not, or
+            a program that holds no machine code.
+    """
+    with warnings.catch_warnings():
+        # LIEF warns of numbers that its enumerations lack; damaged files are full of them.
+        warnings.simplefilter("ignore")
+        config = lief.PE.ParserConfig()
+        config.parse_signature = config.parse_rsrc = config.parse_reloc = False
+        config.parse_exceptions = config.parse_arm64x_binary = False
+        binary = lief.PE.parse(data, config)
+        if binary is None:
+            raise FormatError(
+                f"{label} is a damaged PE file, or a program for DOS: its headers cannot be read"
+            )
+        architecture = ARCHITECTURES.get(binary.header.machine)
+        if architecture is None:
+            name = str(binary.header.machine).rpartition(".")[2]
+            known = ", ".join(ARCHITECTURES.values())
+            raise FormatError(f"{label} is code for {name}; graphkin reads {known}")
+        return _Reader(binary, data, label, architecture).image()
+
+
+class _Reader:
+    """One file, and the regions that its sections become."""
+
+    def __init__(self, binary: lief.PE.Binary, data: bytes, label: str, architecture: str) -> None:
+        self._binary = binary
+        self._label = label
+        self._base = binary.optional_header.imagebase
+        self._sections = list(binary.sections)
+        regions = disjoint(_regions(self._sections, self._base, data))
+        self._memory = Image("pe", architecture, regions, [], [], frozenset())
+        self._architecture = architecture
+
+    def image(self) -> Image:
+        if self._is_il_only():
+            raise FormatError(
+                f"{self._label} is a .NET assembly: its code is made for a virtual machine"
+            )
+        regions = self._memory.regions
+        named = self._symbols()
+        exports = list(self._exports())
+        unwind = self._unwind()
+        slots = self._slots()
+        stubs = import_stubs(regions, slots, self._architecture)
+        symbols = [*named, *exports, *self._entries()]
+        if not named:
+            # Leaf functions have no unwind data, and 32-bit code often has none at all.
+            ends = (UnwindRange(stub, stub + 6, False) for stub in stubs)
+            extra = called_starts(regions, self._architecture, [*unwind, *ends], self._pointers())
+            symbols += [Symbol(address, 0, "") for address in extra]
+        extents, parts = arrange(symbols, unwind, regions)
+        noreturn = {address for address, name in (slots | stubs).items() if is_noreturn(name)}
+        noreturn |= {symbol.address for symbol in symbols if is_noreturn(symbol.name)}
+        return replace(
+            self._memory,
+            extents=extents,
+            fragments=parts,
+            noreturn=frozenset(noreturn),
+            compiler=self._compiler(),
+            note=None if named or unwind else _note(len(extents)),
+        )
+
+    def _read(self, address: int, size: int) -> bytes:
+        """Bytes at an address relative to the base of the image."""
+        return self._memory.read(self._base + address, size)
+
+    def _directory(self, kind: lief.PE.DataDirectory.TYPES) -> bytes:
+        """Content of a data directory."""
+        entry = self._binary.data_directory(kind)
+        return b"" if entry is None or not entry.rva else self._read(entry.rva, entry.size)
+
+    def _is_il_only(self) -> bool:
+        header = self._directory(DIRECTORY.CLR_RUNTIME_HEADER)
+        return len(header) >= 20 and bool(header[16] & IL_ONLY)
+
+    def _symbols(self) -> list[Symbol]:
+        """Functions of the COFF symbol table, which MinGW's linker keeps."""
+        found = []
+        unit = None
+        for symbol in self._binary.symbols:
+            if symbol.is_file_record:
+                unit = _file_name(symbol)
+            if symbol.complex_type != lief.COFF.Symbol.COMPLEX_TYPE.FUNCTION:
+                continue
+            if 0 < symbol.section_idx <= len(self._sections):
+                section = self._sections[symbol.section_idx - 1]
+                is_local = symbol.storage_class == lief.COFF.Symbol.STORAGE_CLASS.STATIC
+                name = text(symbol.name)
+                if self._architecture == "x86":
+                    name = _undecorated(name, "_")
+                address = self._base + section.virtual_address + symbol.value
+                found.append(Symbol(address, 0, name, int(is_local), unit if is_local else None))
+        return found
+
+    def _exports(self) -> Iterator[Symbol]:
+        table = self._binary.get_export()
+        for entry in table.entries if table is not None else ():
+            if not entry.is_forwarded and entry.address:
+                name = text(entry.name)
+                if self._architecture == "x86":
+                    name = _undecorated(name, "")
+                yield Symbol(self._base + entry.address, 0, name)
+
+    def _entries(self) -> Iterator[Symbol]:
+        """Where the loader enters: without names."""
+        if self._binary.optional_header.addressof_entrypoint:
+            yield Symbol(self._base + self._binary.optional_header.addressof_entrypoint, 0, "")
+        tls = self._binary.tls
+        for address in tls.callbacks if tls is not None else ():
+            yield Symbol(address, 0, "")
+
+    def _unwind(self) -> list[UnwindRange]:
+        directory = self._directory(DIRECTORY.EXCEPTION_TABLE)
+        found = exception_ranges(directory, self._read, self._architecture, self._base)
+        for section in self._sections:
+            # The name is cut to 8 letters in stripped files.
+            if not found and text(section.name).startswith(".eh_fram"):
+                content = self._read(section.virtual_address, section.virtual_size)
+                pointer = 4 if self._architecture == "x86" else 8
+                found = unwind_ranges(content, self._base + section.virtual_address, pointer)
+        return found
+
+    def _slots(self) -> dict[int, str]:
+        """Words that the loader fills with addresses of other libraries' functions."""
+        return {
+            self._base + entry.iat_address: text(entry.name)
+            for library in self._binary.imports
+            for entry in library.entries
+            if not entry.is_ordinal
+        }
+
+    def _pointers(self) -> Pointers:
+        """The words that move with the image: the base relocations list them."""
+        table = self._directory(DIRECTORY.BASE_RELOCATION_TABLE)
+        slots, values = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+        kind, width = (HIGHLOW, 4) if self._architecture == "x86" else (DIR64, 8)
+        at = 0
+        while at + 8 <= len(table):
+            page = int.from_bytes(table[at : at + 4], "little")
+            size = int.from_bytes(table[at + 4 : at + 8], "little")
+            if size < 8:
+                break
+            stop = min(at + size, len(table)) & ~1
+            entries = np.frombuffer(table[at + 8 : stop], dtype="<u2")
+            offsets = np.unique(entries[entries >> 12 == kind] & 0xFFF).astype(np.int64)
+            content = np.frombuffer(self._read(page, PAGE + width), dtype=np.uint8)
+            offsets = offsets[offsets + width <= len(content)]
+            words = content[offsets[:, None] + np.arange(width)].view(f"<u{width}").ravel()
+            is_sane = words < LIMIT
+            slots.append(page + offsets[is_sane])
+            values.append(words[is_sane].astype(np.int64))
+            at += size
+        places = np.concatenate(slots) + min(self._base, LIMIT)
+        order = np.argsort(places, kind="stable")
+        return Pointers(places[order], np.concatenate(values)[order], width)
+
+    def _compiler(self) -> str | None:
+        for region in self._memory.regions:
+            ident = None if region.executable else IDENT.search(region.data)
+            if ident:
+                return ident[0].decode("ascii")
+        header = self._binary.optional_header
+        linker = f"linker {header.major_linker_version}.{header.minor_linker_version}"
+        return f"MSVC, {linker}" if self._binary.has_rich_header else linker
+
+
+def _regions(sections: list[lief.PE.Section], base: int, data: bytes) -> Iterator[Region]:
+    view = memoryview(data)
+    for section in sections:
+        # The rest of the file's alignment is no part of the section.
+        size = min(section.sizeof_raw_data, section.virtual_size or section.sizeof_raw_data)
+        content = view[section.pointerto_raw_data : section.pointerto_raw_data + size]
+        executable = bool(section.characteristics & EXECUTE)
+        yield Region(base + section.virtual_address, content, executable)
+
+
+def _file_name(symbol: lief.COFF.Symbol) -> str | None:
+    for record in symbol.auxiliary_symbols:
+        if isinstance(record, lief.COFF.AuxiliaryFile):
+            try:
+                return record.filename or None
+            except UnicodeDecodeError:
+                return None
+    return None
+
+
+def _undecorated(name: str, prefix: str) -> str:
+    """The name in the source: without what 32-bit calling conventions add."""
+    found = DECORATED.fullmatch(name)
+    return found[1] if found else name.removeprefix(prefix)
+
+
+def _note(count: int) -> str:
+    return (
+        f"it has neither symbols nor unwind tables; {count} functions were found through exports, "
+        "calls and pointers, and others may be missing"
+    )

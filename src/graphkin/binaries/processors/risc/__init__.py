@@ -1,0 +1,1 @@
+"""What AArch64 and ARM share: operands, values and jump tables."""

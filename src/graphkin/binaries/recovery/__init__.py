@@ -1,0 +1,1 @@
+"""Control flow from bytes, for any processor."""

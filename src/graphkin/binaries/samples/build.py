@@ -1,0 +1,162 @@
+"""Makes the sample binaries from their sources: ``python -m graphkin.binaries.samples.build [FOLDER]``.
+
+The same compilers make the same bytes. Nothing at run time needs this.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from graphkin.binaries.backends.choose import open_source
+from graphkin.binaries.samples import BUILDS, ELF, FIRMWARE, FIXED_FIRMWARE
+from graphkin.errors import BuildError, MissingDependencyError
+
+SOURCES = ELF.parent / "sources"
+COMPILERS = {"gcc": "gcc-12", "clang": "clang-14"}
+VERSIONS = {
+    "gcc-12": "gcc-12 (Debian 12.2.0-14+deb12u1) 12.2.0",
+    "clang-14": "Debian clang version 14.0.6",
+    "ld": "GNU ld (GNU Binutils for Debian) 2.40",
+}
+"""What made the files of this package. Other versions make other bytes."""
+FIRMWARE_COMPILER, FIRMWARE_LEVEL = "clang", "O2"
+
+LIBRARIES = {
+    "libkinbeat.so": ["heartbeat"],
+    "libkinmedia.so": [
+        "base64", "checksum", "sha256", "cipher", "lzw", "rle", "inflate", "lz", "image", "audio",
+    ],
+    "libkinparse.so": [
+        "ini", "json", "format", "pattern", "expression", "utf8", "date", "number", "words",
+        "table", "ring", "sort",
+    ],
+    "libkinproto.so": [
+        "dns", "der", "tlv", "http", "url", "address", "mqtt", "tls", "framing", "modbus",
+        "session",
+    ],
+}  # fmt: skip
+FIXED_BUILD, FIXED_LIBRARY = "gcc-O2", {"libkinbeat-fixed.so": ["heartbeat"]}
+FIRMWARE_UNITS = [
+    "gateway", "shell", "guard", "control", "journal", "pool", "system", "heartbeat", "session",
+    "dns", "http", "url", "address", "mqtt", "modbus", "base64", "checksum", "sha256",
+    "inflate", "ini", "json", "format", "pattern", "utf8", "number", "words", "table",
+]  # fmt: skip
+
+COMPILE = [
+    "-std=c11", "-Wall", "-Wextra", "-Werror", "-fno-stack-protector", "-fcf-protection=none",
+    "-U_FORTIFY_SOURCE",
+]  # fmt: skip
+LIBRARY_COMPILE = ["-fPIC", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"]
+FIRMWARE_COMPILE = ["-fno-pic", "-fasynchronous-unwind-tables"]
+UNIT_COMPILE = {"system": ["-fno-builtin"]}
+"""A memcpy must not be compiled into a call of memcpy."""
+LINK = [
+    "-nostdlib", "-fuse-ld=bfd",
+    "-Wl,--build-id=none,-z,norelro,-z,noseparate-code,-z,noexecstack,-z,max-page-size=4096",
+]  # fmt: skip
+LIBRARY_LINK = ["-shared", "-Wl,--hash-style=gnu"]
+FIRMWARE_LINK = ["-static"]
+
+
+def build(folder: Path) -> None:
+    """Writes every sample into a folder, laid out as the ``elf`` folder of this package.
+
+    Raises:
+        MissingDependencyError: without the compilers of ``VERSIONS``.
+        BuildError: when a compiler or the linker fails.
+    """
+    check_versions()
+    for name in BUILDS:
+        build_libraries(folder / name, name)
+    truth = {}
+    for firmware in (FIRMWARE, FIXED_FIRMWARE):
+        names = build_firmware(folder / firmware.name)
+        truth[firmware.name] = {f"{address:#x}": name for address, name in names.items()}
+    text = json.dumps(truth, indent=1) + "\n"
+    (folder / "truth.json").write_text(text, encoding="utf-8")
+
+
+def check_versions() -> None:
+    """Refuses other compilers than those that made the files of this package."""
+    for program, expected in VERSIONS.items():
+        found = _version(program)
+        if found != expected:
+            raise MissingDependencyError(
+                f"the samples are made by {expected!r}, and {program} here is {found!r}; "
+                f"another version makes other bytes"
+            )
+
+
+def _version(program: str) -> str:
+    """The first line of what a program says of itself."""
+    if shutil.which(program) is None:
+        raise MissingDependencyError(
+            f"{program} is not here; the samples are made by gcc-12, clang-14 and binutils: "
+            f"apt-get install gcc-12 clang-14 binutils"
+        )
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    return done.stdout.partition("\n")[0]
+
+
+def build_libraries(folder: Path, name: str) -> list[Path]:
+    """Makes the libraries of one build, ``gcc-O2`` say; returns their files."""
+    compiler, level = name.split("-")
+    folder.mkdir(parents=True, exist_ok=True)
+    libraries = LIBRARIES | (FIXED_LIBRARY if name == FIXED_BUILD else {})
+    for library, units in libraries.items():
+        flags = [f"-{level}", *LIBRARY_COMPILE, *_defines(library)]
+        link = [*LIBRARY_LINK, f"-Wl,-soname,{library}"]
+        _compile_and_link(COMPILERS[compiler], units, flags, {folder / library: link})
+    return [folder / library for library in libraries]
+
+
+def build_firmware(file: Path) -> dict[int, str]:
+    """Makes the stripped executable of a path's name; returns its functions by address.
+
+    The same objects are linked once more with symbols, only to see what is where.
+    """
+    flags = [f"-{FIRMWARE_LEVEL}", *FIRMWARE_COMPILE, *_defines(file.name)]
+    with tempfile.TemporaryDirectory(prefix="graphkin-samples-") as name:
+        with_symbols = Path(name) / file.name
+        outputs = {file: [*FIRMWARE_LINK, "-s"], with_symbols: FIRMWARE_LINK}
+        _compile_and_link(COMPILERS[FIRMWARE_COMPILER], FIRMWARE_UNITS, flags, outputs)
+        return {f.address: f.name for f in open_source(with_symbols).functions()}
+
+
+def _defines(name: str) -> list[str]:
+    return ["-DKIN_FIXED"] if "-fixed" in name else []
+
+
+def _compile_and_link(
+    compiler: str, units: Sequence[str], flags: Sequence[str], outputs: dict[Path, list[str]]
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="graphkin-samples-") as name:
+        folder = Path(name)
+        for unit in units:
+            own = UNIT_COMPILE.get(unit, [])
+            output = str(folder / f"{unit}.o")
+            command = [compiler, *COMPILE, *flags, *own, "-c", f"{unit}.c", "-o", output]
+            _run(command, SOURCES)
+        objects = [f"{unit}.o" for unit in units]
+        for file, link in outputs.items():
+            _run([compiler, *LINK, *link, *objects, "-o", str(file.absolute())], folder)
+
+
+def _run(command: list[str], folder: Path) -> None:
+    # Messages, and what a build sees of the caller, must not depend on who runs it.
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    if done.returncode != 0:
+        said = done.stderr.strip() or f"exit code {done.returncode}"
+        raise BuildError(f"{' '.join(command)} failed: {said}")
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]) if len(sys.argv) > 1 else ELF)
