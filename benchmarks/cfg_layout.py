@@ -4,7 +4,7 @@
     python benchmarks/cfg_layout.py BINARY:FUNCTION... --export FOLDER
 
 Each function is compared with itself, so that both sides of the page are of its size. ``layout`` is
-``graphkin.cfg_layout.lay_out`` alone, for one side; ``models`` what the models say of the pair;
+``graphkin.results.drawing.layout.lay_out`` alone, for one side; ``models`` what the models say of the pair;
 ``page`` the whole HTML file, which holds two layouts. These are CPU seconds of this process. The
 rest is by the clock, in Chromium, from the opening of that file: ``first paint`` is the browser's
 first contentful paint, ``drawn`` the end of the frame in which the blocks are there, and ``step``
@@ -35,9 +35,9 @@ os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS
 
 from graphkin.binaries.function import Function
 from graphkin.binaries.targets import find_function, parse_target
-from graphkin.cfg_layout import lay_out
-from graphkin.reports.comparison import comparison_html
-from graphkin.reports.drawing import SPACING, draw
+from graphkin.results.comparison import comparison_html
+from graphkin.results.drawing.layout import lay_out
+from graphkin.results.html.function import SPACING, draw
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

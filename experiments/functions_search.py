@@ -38,8 +38,8 @@ from graphkin.models.calibration import Calibration, Logistic
 from graphkin.models.joining import join
 from graphkin.models.saving import WEIGHTS_FILE
 from graphkin.reproduce.layout import HARDEST, HARDEST_POOLS
+from graphkin.results.document import Hit
 from graphkin.search.figures import figures_of
-from graphkin.search.hits import Hit
 from graphkin.search.model import CALIBRATION_FILE, EMBEDDER, MATCHER, SearchModel
 from graphkin.tasks.bundled import bundled_functions
 from graphkin.tasks.function_pools import build_named, pools_between

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphkin.cfg_layout import Layout, Spacing, lay_out
-from graphkin.cfg_layout.ranks import back_edges, rank
+from graphkin.results.drawing.layout import Layout, Spacing, lay_out
+from graphkin.results.drawing.layout.ranks import back_edges, rank
 
 Sizes = list[tuple[float, float]]
 Edges = list[tuple[int, int]]

@@ -11,7 +11,8 @@ import pytest
 from matplotlib import image
 
 from graphkin.binaries import Block, Function
-from graphkin.cfg_plot import (
+from graphkin.errors import ConfigError, StorageError
+from graphkin.results.drawing.function import (
     CROWDED_LINES,
     DOT_LIMIT,
     MAX_LETTERS,
@@ -22,7 +23,6 @@ from graphkin.cfg_plot import (
     plot_function,
     resolution,
 )
-from graphkin.errors import ConfigError, StorageError
 
 MAGIC = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
 

@@ -11,7 +11,7 @@ from compiling import Compile
 from graphkin.binaries import Block, Function
 from graphkin.binaries.backends.native import NativeSource
 from graphkin.binaries.edges import edge_kinds
-from graphkin.binaries.views import row, summary, to_document, to_dot, to_text
+from graphkin.results.function import row, summary, to_document, to_dot, to_text
 
 LOOP = Function(
     "count.part.0",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.binaries import Block, Function
-from graphkin.search.hits import BlockPair, Evidence, Hit, Query, SearchResult
+from graphkin.results.document import BlockPair, Evidence, Hit, Query, SearchResult
 from graphkin.search.records import Entry
 
 IMAGE = "<img src=x onerror=\"document.title='owned'\">"

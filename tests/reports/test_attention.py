@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graphkin.errors import ConfigError
-from graphkin.reports.attention import LEAST, MOST_PER_BLOCK, checked, mutual_pairs, sparse
+from graphkin.results.html.attention import LEAST, MOST_PER_BLOCK, checked, mutual_pairs, sparse
 from graphkin.search.rerank import LEAST_WEIGHT, matched_nodes
 
 from .samples import Maps, attention

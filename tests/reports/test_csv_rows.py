@@ -6,8 +6,8 @@ import csv
 
 import pytest
 
-from graphkin.reports.csv_rows import COLUMNS, cell, csv_rows
-from graphkin.search.hits import SearchResult
+from graphkin.results.csv_rows import COLUMNS, cell, csv_rows
+from graphkin.results.document import SearchResult
 
 from .samples import ADLER, HEARTBEAT, HOSTILE, QUERY, result_named
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from graphkin.reports.json_lines import to_json_line
-from graphkin.search.hits import SearchResult
+from graphkin.results.document import SearchResult
+from graphkin.results.json_lines import to_json_line
 
 from .samples import ADLER, HEARTBEAT, HOSTILE, QUERY, result_named
 

@@ -14,10 +14,10 @@ import pytest
 
 from graphkin.binaries import Block
 from graphkin.errors import ConfigError
-from graphkin.reports.comparison_page import comparison_page
-from graphkin.reports.scan_page import scan_page
-from graphkin.reports.text import printable
-from graphkin.search.hits import SearchResult
+from graphkin.results.document import SearchResult
+from graphkin.results.html.comparison import comparison_page
+from graphkin.results.html.scan import scan_page
+from graphkin.results.text import printable
 
 from .samples import (
     ADLER,

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from graphkin.models import AttentionMaps
-from graphkin.reports.comparison_page import comparison_page
-from graphkin.reports.scan_page import scan_page
-from graphkin.search.hits import SearchResult
+from graphkin.results.document import SearchResult
+from graphkin.results.html.comparison import comparison_page
+from graphkin.results.html.scan import scan_page
 
 from .samples import HEARTBEAT, IMAGE, INFLATE, QUERY, SCRIPT, attention, function, result_named
 

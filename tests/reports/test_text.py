@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from graphkin.reports.text import (
+from graphkin.results.text import (
     distance_text,
     encodable,
     number_text,

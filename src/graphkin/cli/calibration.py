@@ -136,7 +136,7 @@ def _calibrate(
         chances = model.predict(test.pairs, progress=progress, probability=True)
     found = reliability(chances, test.labels)
     if plot is not None:
-        from graphkin.reliability_plot import plot_reliability
+        from graphkin.results.drawing.reliability import plot_reliability
 
         plot_reliability(found, plot)
     save_calibration(weights_home(folder), calibration)

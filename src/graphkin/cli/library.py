@@ -26,7 +26,7 @@ from graphkin.cli.filters import (
 )
 from graphkin.cli.options import Backend, Jobs, Json, checked_backend, checked_jobs, show_skipped
 from graphkin.errors import ConfigError, FormatError
-from graphkin.reports.text import encodable, plural, printable
+from graphkin.results.text import encodable, plural, printable
 
 if TYPE_CHECKING:
     from graphkin.search.index import GraphIndex

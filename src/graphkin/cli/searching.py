@@ -26,7 +26,7 @@ from graphkin.errors import ConfigError, GraphkinError
 
 if TYPE_CHECKING:
     from graphkin.binaries.function import Function, Skipped
-    from graphkin.search.hits import SearchResult
+    from graphkin.results.document import SearchResult
     from graphkin.search.index import GraphIndex
     from graphkin.search.records import Filter
 
@@ -77,8 +77,8 @@ def search(
     as_json: Json = False,
 ) -> None:
     """Find the kin of a function in a library: nearest codes first, then reranked by matching."""
-    from graphkin.reports.json_lines import to_json_line
-    from graphkin.reports.tables import search_table
+    from graphkin.results.json_lines import to_json_line
+    from graphkin.results.tables import search_table
 
     part = chosen_part(
         function=function,
@@ -129,7 +129,7 @@ def scan(
 ) -> None:
     """Look every function of some binaries up in a library, and list the probable kin."""
     from graphkin._support.files import write_atomically
-    from graphkin.reports.scan_page import scan_page
+    from graphkin.results.html.scan import scan_page
 
     chosen = format_ or ("json" if as_json else "table")
     if chosen not in FORMATS:
@@ -176,11 +176,7 @@ def compare(
 ) -> None:
     """Compare two functions: how alike they are, and which block matches which."""
     from graphkin._support.files import picture_ending, write_atomically
-    from graphkin.reports.comparison import (
-        comparison_document,
-        comparison_html,
-        comparison_text,
-    )
+    from graphkin.results.comparison import comparison_document, comparison_html, comparison_text
     from graphkin.search.functions import compare as run
     from graphkin.search.model import SearchModel
 
@@ -191,7 +187,7 @@ def compare(
     if html is not None:
         write_atomically(html, comparison_html(found).encode())
     if plot is not None:
-        from graphkin.plots import plot_attention
+        from graphkin.results.drawing.attention import plot_attention
 
         plot_attention(*found.graphs, found.maps, plot)
     typer.echo(json.dumps(comparison_document(found)) if as_json else comparison_text(found))
@@ -278,11 +274,11 @@ def _hint(
 def _rendered(form: str, results: Sequence[SearchResult], library: str) -> str:
     """Results in one of the formats, with a line end at the end."""
     from graphkin import __version__
-    from graphkin.reports.csv_rows import csv_rows
-    from graphkin.reports.json_lines import to_json_line
-    from graphkin.reports.sarif import sarif
-    from graphkin.reports.scan_page import scan_page
-    from graphkin.reports.tables import scan_table
+    from graphkin.results.csv_rows import csv_rows
+    from graphkin.results.html.scan import scan_page
+    from graphkin.results.json_lines import to_json_line
+    from graphkin.results.sarif.log import sarif
+    from graphkin.results.tables import scan_table
 
     if form == "json":
         return "".join(f"{to_json_line(result)}\n" for result in results)

@@ -13,7 +13,7 @@ import typer
 from graphkin.cli.library import Payloads, library_exists
 from graphkin.cli.options import Json
 from graphkin.errors import ConfigError, FormatError
-from graphkin.reports.text import plural
+from graphkin.results.text import plural
 
 if TYPE_CHECKING:
     from graphkin.search.index import GraphIndex

@@ -35,7 +35,7 @@ def show(
 ) -> None:
     """Show the control flow of a function: its blocks, instructions and edges."""
     from graphkin.binaries.targets import find_function, parse_target
-    from graphkin.binaries.views import to_document, to_dot, to_text
+    from graphkin.results.function import to_document, to_dot, to_text
 
     if dot and as_json:
         raise ConfigError("--dot and --json both print on stdout; choose one")
@@ -49,7 +49,7 @@ def show(
         return
     function = find_function(wanted, reader)
     if plot is not None:
-        from graphkin.cfg_plot import plot_function
+        from graphkin.results.drawing.function import plot_function
 
         plot_function(function, plot)
     if dot:
@@ -65,7 +65,7 @@ def show(
 
 def _list_functions(target: Target, backend: BackendName, as_json: bool) -> None:
     from graphkin.binaries.targets import list_functions
-    from graphkin.binaries.views import row
+    from graphkin.results.function import row
 
     skipped: list[Skipped] = []
     rows: list[dict[str, Any]] = []

@@ -15,7 +15,6 @@ from graphkin.graphs import Graph
 from graphkin.graphs.converters.from_networkx import to_networkx
 from graphkin.models import AttentionMaps, GraphMatcher
 from graphkin.models.saving import SHIPPED
-from graphkin.plots import plot_attention
 from graphkin.reproduce.layout import (
     ATTENTION_STEPS,
     CHAINS,
@@ -26,6 +25,7 @@ from graphkin.reproduce.layout import (
 )
 from graphkin.reproduce.measuring import digest_of
 from graphkin.reproduce.results import Measurement, Result
+from graphkin.results.drawing.attention import plot_attention
 from graphkin.tasks.edits import EditTask
 
 UNROLLED = 9

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from graphkin.plots import save_picture
 from graphkin.reproduce.layout import (
     EDIT_STEPS,
     FEATURES,
@@ -18,6 +17,7 @@ from graphkin.reproduce.layout import (
 )
 from graphkin.reproduce.rendering_text import NOT_MEASURED, QUICK, measures_text, table_of
 from graphkin.reproduce.tables import Cell, Filled
+from graphkin.results.drawing.attention import save_picture
 
 LINE = 0.27
 """Height of a line of text, in inches."""

@@ -12,7 +12,7 @@ from graphkin.binaries.backends.choose import Backend
 from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.targets import find_function, list_functions, parse_target
 from graphkin.errors import ModelError
-from graphkin.search.hits import Evidence, Query, SearchResult
+from graphkin.results.document import Evidence, Query, SearchResult
 from graphkin.search.records import Filter
 
 if TYPE_CHECKING:

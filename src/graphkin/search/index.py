@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError, GraphError, GraphkinError, ModelError, StorageError
 from graphkin.graphs import Graph
+from graphkin.results.document import Hit
 from graphkin.search.engine import Engine, UnknownIdError, Verification
-from graphkin.search.hits import Hit
 from graphkin.search.records import Entry, Filter, Row
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.graphs import Graph
-from graphkin.search.hits import BlockPair, Evidence
+from graphkin.results.document import BlockPair, Evidence
 
 if TYPE_CHECKING:
     from graphkin.models import GraphMatcher

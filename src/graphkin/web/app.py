@@ -26,7 +26,7 @@ from graphkin.web.routes.shared import ERRORS, Here
 from graphkin.web.server import Options, Server
 
 STATIC = Path(str(files("graphkin.web"))) / "static"
-STYLE = Path(str(files("graphkin.reports"))) / "pages" / "common.css"
+STYLE = Path(str(files("graphkin.results.html"))) / "pages" / "common.css"
 REVALIDATE = {"Cache-Control": "no-cache"}
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
-from graphkin.reports.text import encodable
+from graphkin.results.text import encodable
 from graphkin.search.index import GraphIndex
 from graphkin.search.records import Entry
 from graphkin.web.documents import LibraryBinary

@@ -10,7 +10,7 @@ from graphkin.errors import (
     ModelError,
     StorageError,
 )
-from graphkin.reports.text import printable
+from graphkin.results.text import printable
 from graphkin.search.engine import UnknownIdError
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from graphkin.errors import GraphkinError
-from graphkin.reports.text import printable
+from graphkin.results.text import printable
 from graphkin.web.documents import State
 from graphkin.web.failures import BusyError, UnknownError
 from graphkin.web.limits import MOST_WAITING_JOBS

@@ -14,7 +14,7 @@ from graphkin.binaries.function import Block, Function
 from graphkin.binaries.targets import MEMBER
 from graphkin.errors import ConfigError, GraphkinError
 from graphkin.graphs import Graph
-from graphkin.reports.text import encodable
+from graphkin.results.text import encodable
 from graphkin.search.functions import vocabulary_of
 from graphkin.search.index import GraphIndex
 from graphkin.search.records import Stored

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from graphkin import __version__
 from graphkin.errors import ConfigError
-from graphkin.reports.csv_rows import csv_rows
-from graphkin.reports.json_lines import to_json_line
-from graphkin.reports.sarif import sarif
-from graphkin.reports.scan_page import scan_page
-from graphkin.search.hits import Query, SearchResult
+from graphkin.results.csv_rows import csv_rows
+from graphkin.results.document import Query, SearchResult
+from graphkin.results.html.scan import scan_page
+from graphkin.results.json_lines import to_json_line
+from graphkin.results.sarif.log import sarif
 from graphkin.search.index import GraphIndex
 from graphkin.search.records import Filter
 from graphkin.web import documents as api

@@ -11,7 +11,7 @@ from typing import cast
 from fastapi import Request
 
 from graphkin.binaries import samples
-from graphkin.cfg_layout import lay_out
+from graphkin.results.drawing.layout import lay_out
 from graphkin.search.functions import vocabulary_of
 from graphkin.search.index import MILVUS, GraphIndex
 from graphkin.web.additions import AdditionJob

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from graphkin.binaries import Function
 from graphkin.binaries.backends.choose import open_source
 from graphkin.models import AttentionMaps
-from graphkin.reports.comparison_page import comparison_page
+from graphkin.results.html.comparison import comparison_page
 
 from .objects import branching, object_file
 from .using import comparison, functions, open_file

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
 from graphkin.errors import ConfigError
-from graphkin.reports.text import encodable
+from graphkin.results.text import encodable
 from graphkin.search.records import Filter
 from graphkin.web import documents as api
 from graphkin.web.additions import AdditionJob

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
 from graphkin.errors import ConfigError, ModelError
-from graphkin.reports.comparison import comparison_html
+from graphkin.results.comparison import comparison_html
 from graphkin.search.functions import Comparison, compare
 from graphkin.web import documents as api
 from graphkin.web.bodies import comparison_body, filter_of, hit_body, query_body

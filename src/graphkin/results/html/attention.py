@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError
-from graphkin.search.hits import BlockPair
+from graphkin.results.document import BlockPair
 from graphkin.search.rerank import Attention
 
 LEAST = 0.01

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from graphkin.binaries.function import Function
-from graphkin.reports.comparison_page import comparison_page
-from graphkin.reports.json_lines import finite
-from graphkin.reports.text import (
+from graphkin.results.html.comparison import comparison_page
+from graphkin.results.json_lines import finite
+from graphkin.results.text import (
     address_text,
     distance_text,
     encodable,

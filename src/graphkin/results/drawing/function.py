@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from graphkin._support.files import PathLike, picture_ending, write_atomically
 from graphkin.binaries.edges import edge_kinds
 from graphkin.binaries.function import Block, Function
-from graphkin.binaries.views import EDGE_COLORS, ROLE_COLORS, block_roles, summary
-from graphkin.cfg_layout import Layout, Spacing, lay_out
 from graphkin.errors import ConfigError
+from graphkin.results.drawing.layout import Layout, Spacing, lay_out
+from graphkin.results.function import EDGE_COLORS, ROLE_COLORS, block_roles, summary
 
 TEXT_LIMIT = 200
 """Blocks up to which instructions are shown."""

@@ -14,12 +14,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graphkin.reports.grouping import likelihood, vulnerabilities
-from graphkin.reports.json_lines import finite, hit_document
-from graphkin.reports.sarif_places import BASE, Artifacts, member_of
-from graphkin.reports.sarif_rules import message_text, rule, rule_ids
-from graphkin.reports.text import address_text, encodable, share_text
-from graphkin.search.hits import Hit, Query, SearchResult
+from graphkin.results.document import Hit, Query, SearchResult
+from graphkin.results.grouping import likelihood, vulnerabilities
+from graphkin.results.json_lines import finite, hit_document
+from graphkin.results.sarif.locations import BASE, Artifacts, member_of
+from graphkin.results.sarif.rules import message_text, rule, rule_ids
+from graphkin.results.text import address_text, encodable, share_text
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphkin.cfg_layout.columns import place
-from graphkin.cfg_layout.ranks import Edge, back_edges, rank
-from graphkin.cfg_layout.routes import Point, Router
-from graphkin.cfg_layout.rows import arrange
-from graphkin.cfg_layout.spacing import Spacing
-
-__all__ = ["Layout", "Spacing", "lay_out"]
+from graphkin.results.drawing.layout.columns import place
+from graphkin.results.drawing.layout.ranks import Edge, back_edges, rank
+from graphkin.results.drawing.layout.routes import Point, Router
+from graphkin.results.drawing.layout.rows import arrange
+from graphkin.results.drawing.layout.spacing import Spacing
 
 
 @dataclass(frozen=True)

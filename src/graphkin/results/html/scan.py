@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from graphkin.reports.grouping import count, groups, tag_title
-from graphkin.reports.json_lines import hit_document
-from graphkin.reports.page import facts, page, text
-from graphkin.reports.sarif import level
-from graphkin.reports.text import address_text, distance_text, number_text, share_text
-from graphkin.search.hits import Hit, SearchResult
+from graphkin.results.document import Hit, SearchResult
+from graphkin.results.grouping import count, groups, tag_title
+from graphkin.results.html.page import facts, page, text
+from graphkin.results.json_lines import hit_document
+from graphkin.results.sarif.log import level
+from graphkin.results.text import address_text, distance_text, number_text, share_text
 
 
 def scan_page(

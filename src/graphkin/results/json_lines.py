@@ -6,8 +6,8 @@ import json
 import math
 from typing import Any
 
-from graphkin.reports.text import encodable
-from graphkin.search.hits import Evidence, Hit, SearchResult
+from graphkin.results.document import Evidence, Hit, SearchResult
+from graphkin.results.text import encodable
 
 
 def to_json_line(result: SearchResult) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from graphkin.cfg_layout.ranks import Edge
-from graphkin.cfg_layout.rows import Rows
-from graphkin.cfg_layout.spacing import Spacing
-from graphkin.cfg_layout.tracks import Net, assign_tracks
+from graphkin.results.drawing.layout.ranks import Edge
+from graphkin.results.drawing.layout.rows import Rows
+from graphkin.results.drawing.layout.spacing import Spacing
+from graphkin.results.drawing.layout.tracks import Net, assign_tracks
 
 FAN = 3
 """Edges from one box, from which on they leave it as one line that branches: a switch."""

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from graphkin.reports.grouping import count, groups
-from graphkin.reports.text import (
+from graphkin.results.document import Evidence, Hit, Query, SearchResult
+from graphkin.results.grouping import count, groups
+from graphkin.results.text import (
     address_text,
     distance_text,
     number_text,
@@ -18,7 +19,6 @@ from graphkin.reports.text import (
     share_text,
     shortened,
 )
-from graphkin.search.hits import Evidence, Hit, Query, SearchResult
 
 GAP = "  "
 INDENT = "     "

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphkin.binaries.function import base_name
-from graphkin.reports.grouping import CVE, vulnerabilities
-from graphkin.reports.text import encodable, plural, printable
-from graphkin.search.hits import Hit
+from graphkin.results.document import Hit
+from graphkin.results.grouping import CVE, vulnerabilities
+from graphkin.results.text import encodable, plural, printable
 from graphkin.search.records import Entry
 
 CATALOGUE = "https://nvd.nist.gov/vuln/detail/"

@@ -11,7 +11,7 @@ from bisect import bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from graphkin.cfg_layout.ranks import Edge, adjacency
+from graphkin.results.drawing.layout.ranks import Edge, adjacency
 
 SWEEPS = 12
 SWEEP_LIMIT, FEW_SWEEPS = 20_000, 4

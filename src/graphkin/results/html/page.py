@@ -11,7 +11,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from graphkin.reports.text import printable
+from graphkin.results.text import printable
 
 
 def page(
@@ -87,7 +87,7 @@ def facts(items: Sequence[tuple[str, str]]) -> str:
 
 
 def _asset(name: str) -> str:
-    return files("graphkin.reports").joinpath("pages", name).read_text(encoding="utf-8")
+    return files("graphkin.results.html").joinpath("pages", name).read_text(encoding="utf-8")
 
 
 def _digest(content: str) -> str:

@@ -13,8 +13,8 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
 
-from graphkin.reports.text import address_text, number_text, printable
-from graphkin.search.hits import Hit, Query, SearchResult
+from graphkin.results.document import Hit, Query, SearchResult
+from graphkin.results.text import address_text, number_text, printable
 
 COLUMNS = (
     "query_binary", "query_function", "query_address", "query_nodes",

@@ -8,7 +8,7 @@ import numpy as np
 
 from graphkin._support.files import picture_ending
 from graphkin.learning.reliability import Reliability
-from graphkin.plots import save_picture
+from graphkin.results.drawing.attention import save_picture
 
 
 def plot_reliability(found: Reliability, path: str | Path, title: str = "") -> None:

@@ -7,10 +7,10 @@ from html import escape
 
 from graphkin.binaries.edges import edge_kinds
 from graphkin.binaries.function import Block, Function
-from graphkin.binaries.views import block_roles
-from graphkin.cfg_layout import Spacing, lay_out
-from graphkin.reports.page import text
-from graphkin.reports.text import printable
+from graphkin.results.drawing.layout import Spacing, lay_out
+from graphkin.results.function import block_roles
+from graphkin.results.html.page import text
+from graphkin.results.text import printable
 
 # All lengths are in pixels of the page at its full size; the style sheet has the same.
 LETTER = 6.75

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from graphkin.search.hits import Hit, SearchResult
+from graphkin.results.document import Hit, SearchResult
 from graphkin.search.records import Entry
 
 CVE_TAG = "cve"

@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
 
-from graphkin.reports.text import encodable
+from graphkin.results.text import encodable
 
 BASE = "%SRCROOT%"
 """What relative locations begin at."""

@@ -1,0 +1,1 @@
+"""Pictures: control flow, attention, reliability."""
