@@ -42,7 +42,7 @@ from graphkin.results.html.function import SPACING, draw
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-    from graphkin.search.model import SearchModel
+    from graphkin.library.models import SearchModel
 
 TITLES = ("layout", "models", "page", "size", "first paint", "drawn", "step")
 HEAD = f"{'function':<44}{'blocks':>7}{'edges':>7}" + "".join(f"{title:>12}" for title in TITLES)
@@ -157,8 +157,8 @@ def browser(is_wanted: bool) -> Iterator[Browser | None]:
 def measured(
     targets: list[str], functions: list[Function], repeats: int, chromium: Browser | None
 ) -> Iterator[Row]:
-    from graphkin.search.functions import compare
-    from graphkin.search.model import SearchModel
+    from graphkin.library.models import SearchModel
+    from graphkin.library.scan import compare
 
     model = SearchModel.load("functions")
     smallest = min(functions, key=lambda function: len(function.blocks))
@@ -171,7 +171,7 @@ def measure(
     target: str, function: Function, model: SearchModel, repeats: int, chromium: Browser | None
 ) -> Row:
     """Times one function."""
-    from graphkin.search.functions import compare
+    from graphkin.library.scan import compare
 
     sizes = sizes_of(function)
     layout, _ = fastest(lambda: lay_out(sizes, function.edges, SPACING), repeats)

@@ -30,12 +30,12 @@ from graphkin import Graph, GraphIndex
 from graphkin._support.progress import counter
 from graphkin.binaries.function import Skipped
 from graphkin.graphs import TokenBags
-from graphkin.search.engine import Space
-from graphkin.search.functions import functions_of, search_functions
-from graphkin.search.indexing import index_paths
-from graphkin.search.model import SearchModel
-from graphkin.search.records import Entry, Filter, Row
-from graphkin.search.sqlite_engine import SqliteEngine
+from graphkin.library.engines.base import Space
+from graphkin.library.engines.sqlite.engine import SqliteEngine
+from graphkin.library.indexing.run import index_paths
+from graphkin.library.models import SearchModel
+from graphkin.library.records import Entry, Filter, Row
+from graphkin.library.scan import functions_of, search_functions
 
 WIDTH = 128
 BATCH = 20_000

@@ -33,14 +33,14 @@ from graphkin._support.progress import counter
 from graphkin.learning.evaluation import evaluate
 from graphkin.learning.reliability import fit_calibration
 from graphkin.learning.task import RetrievalBlock
+from graphkin.library.models import CALIBRATION_FILE, EMBEDDER, MATCHER, SearchModel
+from graphkin.library.probability import figures_of
 from graphkin.models import load_model
 from graphkin.models.calibration import Calibration, Logistic
 from graphkin.models.joining import join
 from graphkin.models.saving import WEIGHTS_FILE
 from graphkin.reproduce.layout import HARDEST, HARDEST_POOLS
 from graphkin.results.document import Hit
-from graphkin.search.figures import figures_of
-from graphkin.search.model import CALIBRATION_FILE, EMBEDDER, MATCHER, SearchModel
 from graphkin.tasks.bundled import bundled_functions
 from graphkin.tasks.function_pools import build_named, pools_between
 from graphkin.tasks.functions import FunctionTask

@@ -12,8 +12,8 @@ from graphkin.binaries import samples
 from graphkin.binaries.backends.choose import open_source
 from graphkin.errors import ModelError
 from graphkin.graphs import Graph
+from graphkin.library.models import SearchModel
 from graphkin.models.saving import SHIPPED, shipped_names
-from graphkin.search.model import SearchModel
 
 MOST_BYTES = 2_000_000
 

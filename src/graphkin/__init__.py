@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graphkin.graphs import Graph, GraphBatch, PairBatch, TokenBags
+    from graphkin.library.library import GraphIndex
+    from graphkin.library.records import Filter
     from graphkin.models import AttentionMaps, GraphEmbedder, GraphMatcher, ModelConfig
-    from graphkin.search.index import GraphIndex
-    from graphkin.search.records import Filter
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "AttentionMaps": "graphkin.models",
-    "Filter": "graphkin.search.records",
+    "Filter": "graphkin.library.records",
     "Graph": "graphkin.graphs",
     "GraphBatch": "graphkin.graphs",
     "GraphEmbedder": "graphkin.models",
-    "GraphIndex": "graphkin.search.index",
+    "GraphIndex": "graphkin.library.library",
     "GraphMatcher": "graphkin.models",
     "ModelConfig": "graphkin.models",
     "PairBatch": "graphkin.graphs",

@@ -14,16 +14,16 @@ from graphkin._support.files import write_atomically
 from graphkin._support.progress import counter
 from graphkin.binaries import samples
 from graphkin.binaries.targets import find_function, parse_target
+from graphkin.library.indexing.run import index_paths
+from graphkin.library.library import GraphIndex
+from graphkin.library.records import Filter
+from graphkin.library.scan import compare, explained, functions_of, search_functions
 from graphkin.results.comparison import comparison_html
 from graphkin.results.document import SearchResult
 from graphkin.results.html.scan import scan_page
 from graphkin.results.json_lines import to_document
 from graphkin.results.tables import scan_table
 from graphkin.results.text import address_text
-from graphkin.search.functions import compare, explained, functions_of, search_functions
-from graphkin.search.index import GraphIndex
-from graphkin.search.indexing import index_paths
-from graphkin.search.records import Filter
 
 MIN_BLOCKS = 5
 MIN_PROBABILITY = 0.1

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.binaries import Block, Function
+from graphkin.library.records import Entry
 from graphkin.results.document import BlockPair, Evidence, Hit, Query, SearchResult
-from graphkin.search.records import Entry
 
 IMAGE = "<img src=x onerror=\"document.title='owned'\">"
 SCRIPT = "</script><script>document.title='owned'</script>"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from graphkin.errors import ConfigError
+from graphkin.library.rerank import LEAST_WEIGHT, matched_nodes
 from graphkin.results.html.attention import LEAST, MOST_PER_BLOCK, checked, mutual_pairs, sparse
-from graphkin.search.rerank import LEAST_WEIGHT, matched_nodes
 
 from .samples import Maps, attention
 

@@ -12,9 +12,9 @@ from urllib.parse import unquote
 import pytest
 from jsonschema import Draft202012Validator
 
+from graphkin.library.records import Entry
 from graphkin.results.document import Hit, Query, SearchResult
 from graphkin.results.sarif.log import level, sarif
-from graphkin.search.records import Entry
 
 from .samples import ADLER, HEARTBEAT, HOSTILE, INFLATE, QUERY, result_named
 

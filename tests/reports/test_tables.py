@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from rich.cells import cell_len
 
+from graphkin.library.records import Entry
 from graphkin.results.document import BlockPair, Evidence, Query, SearchResult
 from graphkin.results.tables import scan_table, search_table
-from graphkin.search.records import Entry
 
 from .samples import ADLER, HEARTBEAT, HOSTILE, INFLATE, QUERY, result_named
 

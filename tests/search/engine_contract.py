@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
-from graphkin.search.engine import Engine, Space, UnknownIdError
-from graphkin.search.records import Entry, Filter, Row, Vector
+from graphkin.library.engines.base import Engine, Space, UnknownIdError
+from graphkin.library.records import Entry, Filter, Row, Vector
 
 SPACES = (Space("hamming", 64), Space("euclidean", 12), Space("cosine", 12))
 DOCUMENTS = {"config.json": b"{}", "weights": bytes(range(256)) * 300}

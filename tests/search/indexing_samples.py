@@ -8,8 +8,8 @@ import torch
 
 from graphkin import GraphEmbedder, ModelConfig
 from graphkin.graphs.vocabulary import Vocabulary
-from graphkin.search.index import GraphIndex
-from graphkin.search.model import SearchModel
+from graphkin.library.library import GraphIndex
+from graphkin.library.models import SearchModel
 
 SAMPLES = Path(__file__).parents[1] / "binaries" / "samples"
 BUILDS = {

@@ -15,10 +15,10 @@ import numpy as np
 
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
-from graphkin.search import sqlite_memory
-from graphkin.search.engine import Space
-from graphkin.search.records import Entry, Filter, Row
-from graphkin.search.sqlite_engine import SqliteEngine
+from graphkin.library.engines.base import Space
+from graphkin.library.engines.sqlite import memory as sqlite_memory
+from graphkin.library.engines.sqlite.engine import SqliteEngine
+from graphkin.library.records import Entry, Filter, Row
 
 SPACE = Space("hamming", 64)
 BATCH = 40

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from graphkin.search.engine import Engine, Space
-from graphkin.search.milvus_engine import MilvusEngine
-from graphkin.search.milvus_schema import RECORDS
+from graphkin.library.engines.base import Engine, Space
+from graphkin.library.engines.milvus.engine import MilvusEngine
+from graphkin.library.engines.milvus.schema import RECORDS
 
 
 class Factory:

@@ -6,8 +6,8 @@ import torch
 
 from graphkin import GraphEmbedder, GraphMatcher, ModelConfig
 from graphkin.graphs.vocabulary import Vocabulary
+from graphkin.library.models import SearchModel
 from graphkin.models.calibration import Calibration, Logistic
-from graphkin.search.model import SearchModel
 
 WORDS = ("mov", "add", "cmp", "jne", "lea", "call", "xor", "test", "je", "ret", "push", "pop")
 CALIBRATION = Calibration(

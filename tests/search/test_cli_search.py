@@ -42,8 +42,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def library_bytes(model: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """The library of :func:`library`, made once."""
     from graphkin import GraphIndex
-    from graphkin.search.indexing import index_paths
-    from graphkin.search.model import SearchModel
+    from graphkin.library.indexing.run import index_paths
+    from graphkin.library.models import SearchModel
 
     path = tmp_path_factory.mktemp("library") / "library.kin"
     with GraphIndex.create(path, SearchModel.load(model)) as index:

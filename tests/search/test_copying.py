@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from graphkin.errors import ConfigError
-from graphkin.search import copying
-from graphkin.search.copying import copy
-from graphkin.search.engine import Engine, Space
-from graphkin.search.records import Filter, Row
-from graphkin.search.sqlite_engine import SqliteEngine
+from graphkin.library import copying
+from graphkin.library.copying import copy
+from graphkin.library.engines.base import Engine, Space
+from graphkin.library.engines.sqlite.engine import SqliteEngine
+from graphkin.library.records import Filter, Row
 
 from .engine_contract import DOCUMENTS, SPACES, sample_rows, sample_vectors
 from .milvus_libraries import Factory

@@ -16,14 +16,14 @@ import torch
 
 from graphkin import AttentionMaps, Filter, Graph, GraphEmbedder, GraphIndex, ModelConfig
 from graphkin.errors import ConfigError, FormatError, GraphError, ModelError, StorageError
+from graphkin.library import library as index_module
+from graphkin.library.engines.base import Nearest
+from graphkin.library.engines.sqlite.engine import SqliteEngine
+from graphkin.library.models import SearchModel, read_pin
+from graphkin.library.probability import distances
+from graphkin.library.records import Entry
+from graphkin.library.rerank import best_evidence, matched_nodes
 from graphkin.models.calibration import pair_figures
-from graphkin.search import index as index_module
-from graphkin.search.engine import Nearest
-from graphkin.search.figures import distances
-from graphkin.search.model import SearchModel, read_pin
-from graphkin.search.records import Entry
-from graphkin.search.rerank import best_evidence, matched_nodes
-from graphkin.search.sqlite_engine import SqliteEngine
 from search.search_models import WORDS, search_model
 
 

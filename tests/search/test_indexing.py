@@ -24,13 +24,14 @@ from graphkin.binaries.workers import Done
 from graphkin.errors import ConfigError, FormatError, MissingDependencyError, ModelError
 from graphkin.graphs import Graph
 from graphkin.graphs.vocabulary import Vocabulary
-from graphkin.search import indexing, indexing_chunks
-from graphkin.search.index import GraphIndex
-from graphkin.search.indexing import index_paths
-from graphkin.search.indexing_chunks import Batch, Embedding, batches, ready
-from graphkin.search.indexing_jobs import FileJob, Reading, groups
-from graphkin.search.model import SearchModel
-from graphkin.search.records import Entry, Filter
+from graphkin.library.indexing import batches as indexing_chunks
+from graphkin.library.indexing import run as indexing
+from graphkin.library.indexing.batches import Batch, Embedding, batches, ready
+from graphkin.library.indexing.files import FileJob, Reading, groups
+from graphkin.library.indexing.run import index_paths
+from graphkin.library.library import GraphIndex
+from graphkin.library.models import SearchModel
+from graphkin.library.records import Entry, Filter
 
 from .indexing_samples import BUILDS, SAMPLES, WORDS, content, search_model
 
@@ -457,8 +458,8 @@ def test_an_interrupted_run_is_taken_up(
 
 KILLED = """
 import os, signal, sys
-from graphkin.search import indexing, indexing_chunks
-from graphkin.search.index import GraphIndex
+from graphkin.library.indexing import run as indexing, batches as indexing_chunks
+from graphkin.library.library import GraphIndex
 
 indexing_chunks.BATCH, indexing.AHEAD = 5, 0
 

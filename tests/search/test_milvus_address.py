@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphkin.errors import ConfigError
-from graphkin.search.milvus_address import MilvusAddress
+from graphkin.library.engines.milvus.address import MilvusAddress
 
 
 def test_the_parts_of_an_address() -> None:

@@ -14,16 +14,26 @@ import pytest
 
 from graphkin.errors import ConfigError, FormatError, MissingDependencyError, StorageError
 from graphkin.graphs.encoding import dump_graph
-from graphkin.search import (
-    milvus_client,
-    milvus_compaction,
-    milvus_engine,
-    milvus_filters,
-    milvus_places,
-    milvus_schema,
+from graphkin.library.engines.milvus import (
+    client as milvus_client,
 )
-from graphkin.search.milvus_engine import MilvusEngine
-from graphkin.search.records import Entry, Filter
+from graphkin.library.engines.milvus import (
+    compaction as milvus_compaction,
+)
+from graphkin.library.engines.milvus import (
+    engine as milvus_engine,
+)
+from graphkin.library.engines.milvus import (
+    filters as milvus_filters,
+)
+from graphkin.library.engines.milvus import (
+    ids as milvus_places,
+)
+from graphkin.library.engines.milvus import (
+    schema as milvus_schema,
+)
+from graphkin.library.engines.milvus.engine import MilvusEngine
+from graphkin.library.records import Entry, Filter
 
 from .engine_contract import (
     DOCUMENTS,
@@ -340,7 +350,7 @@ import sys
 sys.path.insert(0, sys.argv[2])
 from search.engine_contract import SPACES, sample_rows
 from graphkin.graphs.encoding import dump_graph
-from graphkin.search.milvus_engine import MilvusEngine
+from graphkin.library.engines.milvus.engine import MilvusEngine
 engine = MilvusEngine.open(sys.argv[1])
 rows = sample_rows(SPACES[0], 1000)
 print("ready", flush=True)

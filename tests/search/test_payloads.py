@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from graphkin.errors import FormatError, StorageError
-from graphkin.search.payloads import PayloadStore, Piece
+from graphkin.library.engines.milvus.bundles import PayloadStore, Piece
 
 WRITER = """
 import sys
-from graphkin.search.payloads import PayloadStore
+from graphkin.library.engines.milvus.bundles import PayloadStore
 store, own = PayloadStore(sys.argv[1]), sys.argv[2]
 for number in range(int(sys.argv[3])):
     parts = [f"{own} {number} {part} ".encode() * 200 for part in range(20)]

@@ -16,10 +16,10 @@ from typing import Any
 import psutil
 import pytest
 
-from graphkin.search import ray_work
-from graphkin.search.index import GraphIndex
-from graphkin.search.indexing import index_paths
-from graphkin.search.indexing_chunks import Chunk
+from graphkin.library.indexing import ray_cluster as ray_work
+from graphkin.library.indexing.batches import Chunk
+from graphkin.library.indexing.run import index_paths
+from graphkin.library.library import GraphIndex
 
 from .indexing_samples import SAMPLES, content, search_model
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError
-from graphkin.search import scanning
-from graphkin.search.engine import Space
-from graphkin.search.scanning import Scanner, check_vectors, make_scanner
+from graphkin.library.engines.base import Space
+from graphkin.library.engines.sqlite import nearest as scanning
+from graphkin.library.engines.sqlite.nearest import Scanner, check_vectors, make_scanner
 
 from .engine_contract import distances, sample_vectors
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphkin.search.snapshot import PREFIX, Snapshot, read_snapshot, write_snapshot
+from graphkin.library.engines.sqlite.snapshot import PREFIX, Snapshot, read_snapshot, write_snapshot
 
 ARRAYS = {
     "vectors": np.arange(35, dtype=np.uint8).reshape(7, 5),

@@ -14,10 +14,10 @@ import pytest
 from graphkin.errors import FormatError, GraphkinError
 from graphkin.graphs import Graph
 from graphkin.graphs.encoding import dump_graph
-from graphkin.search.engine import Space
-from graphkin.search.records import Filter
-from graphkin.search.snapshot import Snapshot, read_snapshot, write_snapshot
-from graphkin.search.sqlite_engine import SqliteEngine
+from graphkin.library.engines.base import Space
+from graphkin.library.engines.sqlite.engine import SqliteEngine
+from graphkin.library.engines.sqlite.snapshot import Snapshot, read_snapshot, write_snapshot
+from graphkin.library.records import Filter
 
 from .engine_contract import DOCUMENTS, SPACES, sample_rows
 

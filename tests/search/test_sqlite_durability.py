@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 from graphkin.errors import StorageError
-from graphkin.search import sqlite_file
-from graphkin.search.records import Filter
-from graphkin.search.sqlite_engine import SqliteEngine
+from graphkin.library.engines.sqlite import file as sqlite_file
+from graphkin.library.engines.sqlite.engine import SqliteEngine
+from graphkin.library.records import Filter
 
 from .library_worker import BATCH, SPACE, binary, rows
 

@@ -21,10 +21,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphkin.errors import ConfigError, StorageError
-from graphkin.search import scanning, sqlite_memory
-from graphkin.search.engine import Engine, Space
-from graphkin.search.records import Entry, Filter
-from graphkin.search.sqlite_engine import SqliteEngine
+from graphkin.library.engines.base import Engine, Space
+from graphkin.library.engines.sqlite import memory as sqlite_memory
+from graphkin.library.engines.sqlite import nearest as scanning
+from graphkin.library.engines.sqlite.engine import SqliteEngine
+from graphkin.library.records import Entry, Filter
 
 from .engine_contract import (
     BINARIES,
@@ -339,9 +340,9 @@ READ_ONLY = """
 import os, sys
 import numpy as np
 from graphkin.errors import StorageError
-from graphkin.search.records import Filter
-from graphkin.search.scanning import faiss
-from graphkin.search.sqlite_engine import SqliteEngine
+from graphkin.library.records import Filter
+from graphkin.library.engines.sqlite.nearest import faiss
+from graphkin.library.engines.sqlite.engine import SqliteEngine
 faiss()
 if os.geteuid() == 0:
     os.setuid(65534)

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from graphkin import GraphIndex
 from graphkin.binaries import samples
 from graphkin.binaries.targets import find_function, parse_target
-from graphkin.search.functions import compare, search_functions
+from graphkin.library.scan import compare, search_functions
 from graphkin.web.limits import ServerLimits
 
 from .conftest import Serve

@@ -10,7 +10,7 @@ import typer
 from graphkin.errors import ConfigError
 
 if TYPE_CHECKING:
-    from graphkin.search.records import Filter
+    from graphkin.library.records import Filter
 
 PANEL = "Part of the library (texts may hold * and ?)"
 
@@ -56,7 +56,7 @@ def chosen_part(
     max_nodes: int | None = None,
 ) -> Filter:
     """The filter that the options ask for."""
-    from graphkin.search.records import Filter
+    from graphkin.library.records import Filter
 
     pairs = [item.partition("=") for item in tag or ()]
     tags = {key: value if equals else "*" for key, equals, value in pairs}

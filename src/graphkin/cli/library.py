@@ -29,8 +29,8 @@ from graphkin.errors import ConfigError, FormatError
 from graphkin.results.text import encodable, plural, printable
 
 if TYPE_CHECKING:
-    from graphkin.search.index import GraphIndex
-    from graphkin.search.indexing_store import IndexSummary
+    from graphkin.library.indexing.writer import IndexSummary
+    from graphkin.library.library import GraphIndex
 
 Library = Annotated[str, typer.Argument(help="A library: a file, or milvus://host:port/name.")]
 Payloads = Annotated[
@@ -104,7 +104,7 @@ def index(
     """
     from graphkin._support.progress import counter
     from graphkin.binaries.backends.native import Limits
-    from graphkin.search.indexing import index_paths
+    from graphkin.library.indexing.run import index_paths
 
     library, sources = (to, paths) if to is not None else (paths[0], paths[1:])
     sources = [line for path in sources for line in (_from_stdin() if path == "-" else [path])]
@@ -159,7 +159,7 @@ def _from_stdin() -> list[str]:
 def _open_or_create(
     library: str, model: str | None, approximate: bool, payloads: Path | None
 ) -> GraphIndex:
-    from graphkin.search.index import DEFAULT_MODEL, GraphIndex
+    from graphkin.library.library import DEFAULT_MODEL, GraphIndex
 
     if library_exists(library, payloads):
         return GraphIndex.open(library, model, payloads=payloads)
@@ -170,20 +170,20 @@ def _open_or_create(
 
 def library_exists(library: str, payloads: Path | None = None) -> bool:
     """Whether there is such a file, or collection."""
-    from graphkin.search.index import MILVUS
+    from graphkin.library.library import MILVUS
 
     if not library.startswith(MILVUS):
         if os.path.isdir(library):
             raise ConfigError(f"{library} is a folder; a library is a file, such as library.kin")
         return os.path.lexists(library)
-    from graphkin.search.milvus_engine import MilvusEngine
+    from graphkin.library.engines.milvus.engine import MilvusEngine
 
     return MilvusEngine.exists(library)
 
 
 def open_library(library: str, payloads: Path | None = None) -> GraphIndex:
     """A library that must exist."""
-    from graphkin.search.index import GraphIndex
+    from graphkin.library.library import GraphIndex
 
     if not library_exists(library, payloads):
         raise FormatError(f"there is no library {library}; `graphkin index` makes one")
@@ -332,7 +332,7 @@ def remove(
 
 def verify(library: Library, payloads: Payloads = None, as_json: Json = False) -> None:
     """Read everything, and say what is damaged; the exit code is 11 where something is."""
-    from graphkin.search.engine import Verification
+    from graphkin.library.engines.base import Verification
 
     try:
         with open_library(library, payloads) as opened:
@@ -367,8 +367,8 @@ def copy(
 ) -> None:
     """Copy a library into another, of any engine; what is there already is not copied again."""
     from graphkin._support.progress import counter
-    from graphkin.search.copying import copy as run
-    from graphkin.search.index import GraphIndex
+    from graphkin.library.copying import copy as run
+    from graphkin.library.library import GraphIndex
 
     with open_library(source) as opened:
         if library_exists(target, payloads):

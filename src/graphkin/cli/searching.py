@@ -26,9 +26,9 @@ from graphkin.errors import ConfigError, GraphkinError
 
 if TYPE_CHECKING:
     from graphkin.binaries.function import Function, Skipped
+    from graphkin.library.library import GraphIndex
+    from graphkin.library.records import Filter
     from graphkin.results.document import SearchResult
-    from graphkin.search.index import GraphIndex
-    from graphkin.search.records import Filter
 
 WORTH_A_LOOK = 0.1
 """A probability that is above that of most functions."""
@@ -176,9 +176,9 @@ def compare(
 ) -> None:
     """Compare two functions: how alike they are, and which block matches which."""
     from graphkin._support.files import picture_ending, write_atomically
+    from graphkin.library.models import SearchModel
+    from graphkin.library.scan import compare as run
     from graphkin.results.comparison import comparison_document, comparison_html, comparison_text
-    from graphkin.search.functions import compare as run
-    from graphkin.search.model import SearchModel
 
     if plot is not None:
         picture_ending(plot)
@@ -195,7 +195,7 @@ def compare(
 
 def _functions(targets: Sequence[str], backend: str, min_blocks: int) -> list[Function]:
     """The functions of all targets; a file that cannot be read is named, and the others go on."""
-    from graphkin.search.functions import functions_of
+    from graphkin.library.scan import functions_of
 
     reader = checked_backend(backend)
     skipped: list[Skipped] = []
@@ -235,7 +235,7 @@ def _results(
 ) -> list[SearchResult]:
     """The hits of every function, with evidence where the matcher was asked."""
     from graphkin._support.progress import counter
-    from graphkin.search.functions import explained, search_functions
+    from graphkin.library.scan import explained, search_functions
 
     if not len(index):
         typer.echo("graphkin: the library is empty; nothing can be found in it", err=True)

@@ -16,7 +16,7 @@ from graphkin.errors import ConfigError, FormatError
 from graphkin.results.text import plural
 
 if TYPE_CHECKING:
-    from graphkin.search.index import GraphIndex
+    from graphkin.library.library import GraphIndex
 
 MEGABYTE = 1 << 20
 
@@ -98,7 +98,7 @@ def serve(
 
 
 def _opened(library: str, create: bool, payloads: Path | None) -> GraphIndex:
-    from graphkin.search.index import GraphIndex
+    from graphkin.library.library import GraphIndex
 
     if library_exists(library, payloads):
         return GraphIndex.open(library, payloads=payloads)

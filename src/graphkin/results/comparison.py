@@ -18,7 +18,7 @@ from graphkin.results.text import (
 )
 
 if TYPE_CHECKING:
-    from graphkin.search.functions import Comparison
+    from graphkin.library.scan import Comparison
 
 INSTRUCTIONS = 3
 """Of a block, in the list of matched ones."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from graphkin.search.records import Entry
+from graphkin.library.records import Entry
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from graphkin.library.records import Entry
 from graphkin.results.document import Hit, SearchResult
-from graphkin.search.records import Entry
 
 CVE_TAG = "cve"
 CVE = re.compile(r"CVE-\d{4}-\d{4,19}", re.IGNORECASE)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from graphkin.binaries.backends.native import Limits
 from graphkin.errors import StorageError
-from graphkin.search.index import GraphIndex
-from graphkin.search.indexing import index_paths
+from graphkin.library.indexing.run import index_paths
+from graphkin.library.library import GraphIndex
 from graphkin.web import documents as api
 from graphkin.web.bodies import binary_body
 from graphkin.web.jobs import Job

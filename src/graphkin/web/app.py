@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 
 from graphkin import __version__
 from graphkin.errors import GraphkinError
-from graphkin.search.index import GraphIndex
+from graphkin.library.library import GraphIndex
 from graphkin.web import documents as api
 from graphkin.web.failures import RequestError, body, document, status_of
 from graphkin.web.guard import Guard, cookie_of, same, session_of

@@ -6,11 +6,11 @@ from typing import Any
 
 from graphkin.binaries.edges import edge_kinds
 from graphkin.binaries.function import Function
+from graphkin.library.records import Filter, Stored
+from graphkin.library.scan import Comparison
 from graphkin.results.document import Hit
 from graphkin.results.json_lines import finite
 from graphkin.results.text import address_text, encodable
-from graphkin.search.functions import Comparison
-from graphkin.search.records import Filter, Stored
 from graphkin.web import documents as api
 from graphkin.web.reading import Listed, cut
 from graphkin.web.references import Named

@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
+from graphkin.library.library import GraphIndex
+from graphkin.library.records import Entry
 from graphkin.results.text import encodable
-from graphkin.search.index import GraphIndex
-from graphkin.search.records import Entry
 from graphkin.web.documents import LibraryBinary
 
 

@@ -10,8 +10,8 @@ from graphkin.errors import (
     ModelError,
     StorageError,
 )
+from graphkin.library.engines.base import UnknownIdError
 from graphkin.results.text import printable
-from graphkin.search.engine import UnknownIdError
 
 
 class RequestError(GraphkinError):

@@ -14,10 +14,10 @@ from graphkin.binaries.function import Block, Function
 from graphkin.binaries.targets import MEMBER
 from graphkin.errors import ConfigError, GraphkinError
 from graphkin.graphs import Graph
+from graphkin.library.library import GraphIndex
+from graphkin.library.records import Stored
+from graphkin.library.scan import vocabulary_of
 from graphkin.results.text import encodable
-from graphkin.search.functions import vocabulary_of
-from graphkin.search.index import GraphIndex
-from graphkin.search.records import Stored
 from graphkin.web.reading import Reader
 from graphkin.web.uploads import Uploads
 

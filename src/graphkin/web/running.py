@@ -10,7 +10,7 @@ from dataclasses import replace
 import uvicorn
 
 from graphkin.errors import ConfigError, StorageError
-from graphkin.search.index import GraphIndex
+from graphkin.library.library import GraphIndex
 from graphkin.web.app import create_app
 from graphkin.web.server import Options
 

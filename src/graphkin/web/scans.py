@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 from graphkin import __version__
 from graphkin.errors import ConfigError
+from graphkin.library.library import GraphIndex
+from graphkin.library.records import Filter
 from graphkin.results.csv_rows import csv_rows
 from graphkin.results.document import Query, SearchResult
 from graphkin.results.html.scan import scan_page
 from graphkin.results.json_lines import to_json_line
 from graphkin.results.sarif.log import sarif
-from graphkin.search.index import GraphIndex
-from graphkin.search.records import Filter
 from graphkin.web import documents as api
 from graphkin.web.bodies import binary_body, hit_body, query_body
 from graphkin.web.jobs import Job

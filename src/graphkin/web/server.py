@@ -11,9 +11,9 @@ from typing import cast
 from fastapi import Request
 
 from graphkin.binaries import samples
+from graphkin.library.library import MILVUS, GraphIndex
+from graphkin.library.scan import vocabulary_of
 from graphkin.results.drawing.layout import lay_out
-from graphkin.search.functions import vocabulary_of
-from graphkin.search.index import MILVUS, GraphIndex
 from graphkin.web.additions import AdditionJob
 from graphkin.web.failures import RequestError
 from graphkin.web.jobs import JobQueue

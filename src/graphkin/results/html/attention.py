@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError
+from graphkin.library.rerank import Attention
 from graphkin.results.document import BlockPair
-from graphkin.search.rerank import Attention
 
 LEAST = 0.01
 """Weights below it are left out."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from graphkin.binaries.function import Function
 from graphkin.errors import ConfigError
+from graphkin.library.rerank import LEAST_WEIGHT, Attention, best_evidence
 from graphkin.results.function import summary
 from graphkin.results.html.attention import SCALE, checked, steps
 from graphkin.results.html.function import Drawing, draw
 from graphkin.results.html.page import facts, page, text
 from graphkin.results.text import distance_text, number_text, share_text
-from graphkin.search.rerank import LEAST_WEIGHT, Attention, best_evidence
 
 SCRIPTS = ("comparison_view", "comparison_events")
 

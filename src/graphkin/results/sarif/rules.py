@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphkin.binaries.function import base_name
+from graphkin.library.records import Entry
 from graphkin.results.document import Hit
 from graphkin.results.grouping import CVE, vulnerabilities
 from graphkin.results.text import encodable, plural, printable
-from graphkin.search.records import Entry
 
 CATALOGUE = "https://nvd.nist.gov/vuln/detail/"
 FUNCTION = "function:"

@@ -11,8 +11,8 @@ from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
 from graphkin.errors import ConfigError
+from graphkin.library.records import Filter
 from graphkin.results.text import encodable
-from graphkin.search.records import Filter
 from graphkin.web import documents as api
 from graphkin.web.additions import AdditionJob
 from graphkin.web.bodies import stored_body

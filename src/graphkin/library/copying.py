@@ -1,0 +1,72 @@
+"""Copies a library into another, of the same engine or of a different one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from graphkin.errors import ConfigError
+from graphkin.library.engines.base import Engine
+from graphkin.library.records import Row, Stored
+
+ROWS_AT_ONCE = 1_000
+
+Progress = Callable[[int, int], None]
+
+
+def copy(source: Engine, target: Engine, progress: Progress | None = None) -> int:
+    """Adds to ``target`` what it lacks of ``source``, and returns how many rows that were.
+
+    A copy that was interrupted goes on where it ended when it is started again: what is there is
+    skipped. Files count as finished in the target once all of their rows are there.
+
+    Args:
+        source: only read.
+        target: made for the same model; it keeps what else it holds.
+        progress: called as ``progress(done, total)``, in rows of the source.
+
+    Raises:
+        ConfigError: the libraries are of different models.
+    """
+    _check_same_model(source, target)
+    # Asked for before the rows: a file that becomes finished meanwhile may have rows that the
+    # scan has passed already.
+    finished = source.finished_files()
+    total = source.count()
+    copied = done = 0
+    rows = source.scan()
+    while page := list(islice(rows, ROWS_AT_ONCE)):
+        copied += target.add(list(_lacking(source, target, page)))
+        done += len(page)
+        if progress is not None:
+            progress(done, max(done, total))
+    target.finish_files(sorted(finished - target.finished_files()))
+    return copied
+
+
+def _lacking(source: Engine, target: Engine, page: list[Stored]) -> Iterator[Row]:
+    """Those rows of a page that the target does not hold."""
+    keys = [stored.entry.key(stored.graph_hash) for stored in page]
+    known = target.known(keys)
+    new = [(key, stored) for key, stored in zip(keys, page, strict=True) if key not in known]
+    ids = [stored.id for _, stored in new]
+    graphs, vectors = source.graphs(ids), source.vectors(ids)
+    for (key, stored), graph, vector in zip(new, graphs, vectors, strict=True):
+        yield Row(key, stored.entry, stored.graph_hash, graph, vector)
+
+
+def _check_same_model(source: Engine, target: Engine) -> None:
+    if source.space != target.space:
+        raise ConfigError(
+            f"the libraries are of different models: one holds {source.space}, the other "
+            f"{target.space}; index the files again for the other model"
+        )
+    theirs, ours = dict(source.documents()), dict(target.documents())
+    different = sorted(
+        name for name in theirs.keys() | ours.keys() if theirs.get(name) != ours.get(name)
+    )
+    if different:
+        raise ConfigError(
+            f"the libraries are of different models: their files {', '.join(different)} differ; "
+            "index the files again for the other model"
+        )

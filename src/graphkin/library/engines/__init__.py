@@ -1,0 +1,1 @@
+"""Where a library is kept: one interface, several engines."""

@@ -1,0 +1,159 @@
+"""What holds the graphs of a library: the interface that every engine implements."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkin.errors import ConfigError
+from graphkin.graphs import Graph
+from graphkin.library.records import Filter, Row, Stored
+
+Metric = Literal["hamming", "euclidean", "cosine"]
+
+
+@dataclass(frozen=True)
+class Space:
+    """What vectors of a library are, and how they are compared.
+
+    Distances are bits that differ (Hamming), squared lengths (Euclidean), or 1 - cosine.
+    """
+
+    metric: Metric
+    width: int
+    """Bits of a code, or numbers of a vector."""
+
+    @property
+    def dtype(self) -> type[np.uint8] | type[np.float32]:
+        return np.uint8 if self.metric == "hamming" else np.float32
+
+    @property
+    def columns(self) -> int:
+        """Entries of the array of one vector."""
+        return self.width // 8 if self.metric == "hamming" else self.width
+
+
+class UnknownIdError(ConfigError):
+    """An id that the library does not hold; another process may have removed it since."""
+
+
+class Nearest(NamedTuple):
+    """The nearest of each query, in order of distance, and of id where distances are equal."""
+
+    ids: NDArray[np.int64]
+    """(Q, K), -1 where there are fewer than K."""
+    distances: NDArray[np.float32]
+    """(Q, K), infinite where there are fewer than K."""
+
+
+@dataclass
+class Verification:
+    """What a check of a library found."""
+
+    entries: int = 0
+    """Checked."""
+    damage: list[str] = field(default_factory=list)
+    """What is wrong, one sentence each; empty for a sound library."""
+    notes: dict[str, Any] = field(default_factory=dict)
+    """What else was measured, such as the recall of an approximate index."""
+
+
+class Engine(ABC):
+    """Keeps rows, and finds the nearest of a vector.
+
+    One process writes at a time, others may read meanwhile; every call sees what was
+    acknowledged before it began.
+    """
+
+    space: Space
+
+    @abstractmethod
+    def documents(self) -> Mapping[str, bytes]:
+        """What was given at creation: the files of the models, by name."""
+
+    @abstractmethod
+    def add(self, rows: Sequence[Row]) -> int:
+        """Adds rows whose keys are new, and returns how many those were.
+
+        When it returns, they survive the end of the process at any moment. An engine with
+        transactions adds all or none; with another, adding again completes what was interrupted.
+        A key that is twice in ``rows`` counts once.
+        """
+
+    @abstractmethod
+    def known(self, keys: Iterable[bytes]) -> set[bytes]:
+        """Those of some keys that the library holds."""
+
+    @abstractmethod
+    def tag(self, where: Filter, tags: Mapping[str, str]) -> int:
+        """Adds tags to every entry that fits, and returns how many fit.
+
+        A tag that an entry has already gets the new value, its other tags stay. It is as durable
+        as :meth:`add` when it returns, and as whole when it is interrupted.
+        """
+
+    @abstractmethod
+    def finish_files(self, files: Iterable[tuple[str, str]]) -> None:
+        """Remembers (file hash, settings) of files that are in the library as a whole, read with
+        these settings."""
+
+    @abstractmethod
+    def finished_files(self) -> set[tuple[str, str]]:
+        """(file hash, settings) of files that need not be read again."""
+
+    @abstractmethod
+    def remove(self, where: Filter) -> int:
+        """Removes what fits, and returns how many that was; their files are no longer finished."""
+
+    @abstractmethod
+    def nearest(self, vectors: NDArray[Any], count: int, where: Filter | None = None) -> Nearest:
+        """The nearest ``count`` of each of (Q, columns) vectors, exactly unless the engine was
+        made approximate."""
+
+    @abstractmethod
+    def fetch(self, ids: Sequence[int]) -> list[Stored]:
+        """Rows by id, in the order given; an :class:`UnknownIdError` names an id that is not there,
+        here and in :meth:`graphs` and :meth:`vectors`."""
+
+    @abstractmethod
+    def graphs(self, ids: Sequence[int]) -> list[Graph]:
+        """Graphs by id, in the order given."""
+
+    @abstractmethod
+    def scan(self, where: Filter | None = None, after: int = 0) -> Iterator[Stored]:
+        """What fits, in the order of ids, from the first above ``after``."""
+
+    @abstractmethod
+    def vectors(self, ids: Sequence[int]) -> NDArray[Any]:
+        """(N, columns) vectors by id, in the order given."""
+
+    @abstractmethod
+    def count(self, where: Filter | None = None) -> int:
+        """How many fit."""
+
+    @abstractmethod
+    def stats(self) -> dict[str, Any]:
+        """Sizes on disk and in memory, and entries by architecture, compiler and binary."""
+
+    @abstractmethod
+    def verify(self) -> Verification:
+        """Reads everything, and says what is damaged."""
+
+    @abstractmethod
+    def compact(self) -> None:
+        """Gives back the space of what was removed."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Lets go of files and connections; a closed engine is of no further use."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

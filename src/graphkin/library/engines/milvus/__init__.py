@@ -1,0 +1,1 @@
+"""A library as a collection of a Milvus server."""

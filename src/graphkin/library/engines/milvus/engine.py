@@ -1,0 +1,320 @@
+"""A library in a Milvus collection, for when one machine is not enough.
+
+The server keeps vectors and metadata; graphs and documents lie beside it, in a folder that every
+machine mounts (:mod:`graphkin.library.engines.milvus.bundles`), because a value of Milvus holds 64 kB at most.
+
+Milvus has no transactions. The id of a row comes from its key, so that writing a row twice is
+writing it once: an ``add`` that was interrupted leaves some of its rows, each of them whole, and
+the same ``add`` again completes it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkin.errors import ConfigError, FormatError, StorageError
+from graphkin.graphs import Graph
+from graphkin.graphs.encoding import dump_graph, load_graph
+from graphkin.library.engines.base import Engine, Nearest, Space, UnknownIdError, Verification
+from graphkin.library.engines.milvus import schema
+from graphkin.library.engines.milvus.address import MilvusAddress
+from graphkin.library.engines.milvus.bundles import PayloadStore
+from graphkin.library.engines.milvus.client import (
+    IDS_AT_ONCE,
+    PAGE,
+    Collection,
+    connect,
+    literal,
+    runs,
+)
+from graphkin.library.engines.milvus.compaction import damage, repack, sweep
+from graphkin.library.engines.milvus.filters import condition
+from graphkin.library.engines.milvus.ids import assign, known_keys
+from graphkin.library.engines.milvus.nearest import nearest
+from graphkin.library.engines.milvus.stats import library_stats
+from graphkin.library.engines.milvus.tags import add_tags
+from graphkin.library.engines.sqlite.nearest import check_vectors
+from graphkin.library.records import Filter, Row, Stored
+
+ROWS_AT_ONCE = 1_000
+"""Of an ``add``: they share a bundle of graphs."""
+
+
+class MilvusEngine(Engine):
+    """Rows in a collection of a Milvus server, searched exactly.
+
+    Ids are derived from keys: unique and stable, but in no order of adding, and a row that is
+    removed and added again has its id again.
+    """
+
+    def __init__(
+        self, client: Any, address: MilvusAddress, description: schema.Description
+    ) -> None:
+        self.space = description.space
+        self.address = address
+        self.payloads = PayloadStore(Path(description.payloads) / description.folder)
+        self._client = client
+        self._description = description
+        self._rows = Collection(client, address.collection)
+        self._records = Collection(client, address.collection + schema.RECORDS)
+        self._listed: set[tuple[str, str, str]] = set()
+
+    @classmethod
+    def create(
+        cls,
+        url: str,
+        space: Space,
+        documents: Mapping[str, bytes],
+        *,
+        payloads: str | Path | None = None,
+    ) -> MilvusEngine:
+        """A new, empty library.
+
+        Args:
+            url: ``milvus://host:port/collection``, whose collection must not exist; ``?shards=N``
+                cuts it into so many parts.
+            space: what its vectors are.
+            documents: files to keep with it, by name.
+            payloads: the folder for graphs, on storage that everyone who opens the library has
+                mounted at the same place; or ``?payloads=`` in the URL.
+        """
+        address = MilvusAddress.parse(url)
+        root = payloads or address.payloads
+        if root is None:
+            raise ConfigError(
+                f"{address} needs a folder for its graphs; add ?payloads=/a/shared/folder"
+            )
+        client = connect(address)
+        try:
+            if Collection(client, address.collection).exists():
+                raise StorageError(f"{address} exists already; open it, or choose another name")
+            folder = f"{address.collection}-{secrets.token_hex(4)}"
+            store = PayloadStore(Path(root).absolute() / folder)
+            bundles = {name: store.put([content])[0].bundle for name, content in documents.items()}
+            description = schema.Description(space, str(Path(root).absolute()), folder, bundles)
+            engine = cls(client, address, description)
+            engine._create_collections()
+            engine._prepare()
+        except BaseException:
+            client.close()
+            raise
+        return engine
+
+    @classmethod
+    def open(cls, url: str, payloads: str | Path | None = None) -> MilvusEngine:
+        """A library that exists.
+
+        Args:
+            url: ``milvus://host:port/collection``.
+            payloads: the folder of the graphs, where it is mounted at another place than at the
+                creation of the library.
+        """
+        address = MilvusAddress.parse(url)
+        client = connect(address)
+        try:
+            rows = Collection(client, address.collection)
+            if not rows.exists():
+                raise FormatError(f"there is no library {address}; create it first")
+            description = schema.Description.from_text(rows.description(), str(address))
+            moved = payloads or address.payloads
+            if moved is not None:
+                description = replace(description, payloads=str(Path(moved).absolute()))
+            engine = cls(client, address, description)
+            if not engine.payloads.folder.is_dir():
+                raise StorageError(
+                    f"the graphs of {address} are not at {engine.payloads.folder}; mount that, "
+                    "or name the folder that holds it by ?payloads="
+                )
+            engine._prepare()
+        except BaseException:
+            client.close()
+            raise
+        return engine
+
+    def _create_collections(self) -> None:
+        """The side collection first: where the main one is, both are."""
+        if self._records.exists():
+            self._records.drop()
+        self._records.create(schema.records_schema())
+        self._rows.create(schema.library_schema(self._description), self.address.shards)
+
+    def _prepare(self) -> None:
+        """Makes the collections searchable, both at a time; they are again where they were."""
+        self._records.index(schema.index_params("hamming"))
+        self._rows.index(schema.index_params(self.space.metric))
+        self._records.load(wait=False)
+        self._rows.load()
+        self._records.load()
+
+    @classmethod
+    def exists(cls, url: str) -> bool:
+        """Whether the server has the collection, of whatever it may be."""
+        address = MilvusAddress.parse(url)
+        client = connect(address)
+        try:
+            return Collection(client, address.collection).exists()
+        finally:
+            client.close()
+
+    def documents(self) -> Mapping[str, bytes]:
+        bundles = self._description.documents
+        return {name: self.payloads.read_whole(bundle) for name, bundle in bundles.items()}
+
+    def add(self, rows: Sequence[Row]) -> int:
+        """Adds rows whose keys are new. When it fails, some may be there: add them all again."""
+        for row in rows:
+            check_vectors(self.space, row.vector[None])
+        unique = list({row.key: row for row in reversed(rows)}.values())[::-1]
+        places = assign(self._rows, [row.key for row in unique])
+        new = [(own, row) for (own, held), row in zip(places, unique, strict=True) if not held]
+        values = [schema.write_row(own, row) for own, row in new]
+        self._list_texts(schema.listed_texts(row.entry for _, row in new))
+        for start in range(0, len(new), ROWS_AT_ONCE):
+            part = slice(start, start + ROWS_AT_ONCE)
+            pieces = self.payloads.put([dump_graph(row.graph) for _, row in new[part]])
+            self._rows.upsert(
+                {**own, **piece._asdict()} for own, piece in zip(values[part], pieces, strict=True)
+            )
+        return len(new)
+
+    def _list_texts(self, texts: set[tuple[str, str, str]]) -> None:
+        """Records texts before rows with them are there, so that no pattern misses one."""
+        new = texts - self._listed
+        self._records.upsert(schema.write_record(*text) for text in sorted(new))
+        self._listed |= new
+
+    def known(self, keys: Iterable[bytes]) -> set[bytes]:
+        return known_keys(self._rows, keys)
+
+    def tag(self, where: Filter, tags: Mapping[str, str]) -> int:
+        """Adds tags to what fits. When it fails, some may have them: do it again."""
+        self._list_texts(schema.listed_tags(tags))
+        return add_tags(self._rows, self._fitting(where, schema.ROW_FIELDS), tags)
+
+    def finish_files(self, files: Iterable[tuple[str, str]]) -> None:
+        self._records.upsert(schema.write_record(schema.FILE, *pair) for pair in files)
+
+    def finished_files(self) -> set[tuple[str, str]]:
+        kind = f"kind == {literal(schema.FILE)}"
+        rows = self._records.scan(kind, ["name", "text"], after="")
+        return {(schema.decoded(row["name"]), schema.decoded(row["text"])) for row in rows}
+
+    def remove(self, where: Filter) -> int:
+        rows = [(row["id"], row["file_hash"]) for row in self._fitting(where, ["file_hash"])]
+        # Files first: one that is gone in part must not count as finished.
+        for chunk in runs(sorted({file_hash for _, file_hash in rows}), PAGE):
+            names = f"name in [{', '.join(map(literal, chunk))}]"
+            kind = f"kind == {literal(schema.FILE)}"
+            gone = [row["id"] for row in self._records.scan(f"{kind} and {names}", [], after="")]
+            self._records.delete_ids(gone)
+        self._rows.delete_ids([own for own, _ in rows])
+        return len(rows)
+
+    def nearest(self, vectors: NDArray[Any], count: int, where: Filter | None = None) -> Nearest:
+        """Exact. Among more than 16,384 that are equally far, the server chooses."""
+        check_vectors(self.space, vectors)
+        return nearest(self._rows, self.space, vectors, count, self._expressions(where))
+
+    def _expressions(self, where: Filter | None) -> Iterator[str]:
+        """Expressions that each let a part of what fits through, and nothing else."""
+        wanted = condition(where, self._texts)
+        if wanted.rest.is_empty():
+            yield wanted.expression
+            return
+        ids = [row["id"] for row in self._fitting(where, [])]
+        for chunk in runs(ids, IDS_AT_ONCE):
+            yield f"id in {chunk}"
+
+    def fetch(self, ids: Sequence[int]) -> list[Stored]:
+        return [schema.read_stored(row) for row in self._by_id(ids, schema.STORED_FIELDS)]
+
+    def graphs(self, ids: Sequence[int]) -> list[Graph]:
+        pieces = [schema.read_piece(row) for row in self._by_id(ids, schema.PIECE_FIELDS)]
+        try:
+            contents = self.payloads.read(pieces)
+        except FormatError:
+            # Compaction may have moved them meanwhile.
+            moved = [schema.read_piece(row) for row in self._by_id(ids, schema.PIECE_FIELDS)]
+            if moved == pieces:
+                raise
+            contents = self.payloads.read(moved)
+        return [load_graph(content) for content in contents]
+
+    def vectors(self, ids: Sequence[int]) -> NDArray[Any]:
+        found = np.empty((len(ids), self.space.columns), dtype=self.space.dtype)
+        for place, row in enumerate(self._by_id(ids, ["vector"])):
+            found[place] = schema.read_vector(row, self.space)
+        return found
+
+    def _by_id(self, ids: Sequence[int], fields: Sequence[str]) -> list[schema.Values]:
+        found = self._rows.by_id(ids, fields)
+        missing = next((own for own in ids if own not in found), None)
+        if missing is not None:
+            raise UnknownIdError(f"{self.address} has no entry {missing}; was it removed?")
+        return [found[own] for own in ids]
+
+    def scan(self, where: Filter | None = None, after: int = 0) -> Iterator[Stored]:
+        for row in self._fitting(where, schema.STORED_FIELDS, after):
+            yield schema.read_stored(row)
+
+    def _fitting(
+        self, where: Filter | None, fields: Sequence[str], after: int = 0
+    ) -> Iterator[schema.Values]:
+        """The fields of what fits, in the order of ids."""
+        wanted = condition(where, self._texts)
+        every = list(dict.fromkeys([*fields, *wanted.fields]))
+        for row in self._rows.scan(wanted.expression, every, after):
+            if wanted.rest.is_empty() or wanted.rest.fits(schema.read_entry(row), nodes=0):
+                yield row
+
+    def _texts(self, kind: str, name: str) -> set[str]:
+        """Texts that occur in a field, or as values of a tag; some may have been removed."""
+        own = f"kind == {literal(kind)} and name == {literal(schema.encoded(name))}"
+        rows = self._records.scan(own, ["text"], after="")
+        return {schema.decoded(row["text"]) for row in rows}
+
+    def count(self, where: Filter | None = None) -> int:
+        wanted = condition(where, self._texts)
+        if wanted.rest.is_empty():
+            return self._rows.count(wanted.expression)
+        return sum(1 for _ in self._fitting(where, []))
+
+    def stats(self) -> dict[str, Any]:
+        return library_stats(self._rows, self.payloads)
+
+    def verify(self) -> Verification:
+        """Compares every graph and every document with its hash."""
+        result = Verification()
+        for name, bundle in self._description.documents.items():
+            try:
+                self.payloads.read_whole(bundle)
+            except (FormatError, StorageError) as error:
+                result.damage.append(f"document {name}: {error}")
+        result.entries, found = damage(self._rows, self.payloads)
+        result.damage += found
+        if (counted := self._rows.count()) != result.entries:
+            result.damage.append(f"the server counts {counted} rows, and has {result.entries}")
+        return result
+
+    def compact(self) -> None:
+        """Packs graphs anew, deletes bundles that nothing uses, and has the server compact.
+
+        The server does its part in the background, later. Bundles of the last hour stay: a writer
+        may be about to use them.
+        """
+        documents = set(self._description.documents.values())
+        repack(self._rows, self.payloads, documents)
+        sweep(self._rows, self.payloads, documents)
+        for collection in (self._rows, self._records):
+            collection.flush()
+            collection.compact()
+
+    def close(self) -> None:
+        self._client.close()

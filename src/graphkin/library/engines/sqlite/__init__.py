@@ -1,0 +1,1 @@
+"""A library as one SQLite file, searched in memory by faiss."""

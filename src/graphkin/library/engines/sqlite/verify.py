@@ -1,0 +1,175 @@
+"""Looks at everything in a library, and names what is damaged.
+
+SQLite has no checksums of its own: it finds broken pages and indexes. Entries, graphs and
+documents carry checksums; texts, keys and hashes are in an index too, which must agree.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from graphkin.errors import FormatError, GraphkinError
+from graphkin.graphs.encoding import load_graph
+from graphkin.library.engines.base import Space, Verification
+from graphkin.library.engines.sqlite.file import SqliteFile
+from graphkin.library.engines.sqlite.memory import Memory, side_file
+from graphkin.library.engines.sqlite.nearest import ListScanner
+from graphkin.library.engines.sqlite.rows import ENTRY_COLUMNS, entry_checksum
+from graphkin.library.engines.sqlite.snapshot import read_snapshot
+from graphkin.library.engines.sqlite.texts import KINDS, Texts, from_sql, text_tags
+
+LISTED = 20
+"""Sentences for each kind of damage; a count stands for the others."""
+QUERIES = 200
+"""Of the library itself, to measure how many of the nearest an approximate search finds."""
+
+Check = Callable[["_Library"], Iterator[str]]
+
+
+class _Library:
+    def __init__(self, file: SqliteFile, space: Space, memory: Memory) -> None:
+        self.file, self.space, self.memory = file, space, memory
+        self.found = Verification()
+
+
+def verify_library(file: SqliteFile, space: Space, memory: Memory) -> Verification:
+    """Never raises for damage: what cannot even be read is reported as that."""
+    library = _Library(file, space, memory)
+    try:
+        with file.reading("verify"):
+            for what, check in CHECKS.items():
+                _run(library, what, check)
+    except FormatError as error:
+        library.found.damage.append(str(error))
+    return library.found
+
+
+def _run(library: _Library, what: str, check: Check) -> None:
+    damage, count = library.found.damage, 0
+    try:
+        for sentence in check(library):
+            count += 1
+            if count <= LISTED:
+                damage.append(sentence)
+    except (sqlite3.Error, GraphkinError, ValueError, TypeError, OverflowError) as error:
+        damage.append(f"{what} cannot be read to the end: {error}")
+    if count > LISTED:
+        damage.append(f"{what}: {count - LISTED} more of the same")
+
+
+def _pages(library: _Library) -> Iterator[str]:
+    for (sentence,) in library.file.execute("PRAGMA integrity_check"):
+        if sentence != "ok":
+            yield f"SQLite finds: {sentence}"
+
+
+def _references(library: _Library) -> Iterator[str]:
+    for table, row, parent, _ in library.file.execute("PRAGMA foreign_key_check"):
+        yield f"row {row} of {table} refers to a row of {parent} that is not there"
+
+
+def _counters(library: _Library) -> Iterator[str]:
+    counters = dict(library.file.execute("SELECT name, seq FROM sqlite_sequence").fetchall())
+    for table in ("entries", "graphs", "texts"):
+        last = library.file.value(f"SELECT max(id) FROM {table}") or 0
+        if counters.get(table, 0) < last:
+            yield f"ids of {table} up to {last} would be given again"
+
+
+def _documents(library: _Library) -> Iterator[str]:
+    for name, content, checksum in library.file.execute(
+        "SELECT name, content, checksum FROM documents"
+    ):
+        if zlib.crc32(content) != checksum:
+            yield f"document {name!r} is not what was stored"
+
+
+def _texts(library: _Library) -> Iterator[str]:
+    for number, kind, value in library.file.execute("SELECT id, kind, value FROM texts"):
+        try:
+            if kind not in range(len(KINDS)):
+                raise FormatError(f"its kind is {kind!r}")
+            text = from_sql(value)
+            if KINDS[kind] == "tags":
+                text_tags(text)
+        except FormatError as error:
+            yield f"text {number}: {error}"
+
+
+def _entries(library: _Library) -> Iterator[str]:
+    space = library.space
+    length = space.columns * np.dtype(space.dtype).itemsize
+    rows = library.file.execute(f"SELECT id, checksum, {', '.join(ENTRY_COLUMNS)} FROM entries")
+    for number, checksum, *values in rows:
+        library.found.entries += 1
+        key, vector = values[0], values[-1]
+        if entry_checksum(values) != checksum:
+            yield f"entry {number} is not what was stored"
+        elif len(key) != 16 or len(vector) != length:
+            yield f"entry {number} has {len(vector)} bytes of vector, expected {length}"
+        elif space.metric != "hamming" and not np.isfinite(np.frombuffer(vector, "<f4")).all():
+            yield f"the vector of entry {number} is not finite"
+
+
+def _graphs(library: _Library) -> Iterator[str]:
+    nodes: dict[int, int] = {}
+    for number, digest, content in library.file.execute("SELECT id, hash, content FROM graphs"):
+        try:
+            graph = load_graph(content)
+        except FormatError as error:
+            yield f"graph {number}: {error}"
+            continue
+        nodes[number] = graph.num_nodes
+        if graph.digest() != digest.hex():
+            yield f"graph {number} is another than its hash {digest.hex()} says"
+    held = set()
+    for entry, number, count in library.file.execute("SELECT id, graph, nodes FROM entries"):
+        held.add(number)
+        if nodes.get(number, count) != count:
+            yield f"entry {entry} counts {count} nodes, its graph has {nodes[number]}"
+    for number in sorted(set(nodes) - held):
+        yield f"graph {number} belongs to no entry"
+
+
+def _side_file(library: _Library) -> Iterator[str]:
+    path = side_file(library.file.path)
+    snapshot = read_snapshot(path)
+    fresh = Memory(library.file, Texts(library.file), library.space, False, from_side_file=False)
+    fresh.refresh()
+    usable = snapshot is not None and fresh.usable(snapshot)
+    library.found.notes["side_file"] = "used" if usable else "stale" if path.exists() else "none"
+    if snapshot is None or not usable:
+        return
+    arrays = {**fresh.columns.arrays(), "vectors": fresh.scanner.vectors()}
+    for name, array in snapshot.arrays.items():
+        if not np.array_equal(array, arrays[name][: len(array)]):
+            yield f"{path.name} differs from the library in {name!r}; delete it, to be made again"
+
+
+def _recall(library: _Library) -> Iterator[str]:
+    library.memory.refresh()
+    scanner = library.memory.scanner
+    if isinstance(scanner, ListScanner) and len(scanner):
+        places = np.linspace(0, len(scanner) - 1, min(QUERIES, len(scanner))).astype(np.int64)
+        queries = np.array(scanner.vectors()[places])
+        true = scanner.exact.nearest(queries, 10).distances
+        found = scanner.nearest(queries, 10).distances
+        library.found.notes["recall@10"] = float(np.mean(found <= true[:, -1:] + 1e-6))
+    yield from ()
+
+
+CHECKS: dict[str, Check] = {
+    "the file": _pages,
+    "references": _references,
+    "counters": _counters,
+    "documents": _documents,
+    "texts": _texts,
+    "entries": _entries,
+    "graphs": _graphs,
+    "the side file": _side_file,
+    "the search": _recall,
+}

@@ -1,0 +1,1 @@
+"""From binaries and corpora to a library."""

@@ -1,0 +1,97 @@
+"""Corpora of functions on their way into a library."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from graphkin._support.files import PathLike
+from graphkin.binaries.corpus import BinaryRecord, FunctionCorpus
+from graphkin.binaries.extraction import FileSummary
+from graphkin.binaries.function import Skipped
+from graphkin.binaries.workers import Done, Failure
+from graphkin.errors import FormatError
+from graphkin.graphs import Graph, TokenBags
+from graphkin.graphs.graph import IntArray
+from graphkin.graphs.vocabulary import Vocabulary
+from graphkin.library.indexing.batches import Pending, Stream, pending
+from graphkin.library.indexing.files import FileJob
+
+
+class CorpusJob:
+    """A corpus whose functions are to be added, binary by binary."""
+
+    def __init__(self, corpus: FunctionCorpus, min_blocks: int) -> None:
+        self._corpus = corpus
+        self._min_blocks = min_blocks
+        self.settings = f"corpus {corpus.digest()} min_blocks={min_blocks}"
+        self.jobs: Mapping[BinaryRecord, FileJob] = {
+            binary: FileJob(binary.path, binary.build, binary.file_hash)
+            for binary in corpus.binaries
+        }
+        """The file of each binary; members of one archive share theirs."""
+
+    def __len__(self) -> int:
+        return len(set(self.jobs.values()))
+
+    def without(self, finished: set[tuple[str, str]]) -> set[FileJob]:
+        """Leaves out the files that the library holds, and returns them."""
+        before = set(self.jobs.values())
+        self.jobs = {
+            binary: job
+            for binary, job in self.jobs.items()
+            if (job.file_hash, self.settings) not in finished
+        }
+        return before - set(self.jobs.values())
+
+    def stream(self, vocabulary: Vocabulary, tags: Mapping[str, str]) -> Stream:
+        """The functions in the words of a model, as if they had just been read."""
+        words = self._corpus.words
+        tokens = vocabulary.encode(words.decode(token) for token in range(len(words)))
+        small: Counter[FileJob] = Counter()
+        files = dict.fromkeys(self.jobs.values())
+        try:
+            for number, job in self._numbers(small):
+                yield job, self._function(number, job, tokens, tags)
+        except FormatError as error:
+            for job in files:
+                yield job, Failure(str(error))
+            return
+        for job in files:
+            yield job, FileSummary(small[job], [])
+            yield job, Done()
+
+    def _numbers(self, small: Counter[FileJob]) -> Iterator[tuple[int, FileJob]]:
+        """Functions to add, with their files; small ones are counted."""
+        for number, size in enumerate(self._corpus.store.node_counts.tolist()):
+            job = self.jobs.get(self._corpus.entry(number).binary)
+            if job is None:
+                continue
+            if size < self._min_blocks:
+                small[job] += 1
+            else:
+                yield number, job
+
+    def _function(
+        self, number: int, job: FileJob, tokens: IntArray, tags: Mapping[str, str]
+    ) -> Pending:
+        stored = self._corpus.store[number]
+        bags = stored.node_tokens
+        if bags is not None:
+            bags = TokenBags(tokens[bags.ids], bags.offsets)
+        graph = Graph(stored.num_nodes, stored.edges, directed=True, node_tokens=bags)
+        entry = self._corpus.entry(number)
+        return pending(graph, job, entry.binary, entry.name, entry.address, entry.size, tags)
+
+
+def open_corpora(
+    paths: Iterable[PathLike], min_blocks: int, skipped: list[Skipped]
+) -> list[CorpusJob]:
+    """Corpora that can be opened; the others are added to ``skipped``."""
+    found = []
+    for path in paths:
+        try:
+            found.append(CorpusJob(FunctionCorpus.open(path), min_blocks))
+        except (FormatError, OSError) as error:
+            skipped.append(Skipped(str(path), "", str(error)))
+    return found

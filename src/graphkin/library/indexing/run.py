@@ -1,0 +1,162 @@
+"""Bulk work: every function of many files into a library."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphkin._support.files import PathLike
+from graphkin.binaries.backends.choose import Backend
+from graphkin.binaries.backends.native import Limits
+from graphkin.binaries.corpus import DOCUMENT
+from graphkin.binaries.extraction import binaries_in, check_reading, distinct
+from graphkin.binaries.function import Skipped
+from graphkin.binaries.targets import Target
+from graphkin.errors import ConfigError, FormatError
+from graphkin.graphs.vocabulary import Vocabulary
+from graphkin.library.indexing.batches import Batch, Chunk, Embedding, Pending, batches, ready
+from graphkin.library.indexing.corpora import CorpusJob, open_corpora
+from graphkin.library.indexing.files import FileJob, Listing, Reading
+from graphkin.library.indexing.functions import function_target, only, read_functions
+from graphkin.library.indexing.writer import IndexSummary, Store
+from graphkin.library.records import Entry
+from graphkin.library.scan import vocabulary_of
+
+if TYPE_CHECKING:
+    from graphkin.library.library import GraphIndex
+
+AHEAD = 2
+"""Batches that wait to be embedded while more files are read."""
+
+
+def index_paths(
+    index: GraphIndex,
+    paths: Sequence[PathLike],
+    *,
+    tags: Mapping[str, str] | None = None,
+    jobs: int = 1,
+    min_blocks: int = 5,
+    backend: Backend = "auto",
+    limits: Limits | None = None,
+    ray: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> IndexSummary:
+    """Adds every function of some files to a library.
+
+    A file is read once: when all its functions are stored, the library remembers its hash, and
+    a later run with the same settings does not read it again. A run that was interrupted, or
+    killed, goes on where it stopped when it is started again.
+
+    Args:
+        index: the library.
+        paths: binaries, archives, folders that are searched for them, and corpora of functions;
+            or ``BINARY:FUNCTION`` for one function, whatever its size.
+        tags: given to every function, also to those that were there already.
+        jobs: processes that read files, while this one embeds. With Ray, the cluster decides.
+        min_blocks: functions with fewer basic blocks are left out.
+        backend: which source of functions reads the files.
+        limits: what one file may cost.
+        ray: ``local``, or the address of a Ray cluster, to read and embed files there.
+        progress: called as ``progress(done, total)``, in files.
+
+    Raises:
+        FormatError: where there is nothing to read.
+        StorageError: the library cannot be written; what was stored before is there.
+    """
+    if jobs < 1 or min_blocks < 1:
+        raise ConfigError(f"jobs and min_blocks count from 1, got {jobs} and {min_blocks}")
+    reading = Reading(min_blocks, backend, limits or Limits())
+    check_reading(backend, reading.limits)
+    tags = Entry.from_mapping({"tags": dict(tags or {})}).tags
+    vocabulary = vocabulary_of(index.model)
+    summary = IndexSummary()
+    listing, corpora, named = _found(paths, min_blocks, summary.skipped)
+    index.add_rows([])  # a library that does not exist yet begins here
+    finished = index.engine.finished_files()
+    files = listing.jobs(finished, reading.settings)
+    with Store(index, summary, listing, tags, progress) as store:
+        store.expect(corpora, finished, len({target.path for target in named}))
+        if ray is None:
+            with closing(_file_batches(files, reading, jobs, vocabulary, tags)) as read:
+                store.take(_embedded(index, read))
+        else:
+            from graphkin.library.indexing.ray_cluster import ray_chunks
+
+            store.take(ray_chunks(files, index.model, reading, tags, ray, store.restart))
+        with closing(_corpus_batches(corpora, vocabulary, tags)) as read:
+            store.take(_embedded(index, read))
+        store.tag_files()
+        # After the files, because what is known of these functions says nothing of their files.
+        functions = list(ready(read_functions(named, backend), vocabulary, tags))
+        store.take(_embedded(index, batches(iter(functions), reading.settings)))
+        store.tag(
+            [only(item.entry, job.path) for job, item in functions if isinstance(item, Pending)]
+        )
+    return summary
+
+
+def _found(
+    paths: Sequence[PathLike], min_blocks: int, skipped: list[Skipped]
+) -> tuple[Listing, list[CorpusJob], list[Target]]:
+    """The binaries and the corpora under some paths, and single functions."""
+    named = {path: target for path in paths if (target := function_target(path)) is not None}
+    are_corpora = {path: os.path.isfile(Path(path, DOCUMENT)) for path in paths}
+    corpora = open_corpora(
+        distinct(Path(path) for path in paths if are_corpora[path]), min_blocks, skipped
+    )
+    others = [path for path in paths if path not in named and not are_corpora[path]]
+    files = distinct(binaries_in(others, skipped))
+    if not files and not named and not any(are_corpora.values()):
+        listed = ", ".join(map(str, paths))
+        raise FormatError(f"no binary and no corpus found in {listed or 'no paths at all'}")
+    return Listing(files), corpora, list(named.values())
+
+
+def _file_batches(
+    files: Iterable[FileJob],
+    reading: Reading,
+    jobs: int,
+    vocabulary: Vocabulary,
+    tags: Mapping[str, str],
+) -> Generator[Batch]:
+    # Closed at once, so that no worker outlives an error.
+    with closing(reading.pool(jobs).run(files)) as results:  # type: ignore[type-var]
+        yield from batches(ready(results, vocabulary, tags), reading.settings)
+
+
+def _corpus_batches(
+    corpora: Iterable[CorpusJob], vocabulary: Vocabulary, tags: Mapping[str, str]
+) -> Generator[Batch]:
+    for corpus in corpora:
+        yield from batches(corpus.stream(vocabulary, tags), corpus.settings)
+
+
+def _embedded(index: GraphIndex, read: Iterator[Batch]) -> Generator[Chunk]:
+    """Embeds batches by a thread of their own, while the next are read.
+
+    Reading stays with the caller's thread, so that Ctrl-C ends it at once; and so does the
+    library, which belongs to one thread.
+    """
+    import torch
+
+    embedding = Embedding(index.model)
+    waiting: deque[Future[Chunk]] = deque()
+    threads = torch.get_num_threads()
+    # More threads than one are slower while other processes are busy.
+    worker = ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(1,))
+    try:
+        for batch in read:
+            new = batch.without(index.engine.known)
+            waiting.append(worker.submit(embedding.chunk, new))
+            if len(waiting) > AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        worker.shutdown(cancel_futures=True)
+        torch.set_num_threads(threads)

@@ -1,0 +1,214 @@
+"""What a library is searched with: an embedder, and where there is one a matcher over it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from numpy.typing import NDArray
+
+from graphkin._support.files import read_file
+from graphkin.errors import FormatError, ModelError
+from graphkin.graphs import Graph
+from graphkin.library.engines.base import Metric, Space
+from graphkin.models import GraphEmbedder, GraphMatcher
+from graphkin.models.calibration import Calibration
+from graphkin.models.saving import (
+    ADDED_OPTIONS,
+    CONFIG_FILE,
+    PARTS,
+    WEIGHTS_FILE,
+    model_home,
+    shipped_names,
+)
+
+EMBEDDER, MATCHER = PARTS["GraphEmbedder"], PARTS["GraphMatcher"]
+CALIBRATION_FILE = "calibration.json"
+PIN_FILE = "pin.json"
+FILES = frozenset(
+    {PIN_FILE, CALIBRATION_FILE}
+    | {f"{part}/{file}" for part in (EMBEDDER, MATCHER) for file in (CONFIG_FILE, WEIGHTS_FILE)}
+)
+"""All that a library keeps of its model. A name in a library is somebody else's word: nothing is
+ever written under it."""
+
+
+@dataclass(frozen=True)
+class Pin:
+    """Which model made a library. Codes of different models have nothing to do with each other."""
+
+    name: str
+    version: str
+    """Of the graphkin that the model came with, or that read it from a folder."""
+    weights: str
+    """SHA-256 of the embedder's options, vocabulary and weights."""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version} ({self.weights[:12]})"
+
+
+@dataclass(frozen=True, eq=False)
+class SearchModel:
+    """Models that belong together, as files, and as what they compute with."""
+
+    pin: Pin
+    files: Mapping[str, bytes]
+    """Everything that is needed to load it again, by name."""
+    embedder: GraphEmbedder
+    matcher: GraphMatcher | None = None
+    calibration: Calibration | None = None
+
+    @classmethod
+    def load(cls, path: str | Path) -> SearchModel:
+        """A model that ships with graphkin, by name, or from a folder.
+
+        The folder holds ``embedder/`` and, by choice, ``matcher/`` and ``calibration.json``; or it
+        is that of an embedder alone, or of a training run.
+        """
+        from graphkin import __version__
+
+        home = model_home(path)
+        name = str(path) if str(path) in shipped_names() else home.resolve().name
+        parts = {EMBEDDER: _first(home / EMBEDDER, home / "model", home), MATCHER: home / MATCHER}
+        files = {
+            f"{part}/{file}": read_file(folder / file)
+            for part, folder in parts.items()
+            if folder.is_dir()
+            for file in (CONFIG_FILE, WEIGHTS_FILE)
+        }
+        if (home / CALIBRATION_FILE).exists():
+            files[CALIBRATION_FILE] = read_file(home / CALIBRATION_FILE)
+        return cls.from_files({**files, PIN_FILE: _pin_file(name, __version__, files)})
+
+    @classmethod
+    def of(
+        cls,
+        embedder: GraphEmbedder,
+        matcher: GraphMatcher | None = None,
+        calibration: Calibration | None = None,
+        name: str = "unnamed",
+    ) -> SearchModel:
+        """A model from its parts, as they are now."""
+        from graphkin import __version__
+
+        files = _prefixed(EMBEDDER, embedder.to_files())
+        if matcher is not None:
+            files |= _prefixed(MATCHER, matcher.to_files())
+        if calibration is not None:
+            files[CALIBRATION_FILE] = calibration.to_json().encode()
+        return cls.from_files({**files, PIN_FILE: _pin_file(name, __version__, files)})
+
+    @classmethod
+    def from_files(cls, files: Mapping[str, bytes]) -> SearchModel:
+        """A model from its files, as a library keeps them; none of them touches the disk."""
+        pin = read_pin(files)
+        embedder = GraphEmbedder.from_files(_part(EMBEDDER, files), f"{EMBEDDER} of {pin}")
+        matcher = None
+        if own := _part(MATCHER, files):
+            matcher = GraphMatcher.from_files(own, f"{MATCHER} of {pin}")
+        calibration = None
+        if CALIBRATION_FILE in files:
+            calibration = Calibration.from_json(files[CALIBRATION_FILE])
+        if matcher is not None and matcher.vocabulary != embedder.vocabulary:
+            raise ModelError(f"embedder and matcher of {pin} differ in what their tokens mean")
+        space_of(embedder)
+        return cls(pin, dict(files), embedder, matcher, calibration)
+
+    @property
+    def space(self) -> Space:
+        """Where the embedder's vectors live."""
+        return space_of(self.embedder)
+
+    def vectors(self, graphs: Sequence[Graph]) -> NDArray[Any]:
+        """(N, columns) what a library is searched by: codes, or float vectors."""
+        if self.space.metric == "hamming":
+            return self.embedder.codes(graphs)
+        return self.embedder.encode(graphs)
+
+
+def space_of(embedder: GraphEmbedder) -> Space:
+    """The space of an embedder's vectors; a Siamese one has none that can be searched."""
+    metric = next((name for name in get_args(Metric) if name == embedder.config.similarity), None)
+    if metric is None:
+        raise ModelError(
+            f"a model of {embedder.config.similarity} similarity cannot be searched by distance; "
+            f"choose one of {', '.join(get_args(Metric))}"
+        )
+    return Space(metric, embedder.config.graph_dim)
+
+
+def read_pin(files: Mapping[str, bytes]) -> Pin:
+    """The pin among the files of a model; torch is not needed for it.
+
+    Raises:
+        FormatError: where the files are not those of a model, or not those that the pin names.
+    """
+    for name in sorted(files):
+        if name not in FILES:
+            raise FormatError(
+                f"the library holds a file {name!r}, which no model has; it may have been made "
+                "to harm whoever opens it"
+            )
+    try:
+        pin = Pin(**json.loads(files[PIN_FILE]))
+    except (KeyError, ValueError, TypeError) as error:
+        raise FormatError(f"the model of the library is damaged: {PIN_FILE}: {error}") from error
+    identity = _identity(files)
+    if pin.weights not in (identity, _identity_of_bytes(files)):
+        raise FormatError(f"the weights of the model {pin} are not those that its pin names")
+    return replace(pin, weights=identity)
+
+
+def _pin_file(name: str, version: str, files: Mapping[str, bytes]) -> bytes:
+    return json.dumps({"name": name, "version": version, "weights": _identity(files)}).encode()
+
+
+def _identity(files: Mapping[str, bytes]) -> str:
+    """What decides an embedder's vectors: options, vocabulary and weights; not its calibration."""
+    content = _embedder_file(files, CONFIG_FILE)
+    try:
+        document = json.loads(content)
+        options = {
+            name: value
+            for name, value in document["config"].items()
+            if not (name in ADDED_OPTIONS and ADDED_OPTIONS[name] == value)
+        }
+        deciding = [document["class"], options, document.get("vocabulary")]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise FormatError(f"{EMBEDDER}/{CONFIG_FILE} of the model is damaged: {error}") from error
+    canonical = json.dumps(deciding, sort_keys=True).encode()
+    return _joint_hash(canonical, _embedder_file(files, WEIGHTS_FILE))
+
+
+def _identity_of_bytes(files: Mapping[str, bytes]) -> str:
+    """How the first libraries named a model: by the bytes of its configuration and weights."""
+    return _joint_hash(*(_embedder_file(files, name) for name in (CONFIG_FILE, WEIGHTS_FILE)))
+
+
+def _joint_hash(*contents: bytes) -> str:
+    digests = (hashlib.sha256(content).digest() for content in contents)
+    return hashlib.sha256(b"".join(digests)).hexdigest()
+
+
+def _embedder_file(files: Mapping[str, bytes], name: str) -> bytes:
+    content = files.get(f"{EMBEDDER}/{name}")
+    if content is None:
+        raise FormatError(f"a model for a library needs the file {EMBEDDER}/{name}")
+    return content
+
+
+def _prefixed(part: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {f"{part}/{name}": files[name] for name in (CONFIG_FILE, WEIGHTS_FILE)}
+
+
+def _part(part: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    names = {name: f"{part}/{name}" for name in (CONFIG_FILE, WEIGHTS_FILE)}
+    return {name: files[key] for name, key in names.items() if key in files}
+
+
+def _first(*folders: Path) -> Path:
+    return next((folder for folder in folders if folder.is_dir()), folders[-1])
