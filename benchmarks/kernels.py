@@ -33,7 +33,7 @@ import torch
 from torch import Tensor
 
 from graphkin.graphs.batch import Adjacency
-from graphkin.tasks.edits import EditTask
+from graphkin.research.tasks.edits import EditTask
 
 SETTINGS = [(20, 0.2), (20, 0.5), (50, 0.2), (50, 0.5)]
 PAIRS = 20

@@ -38,7 +38,7 @@ from graphkin.learning.training.optimizer import FlatOptimizer
 from graphkin.models.config import ModelConfig
 from graphkin.models.embedder import GraphEmbedder
 from graphkin.models.matcher import GraphMatcher
-from graphkin.tasks.edits import EditTask
+from graphkin.research.tasks.edits import EditTask
 
 TRAIN_SETTINGS = [(20, 0.2), (20, 0.5), (50, 0.2), (50, 0.5)]
 SCORE_SETTINGS = [(100, 0.2)]

@@ -27,9 +27,9 @@ import typer.main
 
 from graphkin import errors
 from graphkin.cli import app
-from graphkin.reproduce.rendering_text import to_markdown
-from graphkin.reproduce.store import CHECKOUT, read_results
-from graphkin.reproduce.tables import fill
+from graphkin.research.reproduce.cells import fill
+from graphkin.research.reproduce.render.text import to_markdown
+from graphkin.research.reproduce.store import CHECKOUT, read_results
 
 HERE = Path(__file__).parent
 COLUMNS = 100

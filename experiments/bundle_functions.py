@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from graphkin.graphs import Graph
-from graphkin.tasks.bundled import BUNDLE
-from graphkin.tasks.functions import FunctionTask
+from graphkin.research.tasks.functions.bundled import BUNDLE
+from graphkin.research.tasks.functions.task import FunctionTask
 
 COUNT = 150
 LEAST_BLOCKS, MOST_BLOCKS = 5, 40

@@ -23,9 +23,9 @@ import numpy as np
 from graphkin import Graph
 from graphkin._support.files import write_atomically
 from graphkin.learning.task import RetrievalBlock
-from graphkin.reproduce.layout import HARDEST, HARDEST_POOLS
-from graphkin.tasks.function_pools import build_named, pools_between
-from graphkin.tasks.functions import FunctionTask
+from graphkin.research.reproduce.sections import HARDEST, HARDEST_POOLS
+from graphkin.research.tasks.functions.pools import build_named, pools_between
+from graphkin.research.tasks.functions.task import FunctionTask
 
 RESULT = Path(__file__).parent / "results" / "functions-ceiling.json"
 SHARES = (0.0, 0.02, 0.05, 0.1)

@@ -39,11 +39,11 @@ from graphkin.models import load_model
 from graphkin.models.calibration import Calibration, Logistic
 from graphkin.models.joining import join
 from graphkin.models.saving import WEIGHTS_FILE
-from graphkin.reproduce.layout import HARDEST, HARDEST_POOLS
+from graphkin.research.reproduce.sections import HARDEST, HARDEST_POOLS
+from graphkin.research.tasks.functions.bundled import bundled_functions
+from graphkin.research.tasks.functions.pools import build_named, pools_between
+from graphkin.research.tasks.functions.task import FunctionTask
 from graphkin.results.document import Hit
-from graphkin.tasks.bundled import bundled_functions
-from graphkin.tasks.function_pools import build_named, pools_between
-from graphkin.tasks.functions import FunctionTask
 
 RESULT = Path(__file__).parent / "results" / "functions-search.json"
 PACKAGES = ("graphkin", "numpy", "torch", "scikit-learn", "faiss-cpu")

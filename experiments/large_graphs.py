@@ -24,7 +24,7 @@ from graphkin._support.progress import counter
 from graphkin.learning.evaluation import evaluate
 from graphkin.learning.task import EvaluationSet
 from graphkin.models import GraphMatcher, load_model
-from graphkin.tasks.edits import EditTask
+from graphkin.research.tasks.edits import EditTask
 
 TRAINED_DEGREE = 0.35 * 35
 """Mean p times mean number of nodes, in training."""

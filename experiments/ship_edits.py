@@ -22,7 +22,7 @@ from graphkin.learning.reliability import fit_calibration, reliability
 from graphkin.models import load_model
 from graphkin.models.model import GraphModel
 from graphkin.models.saving import PARTS, SHIPPED, WEIGHTS_FILE
-from graphkin.tasks.edits import EditTask
+from graphkin.research.tasks.edits import EditTask
 
 OUT = SHIPPED / "edits"
 RESULTS = Path(__file__).parent / "results" / "reproduce"

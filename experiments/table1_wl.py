@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkin.baselines.wl import WLKernel, best_iterations
 from graphkin.graphs import Graph
 from graphkin.learning.evaluation import pair_auc, triplet_accuracy
 from graphkin.learning.task import EvaluationSet, Split
-from graphkin.tasks.edits import EditTask
+from graphkin.research.baselines.wl import WLKernel, best_iterations
+from graphkin.research.tasks.edits import EditTask
 
 Floats = NDArray[np.float64]
 Pairs = Sequence[tuple[Graph, Graph]]

@@ -16,10 +16,10 @@ from safetensors import safe_open
 
 import graphkin
 from command_line import Graphkin, Outcome
-from graphkin.baselines.wl import WLKernel
 from graphkin.learning.evaluation import evaluate
 from graphkin.models import load_model
-from graphkin.tasks.edits import EditTask
+from graphkin.research.baselines.wl import WLKernel
+from graphkin.research.tasks.edits import EditTask
 
 PROGRAM = Path(sysconfig.get_path("scripts")) / "graphkin"
 TASK = ["--nodes", "6-9", "--p", "0.4-0.5", "--kp", "1", "--kn", "3"]

@@ -15,9 +15,9 @@ from graphkin.learning.task import Task
 from graphkin.models import ModelConfig, build_model, load_model
 from graphkin.models.calibration import Logistic
 from graphkin.models.saving import save_calibration
-from graphkin.tasks.edits import EditTask
-from graphkin.tasks.functions import FunctionTask
-from graphkin.tasks.meshes import MeshTask, recipe
+from graphkin.research.tasks.edits import EditTask
+from graphkin.research.tasks.functions.task import FunctionTask
+from graphkin.research.tasks.meshes import MeshTask, recipe
 from mesh_samples import write_meshes
 
 SMALL = {"node_dim": 8, "message_dim": 8, "graph_dim": 8, "steps": 2}

@@ -14,11 +14,11 @@ import pytest
 
 from command_line import Graphkin, Outcome
 from function_samples import body, record, records, write_corpus
-from graphkin.baselines.size import GraphSize
 from graphkin.binaries.corpus import FunctionCorpus
 from graphkin.learning.evaluation import evaluate, retrieval_metrics
 from graphkin.models import load_model
-from graphkin.tasks.functions import FunctionTask
+from graphkin.research.baselines.size import GraphSize
+from graphkin.research.tasks.functions.task import FunctionTask
 
 PROGRAM = Path(sysconfig.get_path("scripts")) / "graphkin"
 SAMPLES = Path(__file__).parent / "binaries" / "samples"

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from command_line import Graphkin, Outcome
-from graphkin.baselines.wl import WLKernel
 from graphkin.learning.evaluation import evaluate
 from graphkin.models import GraphEmbedder, load_model
-from graphkin.tasks.meshes import MeshTask
+from graphkin.research.baselines.wl import WLKernel
+from graphkin.research.tasks.meshes import MeshTask
 from mesh_samples import write_meshes
 
 SMALL = ["node_dim=8", "message_dim=8", "graph_dim=8", "model.steps=2", "evaluation_size=100"]

@@ -17,10 +17,10 @@ from graphkin.errors import ConfigError, FormatError, ModelError
 from graphkin.learning.losses import contrastive_list_loss, contrastive_loss, scores_loss
 from graphkin.learning.training import TrainConfig, train
 from graphkin.models import build_model
-from graphkin.tasks.classes import ClassSampler
-from graphkin.tasks.confusable import nearest_by_codes, read_codes
-from graphkin.tasks.edits import EditTask
-from graphkin.tasks.functions import FunctionTask, _sampler, recipe
+from graphkin.research.tasks.edits import EditTask
+from graphkin.research.tasks.functions.task import FunctionTask, _sampler, recipe
+from graphkin.research.tasks.hard_negatives import nearest_by_codes, read_codes
+from graphkin.research.tasks.sampling import ClassSampler
 
 
 def plain_contrastive(left, right, groups, scale):

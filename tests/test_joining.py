@@ -18,7 +18,7 @@ from graphkin.models import build_model
 from graphkin.models.joining import join
 from graphkin.models.model import GraphModel
 from graphkin.models.similarity import cosine_similarity
-from graphkin.tasks.edits import EditTask
+from graphkin.research.tasks.edits import EditTask
 
 SMALL: dict[str, Any] = {"node_dim": 8, "graph_dim": 16, "message_dim": 8, "steps": 2}
 TASK = EditTask(nodes=(8, 12), p=(0.3, 0.3), evaluation_size=300)

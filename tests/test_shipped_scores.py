@@ -13,8 +13,8 @@ from graphkin.learning.reliability import reliability
 from graphkin.learning.task import EvaluationSet
 from graphkin.models.model import GraphModel
 from graphkin.models.saving import SHIPPED
-from graphkin.tasks.bundled import bundled_functions
-from graphkin.tasks.edits import EditTask
+from graphkin.research.tasks.edits import EditTask
+from graphkin.research.tasks.functions.bundled import bundled_functions
 
 KINDS = {"embedder": GraphEmbedder, "matcher": GraphMatcher}
 PARTS = [*KINDS, "joined"]

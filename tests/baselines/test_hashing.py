@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from small_programs import literal_mixed
 
-from graphkin.baselines.hashing import mixed, segment_sums
+from graphkin.research.baselines.hashing import mixed, segment_sums
 
 
 def test_mixed_is_splitmix64():

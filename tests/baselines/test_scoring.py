@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from small_programs import random_programs
 
-from graphkin.baselines import simhash, tfidf
-from graphkin.baselines.scoring import distinct_graphs
-from graphkin.baselines.simhash import SimHash
-from graphkin.baselines.size import GraphSize
-from graphkin.baselines.tfidf import TfIdf
-from graphkin.baselines.wl import WLKernel
 from graphkin.errors import GraphError
 from graphkin.graphs import Graph
+from graphkin.research.baselines import tfidf
+from graphkin.research.baselines.scoring import distinct_graphs
+from graphkin.research.baselines.simhash import simhash
+from graphkin.research.baselines.simhash.simhash import SimHash
+from graphkin.research.baselines.size import GraphSize
+from graphkin.research.baselines.tfidf import TfIdf
+from graphkin.research.baselines.wl import WLKernel
 
 BASELINES = {
     "simhash": SimHash(),

@@ -11,14 +11,14 @@ import torch
 from hypothesis import given, settings
 from small_programs import literal_mixed, programs_and_orders, random_programs
 
-from graphkin.baselines import simhash_learning
-from graphkin.baselines.simhash import SimHash
-from graphkin.baselines.simhash_features import KINDS, extract_features
-from graphkin.baselines.simhash_weights import RESOLUTION, FeatureWeights
 from graphkin.errors import ConfigError, FormatError, GraphError
 from graphkin.graphs import Graph
 from graphkin.learning.evaluation import pair_auc
 from graphkin.models.similarity import hamming_distances
+from graphkin.research.baselines.simhash import learning as simhash_learning
+from graphkin.research.baselines.simhash.features import KINDS, extract_features
+from graphkin.research.baselines.simhash.simhash import SimHash
+from graphkin.research.baselines.simhash.weights import RESOLUTION, FeatureWeights
 
 
 def some_weights(graphs: list[Graph], seed: int = 0) -> FeatureWeights:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from small_programs import programs_and_orders, random_programs
 
-from graphkin.baselines import simhash_features
-from graphkin.baselines.simhash_features import KINDS, MAX_NEIGHBOURHOOD, extract_features
 from graphkin.errors import GraphError
 from graphkin.graphs import Graph
+from graphkin.research.baselines.simhash import features as simhash_features
+from graphkin.research.baselines.simhash.features import KINDS, MAX_NEIGHBOURHOOD, extract_features
 
 Feature = tuple  # (kind, what it describes, which occurrence)
 

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from graphkin.baselines.size import GraphSize
 from graphkin.graphs import Graph
+from graphkin.research.baselines.size import GraphSize
 
 
 def test_predict_is_the_negative_ratio_of_sizes():

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_programs import random_programs
 
-from graphkin.baselines.tfidf import TfIdf
 from graphkin.errors import ConfigError, GraphError
 from graphkin.graphs import Graph
+from graphkin.research.baselines.tfidf import TfIdf
 
 
 def bag(graph: Graph) -> Counter:

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphkin.baselines.wl import WLKernel, best_iterations
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
 from graphkin.learning.evaluation import pair_auc, triplet_accuracy
-from graphkin.tasks.edits import EditTask
+from graphkin.research.baselines.wl import WLKernel, best_iterations
+from graphkin.research.tasks.edits import EditTask
 
 
 def random_graphs(count: int, seed: int, *, directed: bool = False) -> list[Graph]:

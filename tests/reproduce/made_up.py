@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphkin.reproduce.experiment import Evaluation, Experiment, TaskSpec
-from graphkin.reproduce.layout import PAIRS, Variant, edit_row
-from graphkin.reproduce.results import Measurement, Result, write_result
+from graphkin.research.reproduce.experiment import Evaluation, Experiment, TaskSpec
+from graphkin.research.reproduce.results import Measurement, Result, write_result
+from graphkin.research.reproduce.sections import PAIRS, Variant, edit_row
 
 DATA = "ab" * 32
 TINY = TaskSpec(

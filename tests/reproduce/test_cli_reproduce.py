@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from command_line import Graphkin
-from graphkin.reproduce import ways
-from graphkin.reproduce.rendering_text import QUICK
-from graphkin.reproduce.store import CHECKOUT
+from graphkin.research.reproduce import sources as ways
+from graphkin.research.reproduce.render.text import QUICK
+from graphkin.research.reproduce.store import CHECKOUT
 
 from .made_up import folder_of, result
 
@@ -100,7 +100,7 @@ def test_rerun_stores_what_it_measures(
     run: Graphkin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The real way, but for the length of the training."""
-    from graphkin.reproduce.plan import experiments_for
+    from graphkin.research.reproduce.plan import experiments_for
 
     def short(target: str, quick: bool, only: str) -> list[object]:
         return list(experiments_for(target, True, only))

@@ -9,11 +9,16 @@ import pytest
 from graphkin.errors import ConfigError
 from graphkin.learning.training import TrainConfig
 from graphkin.models import ModelConfig
-from graphkin.reproduce.experiment import MEASURES
-from graphkin.reproduce.layout import SECTIONS, TABLES, sections_of
-from graphkin.reproduce.paper import PAPER
-from graphkin.reproduce.plan import ATTENTION_MODEL, all_experiments, experiments_for, group_order
-from graphkin.reproduce.store import CHECKOUT, read_results
+from graphkin.research.reproduce.experiment import MEASURES
+from graphkin.research.reproduce.paper import PAPER
+from graphkin.research.reproduce.plan import (
+    ATTENTION_MODEL,
+    all_experiments,
+    experiments_for,
+    group_order,
+)
+from graphkin.research.reproduce.sections import SECTIONS, TABLES, sections_of
+from graphkin.research.reproduce.store import CHECKOUT, read_results
 
 
 @pytest.mark.parametrize(

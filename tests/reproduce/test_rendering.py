@@ -9,10 +9,10 @@ import pytest
 from matplotlib import image
 
 from graphkin.errors import ConfigError
-from graphkin.reproduce.layout import FUNCTION_STEPS, TABLES, sweep_row
-from graphkin.reproduce.pictures import check_destination, draw
-from graphkin.reproduce.rendering_text import QUICK, to_markdown, to_text
-from graphkin.reproduce.tables import fill
+from graphkin.research.reproduce.cells import fill
+from graphkin.research.reproduce.render.pictures import check_destination, draw
+from graphkin.research.reproduce.render.text import QUICK, to_markdown, to_text
+from graphkin.research.reproduce.sections import FUNCTION_STEPS, TABLES, sweep_row
 
 from .made_up import result
 

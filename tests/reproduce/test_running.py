@@ -15,12 +15,12 @@ from graphkin.learning.evaluation import evaluate
 from graphkin.learning.training import Report, train
 from graphkin.models import GraphEmbedder, GraphMatcher, load_model
 from graphkin.models.joining import join
-from graphkin.reproduce import running
-from graphkin.reproduce.experiment import Evaluation, Experiment, TaskSpec
-from graphkin.reproduce.measuring import DataPaths
-from graphkin.reproduce.results import read_result, result_file
-from graphkin.reproduce.running import Places, prepare, run_experiment, run_experiments
-from graphkin.tasks.edits import EditTask
+from graphkin.research.reproduce import run as running
+from graphkin.research.reproduce.experiment import Evaluation, Experiment, TaskSpec
+from graphkin.research.reproduce.measure import DataPaths
+from graphkin.research.reproduce.results import read_result, result_file
+from graphkin.research.reproduce.run import Places, prepare, run_experiment, run_experiments
+from graphkin.research.tasks.edits import EditTask
 
 from .made_up import TINY, tiny_experiment
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from graphkin.reproduce.experiment import Experiment
-from graphkin.reproduce.plan import all_experiments
-from graphkin.reproduce.store import CHECKOUT
+from graphkin.research.reproduce.experiment import Experiment
+from graphkin.research.reproduce.plan import all_experiments
+from graphkin.research.reproduce.store import CHECKOUT
 
 STORED = {path.stem: path for path in (CHECKOUT / "reproduce").glob("*-seed*.json")}
 TRAINED = [one for one in all_experiments() if one.trained and one.name in STORED]

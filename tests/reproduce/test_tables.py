@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from graphkin.errors import FormatError, StorageError
-from graphkin.reproduce import store
-from graphkin.reproduce.layout import RETRIEVAL
-from graphkin.reproduce.results import Result, read_result, write_result
-from graphkin.reproduce.store import CHECKOUT, read_results, stored_folder
-from graphkin.reproduce.tables import Cell, counts, fill
+from graphkin.research.reproduce import store
+from graphkin.research.reproduce.cells import Cell, counts, fill
+from graphkin.research.reproduce.results import Result, read_result, write_result
+from graphkin.research.reproduce.sections import RETRIEVAL
+from graphkin.research.reproduce.store import CHECKOUT, read_results, stored_folder
 
 from .made_up import folder_of, result
 

@@ -7,7 +7,7 @@ import pytest
 
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
-from graphkin.tasks.confusable import NEIGHBOURS, nearest_classes
+from graphkin.research.tasks.hard_negatives import NEIGHBOURS, nearest_classes
 
 
 def graph(nodes: int, token: int) -> Graph:

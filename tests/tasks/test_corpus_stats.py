@@ -10,7 +10,7 @@ import pytest
 
 from function_samples import Body, body, record, records, write_corpus
 from graphkin.binaries.corpus import FunctionCorpus
-from graphkin.tasks.corpus_stats import CorpusStats, corpus_stats
+from graphkin.research.tasks.functions.stats import CorpusStats, corpus_stats
 
 
 @pytest.fixture

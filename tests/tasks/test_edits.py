@@ -14,8 +14,8 @@ import torch
 from graphkin.errors import ConfigError, GraphError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
 from graphkin.learning.task import EvaluationSet
-from graphkin.tasks import edits
-from graphkin.tasks.edits import EditTask
+from graphkin.research.tasks import edits
+from graphkin.research.tasks.edits import EditTask
 
 MIXED = EditTask(nodes=(6, 12), p=(0.3, 0.6), positive_edits=1, negative_edits=3, seed=5)
 

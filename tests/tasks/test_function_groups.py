@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from function_samples import Body, body, function, record, records, write_corpus
 from graphkin.binaries.corpus import FunctionCorpus, FunctionRecord
-from graphkin.tasks.function_groups import (
+from graphkin.research.tasks.functions.groups import (
     FunctionClass,
     FunctionKey,
     contents_of,

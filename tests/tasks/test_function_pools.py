@@ -11,8 +11,8 @@ import pytest
 from function_samples import BUILDS, body, record, write_corpus
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
-from graphkin.tasks.function_pools import build_named, pools_between
-from graphkin.tasks.functions import FunctionTask, Protocol
+from graphkin.research.tasks.functions.pools import build_named, pools_between
+from graphkin.research.tasks.functions.task import FunctionTask, Protocol
 
 PROTOCOLS = get_args(Protocol)
 ASKED, HELD = BUILDS[0], BUILDS[-1]

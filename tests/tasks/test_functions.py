@@ -20,8 +20,8 @@ from graphkin.errors import ConfigError, FormatError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.models import ModelConfig
 from graphkin.models.config import MODEL_NAMES
-from graphkin.tasks import functions
-from graphkin.tasks.functions import FunctionTask, Protocol, recipe
+from graphkin.research.tasks.functions import task as functions
+from graphkin.research.tasks.functions.task import FunctionTask, Protocol, recipe
 
 SPLITS = ("training", "validation", "test")
 PROTOCOLS = get_args(Protocol)

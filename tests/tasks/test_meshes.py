@@ -21,8 +21,8 @@ from graphkin.learning.neighbours import Neighbours
 from graphkin.learning.task import LIST_NEGATIVES, Mode
 from graphkin.models import GraphEmbedder, ModelConfig, build_model
 from graphkin.models.config import MODEL_NAMES
-from graphkin.tasks.meshes import MeshTask, SplitBy, recipe
-from graphkin.tasks.splits import SHARES
+from graphkin.research.tasks.meshes import MeshTask, SplitBy, recipe
+from graphkin.research.tasks.splits import SHARES
 from mesh_samples import shapes, write_meshes
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -18,7 +18,7 @@ from graphkin.graphs import PairBatch
 from graphkin.learning.task import EvaluationSet
 from graphkin.learning.training import Report, TrainConfig, train
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
-from graphkin.tasks.edits import EditTask
+from graphkin.research.tasks.edits import EditTask
 
 TASK = EditTask(nodes=(6, 9), p=(0.4, 0.5), positive_edits=1, negative_edits=3, evaluation_size=10)
 SIZES = {"node_dim": 8, "message_dim": 8, "graph_dim": 8, "steps": 2, "message_scale": 1.0}

@@ -19,7 +19,7 @@ from graphkin.learning.evaluation import evaluate
 from graphkin.learning.losses import scores_loss
 from graphkin.learning.training import Report, TrainConfig, loop, train
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, load_model
-from graphkin.tasks.edits import EditTask
+from graphkin.research.tasks.edits import EditTask
 
 from .runs import (
     CONFIG,

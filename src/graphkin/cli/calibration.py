@@ -53,7 +53,7 @@ def calibrate_edits(
 ) -> None:
     """Fit the probability that a pair is the nearer kind of graph edit distance."""
     from graphkin.models import load_model
-    from graphkin.tasks.edits import EditTask
+    from graphkin.research.tasks.edits import EditTask
 
     _check_own(model)
     options = _given({**task_options(nodes, p, kp, kn), "evaluation_size": size})
@@ -72,7 +72,7 @@ def calibrate_functions(
     as_json: Json = False,
 ) -> None:
     """Fit the probability that two graphs are compiled from the same function."""
-    from graphkin.tasks.functions import FunctionTask
+    from graphkin.research.tasks.functions.task import FunctionTask
 
     _check_own(model)
     options = _given({"corpus": str(corpus), "protocol": protocol, "evaluation_size": size})
@@ -94,7 +94,7 @@ def calibrate_meshes(
     Without --split it is the one that the model was trained on.
     """
     from graphkin.models import load_model
-    from graphkin.tasks.meshes import MeshTask
+    from graphkin.research.tasks.meshes import MeshTask
 
     _check_own(model)
     trained = load_model(model)

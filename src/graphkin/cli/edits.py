@@ -62,7 +62,7 @@ def train_edits(
     """Train on graph edit distance: which of two graphs is fewer edge substitutions away?"""
     from graphkin._support.overrides import gather
     from graphkin.models import load_model
-    from graphkin.tasks.edits import EditTask
+    from graphkin.research.tasks.edits import EditTask
 
     start = None if start_from is None else load_model(start_from)
     tables = gather(
@@ -96,7 +96,7 @@ def eval_edits(
     as_json: Json = False,
 ) -> None:
     """Pair AUC and triplet accuracy on the fixed sets of graph edit distance."""
-    from graphkin.tasks.edits import EditTask
+    from graphkin.research.tasks.edits import EditTask
 
     options = {**task_options(nodes, p, kp, kn), "evaluation_size": size}
     task = EditTask(**{key: value for key, value in options.items() if value is not None})

@@ -81,7 +81,7 @@ def stats(
 ) -> None:
     """Count builds, functions, sizes and mnemonics of a corpus."""
     from graphkin.binaries.corpus import FunctionCorpus
-    from graphkin.tasks.corpus_stats import corpus_stats
+    from graphkin.research.tasks.functions.stats import corpus_stats
 
     opened = FunctionCorpus.open(corpus)
     if plot is not None:

@@ -28,7 +28,7 @@ from graphkin.errors import ConfigError, ModelError
 if TYPE_CHECKING:
     from graphkin.learning.evaluation import PairScorer
     from graphkin.models.model import GraphModel
-    from graphkin.tasks.functions import FunctionTask
+    from graphkin.research.tasks.functions.task import FunctionTask
 
 Corpus = Annotated[Path, typer.Option(help="The folder that extract wrote.")]
 Features = Annotated[
@@ -77,8 +77,8 @@ def train_functions(
     """Train on a corpus of functions: are two graphs compiled from the same one?"""
     from graphkin._support.overrides import gather
     from graphkin.models.config import INHERITED
-    from graphkin.tasks.functions import FunctionTask
-    from graphkin.tasks.functions import recipe as recipe_of
+    from graphkin.research.tasks.functions.task import FunctionTask
+    from graphkin.research.tasks.functions.task import recipe as recipe_of
 
     start = None if start_from is None else _start(start_from)
     tables = gather(
@@ -175,8 +175,8 @@ def eval_functions(
 
     from graphkin._support.progress import counter
     from graphkin.learning.evaluation import evaluate, retrieval_metrics
-    from graphkin.tasks.functions import FunctionTask
-    from graphkin.tasks.splits import check_split
+    from graphkin.research.tasks.functions.task import FunctionTask
+    from graphkin.research.tasks.splits import check_split
 
     torch.set_num_threads(threads)
     check_split(split)
@@ -248,30 +248,30 @@ def _scorer(
 
         return Unrolled(trained, steps), {}
     if model == "wl":
-        from graphkin.baselines.wl import WLKernel, best_iterations
         from graphkin.learning.evaluation import pair_auc
+        from graphkin.research.baselines.wl import WLKernel, best_iterations
 
         chosen = task.evaluation_set("validation")
         scores = WLKernel().sweep(chosen.pairs)
         iterations = best_iterations(scores, lambda row: pair_auc(row, chosen.labels))
         return WLKernel(iterations), {"iterations": iterations}
     if model == "size":
-        from graphkin.baselines.size import GraphSize
+        from graphkin.research.baselines.size import GraphSize
 
         return GraphSize(), {}
     graphs, functions = task.graphs("training")
     if model == "tfidf":
-        from graphkin.baselines.tfidf import TfIdf
+        from graphkin.research.baselines.tfidf import TfIdf
 
         return TfIdf.fit(graphs), {}
-    from graphkin.baselines.simhash import SimHash
+    from graphkin.research.baselines.simhash.simhash import SimHash
 
     with counter(f"{task.protocol}: learning weights") as progress:
         return SimHash.fit(graphs, functions, seed=seed, progress=progress), {"seed": seed}
 
 
 def _print(result: dict[str, Any]) -> None:
-    from graphkin.tasks.functions import PROTOCOL_NAMES
+    from graphkin.research.tasks.functions.task import PROTOCOL_NAMES
 
     notes = {key: result[key] for key in ("iterations", "seed") if key in result}
     extra = "".join(f", {key} {value}" for key, value in notes.items())

@@ -55,7 +55,7 @@ def train_meshes(
 ) -> None:
     """Train on meshes of objects: do two graphs show the same one?"""
     from graphkin._support.overrides import gather
-    from graphkin.tasks.meshes import MeshTask, recipe
+    from graphkin.research.tasks.meshes import MeshTask, recipe
 
     tables = gather(
         known_settings(MeshTask),
@@ -95,11 +95,11 @@ def eval_meshes(
     import torch
 
     from graphkin._support.progress import counter
-    from graphkin.baselines.wl import WLKernel
     from graphkin.learning.evaluation import PairScorer, evaluate
     from graphkin.models import GraphEmbedder, load_model
     from graphkin.models.model import Unrolled
-    from graphkin.tasks.meshes import MeshTask
+    from graphkin.research.baselines.wl import WLKernel
+    from graphkin.research.tasks.meshes import MeshTask
 
     torch.set_num_threads(threads)
     trained = None if model == "wl" else load_model(model)

@@ -12,7 +12,7 @@ from graphkin.cli.options import Json, Threads
 from graphkin.errors import ConfigError
 
 if TYPE_CHECKING:
-    from graphkin.reproduce.results import Result
+    from graphkin.research.reproduce.results import Result
 
 DEFAULT_RUNS = Path("runs")
 
@@ -59,9 +59,9 @@ def reproduce(
 ) -> None:
     """Show the paper's tables and figures with our values beside the paper's."""
     from graphkin._support.files import write_atomically
-    from graphkin.reproduce.layout import sections_of
-    from graphkin.reproduce.rendering_text import to_markdown, to_text
-    from graphkin.reproduce.tables import fill
+    from graphkin.research.reproduce.cells import fill
+    from graphkin.research.reproduce.render.text import to_markdown, to_text
+    from graphkin.research.reproduce.sections import sections_of
 
     if quick and rerun:
         raise ConfigError("--quick and --rerun are two ways to train; choose one")
@@ -71,13 +71,13 @@ def reproduce(
         raise ConfigError("--only chooses what is trained; add --rerun or --quick")
     sections_of(target)
     if png is not None:
-        from graphkin.reproduce.pictures import check_destination
+        from graphkin.research.reproduce.render.pictures import check_destination
 
         check_destination(target, png)
     if quick or rerun:
         found = _run(target, quick, only, runs, corpus, meshes, results, threads)
     else:
-        from graphkin.reproduce.ways import stored_results
+        from graphkin.research.reproduce.sources import stored_results
 
         found = stored_results(target, results, runs or DEFAULT_RUNS)
     filled = fill(target, found)
@@ -85,7 +85,7 @@ def reproduce(
         write_atomically(markdown, (to_markdown(filled, quick) + "\n").encode())
         typer.echo(f"Markdown: {markdown}", err=True)
     if png is not None:
-        from graphkin.reproduce.pictures import draw
+        from graphkin.research.reproduce.render.pictures import draw
 
         for file in draw(target, filled, found, png, quick):
             typer.echo(f"picture: {file}", err=True)
@@ -108,8 +108,8 @@ def _run(
 ) -> list[Result]:
     import torch
 
-    from graphkin.reproduce.measuring import DataPaths
-    from graphkin.reproduce.ways import quick_results, rerun_results
+    from graphkin.research.reproduce.measure import DataPaths
+    from graphkin.research.reproduce.sources import quick_results, rerun_results
 
     torch.set_num_threads(threads)
     data = DataPaths(corpus, meshes)

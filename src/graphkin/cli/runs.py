@@ -96,10 +96,10 @@ def evaluate_model(
     import torch
 
     from graphkin._support.progress import counter
-    from graphkin.baselines.wl import WLKernel
     from graphkin.learning.evaluation import PairScorer, evaluate
     from graphkin.models import load_model
     from graphkin.models.model import Unrolled
+    from graphkin.research.baselines.wl import WLKernel
 
     torch.set_num_threads(threads)
     evaluation_set = task.evaluation_set(split)

@@ -1,0 +1,1 @@
+"""The paper: its tasks, its baselines, and its tables reproduced."""

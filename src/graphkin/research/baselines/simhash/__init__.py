@@ -1,0 +1,1 @@
+"""SimHash of functions, with learned weights."""

@@ -1,0 +1,54 @@
+"""Which models are trained for which table, and what fills which cell."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from graphkin.errors import ConfigError
+from graphkin.research.reproduce.experiment import Experiment
+from graphkin.research.reproduce.plan.edits import ATTENTION_GROUP, edit_experiments
+from graphkin.research.reproduce.plan.functions import function_experiments
+from graphkin.research.reproduce.plan.meshes import mesh_experiments
+from graphkin.research.reproduce.sections import TARGETS
+
+ATTENTION_MODEL = f"{ATTENTION_GROUP}-seed0"
+"""The experiment whose attention is drawn."""
+
+
+@cache
+def all_experiments() -> tuple[Experiment, ...]:
+    """Every experiment, in the order of preference."""
+    return (*edit_experiments(), *function_experiments(), *mesh_experiments())
+
+
+def experiments_for(target: str, quick: bool = False, only: str = "") -> list[Experiment]:
+    """The experiments that fill cells of a table, or of all.
+
+    Args:
+        target: one of ``TARGETS``.
+        quick: as quick runs do them, in seconds each.
+        only: a part that their names must have.
+    """
+    if target not in TARGETS:
+        raise ConfigError(f"there is no {target!r} to reproduce; choose {', '.join(TARGETS)}")
+    of_target = [one for one in all_experiments() if _fills(one, target)]
+    chosen = [one for one in of_target if only in one.name]
+    if not chosen:
+        names = ", ".join(one.name for one in of_target)
+        raise ConfigError(f"no experiment of {target} has {only!r} in its name; there are {names}")
+    return [one.quick() for one in chosen] if quick else chosen
+
+
+def group_order() -> dict[str, int]:
+    """The place of each group in the order of preference."""
+    return {group: place for place, group in enumerate(dict.fromkeys(_groups()))}
+
+
+def _groups() -> list[str]:
+    return [experiment.group for experiment in all_experiments()]
+
+
+def _fills(experiment: Experiment, target: str) -> bool:
+    if target == "attention":
+        return experiment.name == ATTENTION_MODEL
+    return target == "all" or target in experiment.tables

@@ -1,0 +1,1 @@
+"""Tables and figures as text and pictures."""

@@ -1,0 +1,126 @@
+"""The three ways to results: as stored, from training again, and from a quick run of everything."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from graphkin.errors import ConfigError
+from graphkin.research.reproduce.plan import ATTENTION_MODEL, experiments_for
+from graphkin.research.reproduce.results import Result
+from graphkin.research.reproduce.store import CHECKOUT, read_results, stored_folder
+
+if TYPE_CHECKING:
+    from graphkin.research.reproduce.measure import DataPaths
+    from graphkin.research.reproduce.run import Places
+
+QUICK_FOLDER = "quick"
+RESULTS_FOLDER = "results"
+"""Beside the runs: what this folder of runs gave."""
+
+
+def stored_results(target: str, folder: Path | None, runs: Path) -> list[Result]:
+    """What was measured before, by us or by whoever wrote the folder.
+
+    Where attention is asked for and was not stored, a model in the folder of runs, or one that
+    ships, is looked at now.
+    """
+    home = folder or stored_folder()
+    if home is None:
+        raise ConfigError("this installation has no stored results; name a folder with --results")
+    results = read_results(home)
+    wanted = target in ("attention", "all")
+    if wanted and not any(result.cases for result in results):
+        from graphkin.research.reproduce.attention import find_matcher, measure_attention
+        from graphkin.research.reproduce.run import versions
+
+        found = find_matcher(runs / ATTENTION_MODEL)
+        if found is not None:
+            matcher, origin, variant = found
+            command = "graphkin reproduce attention"
+            results.append(measure_attention(matcher, origin, command, versions(), variant))
+    return results
+
+
+def rerun_results(
+    target: str, only: str, runs: Path, data: DataPaths, store: Path | None
+) -> list[Result]:
+    """Trains what is chosen, or goes on with it; nothing that was stored before is read.
+
+    Args:
+        target: what to fill.
+        only: a part of the names of the experiments.
+        runs: the folder of runs, and of their results.
+        data: where the tasks find their data.
+        store: where result files go as well; by default that of the checkout, if this is one.
+    """
+    from graphkin.research.reproduce.run import Places
+
+    results = runs / RESULTS_FOLDER
+    home = store or (CHECKOUT if CHECKOUT.is_dir() else None)
+    return _run(target, only, Places(runs, results, home), data, quick=False)
+
+
+def quick_results(target: str, only: str, runs: Path | None, data: DataPaths) -> list[Result]:
+    """The same pipeline in minutes, in a folder that does not last unless ``runs`` is given.
+
+    Functions come from the samples of the package where no corpus is given.
+    """
+    from graphkin.research.reproduce.run import Places
+
+    with _folder(runs) as folder:
+        if data.corpus is None and _needs_functions(target, only):
+            data = replace(data, corpus=_sample_corpus(folder))
+        places = Places(folder, folder / RESULTS_FOLDER, mode="--quick")
+        return _run(target, only, places, data, quick=True)
+
+
+def _run(target: str, only: str, places: Places, data: DataPaths, quick: bool) -> list[Result]:
+    from graphkin.research.reproduce.attention import find_matcher, measure_attention
+    from graphkin.research.reproduce.run import run_experiments, versions
+
+    experiments = experiments_for(target, quick, only)
+    done = run_experiments(experiments, places, data)
+    if not done:
+        raise ConfigError(f"nothing of {target} could be run: give it the data named above")
+    attention = target in ("attention", "all")
+    if attention and any(result.name == ATTENTION_MODEL for result in done):
+        found = find_matcher(places.runs / ATTENTION_MODEL)
+        assert found is not None, "the run was just finished"
+        matcher, origin, variant = found
+        command = f"graphkin reproduce attention {places.mode}"
+        places.save(measure_attention(matcher, origin, command, versions(), variant))
+    return read_results(places.results)
+
+
+def _needs_functions(target: str, only: str) -> bool:
+    return any(one.data == "functions" for one in experiments_for(target, True, only))
+
+
+@contextmanager
+def _folder(runs: Path | None) -> Iterator[Path]:
+    if runs is not None:
+        yield runs / QUICK_FOLDER
+        return
+    with TemporaryDirectory(prefix="graphkin-quick-") as folder:
+        yield Path(folder)
+
+
+def _sample_corpus(folder: Path) -> Path:
+    """A corpus of the small binaries that come with the package."""
+    from graphkin._support.progress import counter
+    from graphkin.binaries import samples
+    from graphkin.binaries.extraction import extract
+
+    path = folder / "samples.graphs"
+    if not path.exists():
+        print("no --corpus: functions are those of the bundled samples", file=sys.stderr)
+        folder.mkdir(parents=True, exist_ok=True)
+        with counter("reading samples") as progress:
+            extract(samples.KNOWN, path, jobs=1, progress=progress)
+    return path

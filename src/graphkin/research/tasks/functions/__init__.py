@@ -1,0 +1,1 @@
+"""Functions of binaries: which are builds of the same source?"""

@@ -1,0 +1,80 @@
+"""Searches for the functions of one build of a corpus in another build."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from graphkin.errors import ConfigError
+from graphkin.learning.task import RetrievalBlock, Split
+from graphkin.research.tasks.functions.task import FunctionTask
+from graphkin.research.tasks.splits import generator
+
+STREAM = 3
+"""Of the random numbers of a split; the task uses those below."""
+
+
+def pools_between(task: FunctionTask, split: Split, asked: str, held: str) -> list[RetrievalBlock]:
+    """Pools of functions as one build has them, to look for as another has them.
+
+    One function of each group is looked for. They are dealt out to pools of ``task.pool``; 0 puts
+    all into one. Where the split has too few to fill a pool, it is filled up with functions that
+    nobody looks for: others of the split, then of validation, and the rest of training.
+
+    Args:
+        task: whose functions, protocol and size of pools.
+        split: the functions to look for.
+        asked: the build that queries come from, by name.
+        held: the build that is searched.
+    """
+    both = _both(task, split, asked, held)
+    if len(both) < 2:
+        raise ConfigError(f"{asked} and {held} share {len(both)} {split} functions, too few")
+    size = task.pool or len(both)
+    if size < len(both):
+        order = generator(0, split, STREAM).permutation(len(both))
+        dealt = [order[start : start + size] for start in range(0, len(both) - size + 1, size)]
+        return [_block(task, [both[number] for number in numbers]) for numbers in dealt]
+    others = islice(_others(task, split, held), size - len(both))
+    return [_block(task, both, list(others))]
+
+
+def build_named(task: FunctionTask, kind: str) -> str | None:
+    """The build of test functions whose name ends as ``compiler-level``.
+
+    Between the two it may have a version: ``gcc-O0`` stands for ``gcc-12-O0`` as well.
+    """
+    compiler, level = kind.split("-")
+    pattern = re.compile(rf"\b{re.escape(compiler)}(-[\d.]+)?-{re.escape(level)}$")
+    names = sorted({name for item in task.classes("test") for name in item.graphs})
+    return next((name for name in names if pattern.search(name)), None)
+
+
+def _both(task: FunctionTask, split: Split, asked: str, held: str) -> list[tuple[int, int]]:
+    """The graphs of each function in two builds, one function of each group."""
+    one_each = {item.group: item.graphs for item in reversed(task.classes(split))}
+    found = one_each.values()
+    return [(one[asked], one[held]) for one in found if {asked, held} <= one.keys()]
+
+
+def _others(task: FunctionTask, split: Split, held: str) -> Iterator[int]:
+    """Graphs of a build, one of each group that has no function that is looked for."""
+    # A task of the paper's protocol numbers groups anew.
+    group_of = {item.key: item.group for item in task.data.classes}
+    seen = {group_of[item.key] for item in task.classes(split)}
+    everything = replace(task, min_builds=2)
+    for name in dict.fromkeys((split, "validation", "training")):
+        for item in everything.classes(name):
+            group = group_of[item.key]
+            if held in item.graphs and group not in seen:
+                seen.add(group)
+                yield item.graphs[held]
+
+
+def _block(
+    task: FunctionTask, both: Sequence[tuple[int, int]], others: Sequence[int] = ()
+) -> RetrievalBlock:
+    asked, held = zip(*both, strict=True)
+    return RetrievalBlock(tuple(task.graphs_of(asked)), tuple(task.graphs_of([*held, *others])))

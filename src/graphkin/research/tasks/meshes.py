@@ -1,0 +1,279 @@
+"""Meshes of objects (COIL-DEL): do two graphs show the same object from different sides?
+
+Two splits say what is unseen. By class, the objects of the test set occur in training nowhere,
+as the functions of :mod:`graphkin.research.tasks.functions.task` do. By graph, every object is known, and other
+views of it are asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkin._support.settings import check_at_least, check_types
+from graphkin.errors import ConfigError
+from graphkin.graphs import Graph, PairBatch
+from graphkin.graphs.converters.tudataset.dataset import read_tudataset
+from graphkin.learning.neighbours import Neighbours
+from graphkin.learning.task import LIST_NEGATIVES, EvaluationSet, Mode, Split
+from graphkin.research.tasks.sampling import ClassSampler, Index
+from graphkin.research.tasks.splits import (
+    FOLDS,
+    SHARES,
+    check_split,
+    dealt,
+    generator,
+    labelled,
+    signs,
+    text_hash,
+)
+
+SplitBy = Literal["class", "graph"]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MeshTask:
+    """Graphs of a labelled dataset with coordinates at their nodes; similar are those of one class.
+
+    Coordinates are standardised: less the mean of all nodes of the training graphs, over their
+    standard deviation, column by column. Labels of edges are their types.
+
+    Args:
+        data: the folder or zip of a TUDataset, such as COIL-DEL.zip.
+        split: whether classes are dealt out to training, validation and test, so that test classes
+            are unseen; or the graphs of every class.
+        seed: seed of the training data. Splits and evaluation sets do not depend on it.
+        evaluation_size: pairs, and triplets, of an evaluation set.
+        distortion: by how much, in standard deviations of the coordinates, training graphs are bent
+            out of shape each time that they are drawn: turned, stretched and sheared, moved, and
+            every node on its own.
+        fold: which tenth is the test set, from 0 to 9; the tenth before it is for validation.
+    """
+
+    data: str
+    split: SplitBy = "class"
+    seed: int = 0
+    evaluation_size: int = 1000
+    distortion: float = 0.0
+    fold: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "data", str(self.data))
+        check_types(self)
+        check_at_least(self, 0, "seed", "distortion", "fold")
+        if not math.isfinite(self.distortion):
+            raise ConfigError(f"distortion must be finite, got {self.distortion}")
+        if self.fold >= FOLDS:
+            raise ConfigError(f"fold must lie in 0..{FOLDS - 1}, got {self.fold}")
+        check_at_least(self, 2, "evaluation_size")
+
+    def batch(
+        self, step: int, size: int, mode: Mode, *, rank: int = 0, world: int = 1
+    ) -> PairBatch:
+        """The training batch of one step; see :class:`graphkin.learning.task.Task`.
+
+        Pairs are similar and dissimilar in turn.
+        """
+        if mode not in get_args(Mode):
+            raise ConfigError(f"mode must be one of {', '.join(get_args(Mode))}; got {mode!r}")
+        if step < 0 or not 0 <= rank < world <= size:
+            raise ConfigError(
+                f"no batch for step {step}, size {size}, rank {rank} of {world}: steps and ranks "
+                "count from 0, and every rank needs an example"
+            )
+        rng = generator(self.seed, "training", step)
+        others = LIST_NEGATIVES if mode == "lists" else 1
+        numbers = self._samplers["training"].lists(rng, size, others)
+        rows = np.arange(numbers.size).reshape(numbers.shape)[rank::world].tolist()
+        graphs = [self._distorted(number, rng) for number in numbers.ravel().tolist()]
+        if mode == "kin":
+            pairs = [(graphs[a], graphs[b]) for a, b, _ in rows]
+            return PairBatch.pack(pairs, self.classes[numbers[rank::world, 0]].tolist())
+        if mode == "pairs":
+            labels = signs(size)[rank::world]
+            return PairBatch.pack(labelled(graphs, rows, labels), labels.tolist())
+        return PairBatch.pack([(graphs[a], graphs[b]) for a, *rest in rows for b in rest])
+
+    def evaluation_set(self, split: Split) -> EvaluationSet:
+        """The fixed pairs and triplets of a split: the same for every ``seed``."""
+        rng = generator(0, check_split(split), 0)
+        sampler, graphs = self._samplers[split], self.graphs
+        labels = signs(self.evaluation_size)
+        pairs, triplets = (sampler.triplets(rng, self.evaluation_size).tolist() for _ in range(2))
+        return EvaluationSet(
+            tuple(labelled(graphs, pairs, labels)),
+            labels,
+            tuple((graphs[a], graphs[b], graphs[c]) for a, b, c in triplets),
+        )
+
+    def neighbours(self, split: Split) -> Neighbours:
+        """The graphs of a split, and those among which their nearest is looked for.
+
+        By class, all others of the split; by graph, the training graphs.
+        """
+        queries = self.numbers(check_split(split))
+        pool = queries if self.split == "class" else self.numbers("training")
+        return Neighbours(
+            tuple(self.graphs[number] for number in queries.tolist()),
+            tuple(self.graphs[number] for number in pool.tolist()),
+            right=self.classes[queries, None] == self.classes[None, pool],
+            own=queries[:, None] == pool[None],
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """The parameters, ready for JSON; the dataset by its content, and how it is scaled."""
+        center, spread = (values.tolist() for values in self.scale)
+        described = {"task": "meshes", "data": self._data.digest}
+        return asdict(self) | described | {"standardised": {"center": center, "spread": spread}}
+
+    def numbers(self, split: str) -> Index:
+        """The numbers of the graphs of ``training``, ``validation`` or ``test``, rising."""
+        if split not in SHARES:
+            raise ConfigError(f"split must be one of {', '.join(SHARES)}; got {split!r}")
+        return np.flatnonzero(self._splits == split)
+
+    @property
+    def classes(self) -> Index:
+        """(G,) the number of each graph's class, from 0."""
+        return self._data.classes
+
+    @cached_property
+    def graphs(self) -> list[Graph]:
+        """All graphs of the dataset as models see them, by number."""
+        center, spread = self.scale
+        graphs = self._data.graphs
+        return [_with_points(graph, (_points(graph) - center) / spread) for graph in graphs]
+
+    def _distorted(self, number: int, rng: np.random.Generator) -> Graph:
+        graph = self.graphs[number]
+        if not self.distortion:
+            return graph
+        points = _points(graph)
+        columns = points.shape[1]
+        bend, move = rng.normal(size=(columns, columns)), rng.normal(size=columns)
+        tremble = rng.normal(size=points.shape)
+        return _with_points(graph, points + self.distortion * (points @ bend + move + tremble))
+
+    @cached_property
+    def scale(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation, each (F,), of the coordinates of training graphs.
+
+        To six digits, so that they are the same wherever they are computed.
+        """
+        points = np.concatenate([_points(self._data.graphs[n]) for n in self.numbers("training")])
+        center, spread = points.mean(axis=0), points.std(axis=0)
+        spread[spread == 0] = 1.0
+        return _rounded(center), _rounded(spread)
+
+    @cached_property
+    def _data(self) -> _Data:
+        return _load(Path(self.data))
+
+    @cached_property
+    def _splits(self) -> NDArray[np.str_]:
+        """(G,) the split of each graph."""
+        classes, labels = self.classes, self._data.labels
+        if self.split == "class":
+            split_of = dealt(labels, self.fold)
+            return np.array([split_of[labels[number]] for number in classes.tolist()])
+        found = np.empty(len(classes), dtype=f"U{max(map(len, SHARES))}")
+        for number in range(len(labels)):
+            members = np.flatnonzero(classes == number)
+            digests = [self._data.digests[member] for member in members.tolist()]
+            split_of = dealt(digests, self.fold)
+            found[members] = [split_of[digest] for digest in digests]
+        return found
+
+    @cached_property
+    def _samplers(self) -> dict[str, ClassSampler]:
+        data = self._data
+        sizes = np.array([graph.num_nodes for graph in data.graphs])
+        contents = np.unique(data.digests, return_inverse=True)[1]
+        samplers = {}
+        for split in SHARES:
+            numbers = self.numbers(split)
+            found = np.unique(self.classes[numbers])
+            if len(found) < 2:
+                raise ConfigError(
+                    f"{self.data} has {len(data.labels)} classes of {len(data.graphs)} graphs, too "
+                    f"few to split by {self.split}: {split} gets {len(found)} classes, and needs "
+                    "2. Use a larger dataset, or the other split"
+                )
+            members = [numbers[self.classes[numbers] == number] for number in found.tolist()]
+            samplers[split] = ClassSampler(members, sizes, contents=contents)
+        return samplers
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """A dataset as it is on disk."""
+
+    graphs: list[Graph]
+    classes: Index
+    """(G,) the place in ``labels`` of each graph's class."""
+    labels: list[str]
+    digests: list[str]
+    """Of each graph."""
+    digest: str
+    """Of all graphs and their labels: the same for a zip and its folder, wherever they lie."""
+
+
+def _load(path: Path) -> _Data:
+    graphs, given = read_tudataset(path)
+    if given.ndim != 1 or given.dtype.kind not in "iu":
+        raise ConfigError(f"{path} has no single class for each graph; its labels are {given[0]}")
+    if graphs[0].node_kind != "dense":
+        raise ConfigError(
+            f"{path} has {graphs[0].node_kind} nodes; meshes need coordinates, in a file "
+            "*_node_attributes.txt"
+        )
+    values, classes = np.unique(given, return_inverse=True)
+    digests = [graph.digest() for graph in graphs]
+    digest = text_hash(" ".join([*digests, *map(str, given.tolist())]))
+    return _Data(graphs, classes, [str(value) for value in values.tolist()], digests, digest)
+
+
+def _points(graph: Graph) -> Floats:
+    """(N, F) coordinates."""
+    assert graph.node_features is not None, "a dataset without coordinates is refused"
+    return graph.node_features.astype(np.float64)
+
+
+def _with_points(graph: Graph, points: Floats) -> Graph:
+    return Graph(
+        graph.num_nodes,
+        graph.edges,
+        directed=graph.directed,
+        node_features=points,
+        edge_features=graph.edge_features,
+        edge_types=graph.edge_types,
+    )
+
+
+def _rounded(values: Floats) -> Floats:
+    return np.array([float(f"{value:.6g}") for value in values.tolist()])
+
+
+def recipe(model: str, task: MeshTask) -> dict[str, dict[str, Any]]:
+    """Settings that train a model of a name well on meshes: tables of model and training.
+
+    Args:
+        model: its name.
+        task: what it is trained on.
+    """
+    first = task.graphs[0]
+    settings: dict[str, Any] = {"node_input": "dense", "node_input_size": _points(first).shape[1]}
+    if first.edge_kind == "types":
+        most = max(int(graph.edge_types.max(initial=0)) for graph in task.graphs)  # type: ignore
+        settings |= {"edge_input": "types", "edge_input_size": most + 1}
+    elif first.edge_features is not None:
+        settings |= {"edge_input": "dense", "edge_input_size": first.edge_features.shape[1]}
+    training: dict[str, Any] = {"batch_size": 50, "learning_rate": 1e-3}
+    return {"model": settings, "train": training}
