@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from graphkin.errors import ConfigError
 from graphkin.web.guard import cookie_of, same, session_of
 from graphkin.web.limits import ServerLimits
-from graphkin.web.running import TOKEN_LETTERS, checked_token, is_loopback
+from graphkin.web.run import TOKEN_LETTERS, checked_token, is_loopback
 
 from .conftest import Serve
 from .requests import message

@@ -61,7 +61,7 @@ def serve(
 ) -> None:
     """Serve a page to search, compare and scan with, and the same as a JSON API."""
     from graphkin.web.limits import ServerLimits
-    from graphkin.web.running import address_of, bind, checked_token, run
+    from graphkin.web.run import address_of, bind, checked_token, run
     from graphkin.web.server import Options
 
     if demo and library is not None:

@@ -10,7 +10,7 @@ from graphkin.binaries.backends.native import Limits
 from graphkin.errors import StorageError
 from graphkin.library.indexing.run import index_paths
 from graphkin.library.library import GraphIndex
-from graphkin.web import documents as api
+from graphkin.web import schema as api
 from graphkin.web.bodies import binary_body
 from graphkin.web.jobs import Job
 from graphkin.web.limits import ServerLimits

@@ -18,8 +18,8 @@ from starlette.requests import ClientDisconnect
 from graphkin import __version__
 from graphkin.errors import GraphkinError
 from graphkin.library.library import GraphIndex
-from graphkin.web import documents as api
-from graphkin.web.failures import RequestError, body, document, status_of
+from graphkin.web import schema as api
+from graphkin.web.errors import RequestError, body, document, status_of
 from graphkin.web.guard import Guard, cookie_of, same, session_of
 from graphkin.web.routes import binaries, library, scans, search
 from graphkin.web.routes.shared import ERRORS, Here

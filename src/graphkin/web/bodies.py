@@ -11,7 +11,7 @@ from graphkin.library.scan import Comparison
 from graphkin.results.document import Hit
 from graphkin.results.json_lines import finite
 from graphkin.results.text import address_text, encodable
-from graphkin.web import documents as api
+from graphkin.web import schema as api
 from graphkin.web.reading import Listed, cut
 from graphkin.web.references import Named
 from graphkin.web.uploads import Upload

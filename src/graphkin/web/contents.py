@@ -9,7 +9,7 @@ from pathlib import PurePath
 from graphkin.library.library import GraphIndex
 from graphkin.library.records import Entry
 from graphkin.results.text import encodable
-from graphkin.web.documents import LibraryBinary
+from graphkin.web.schema import LibraryBinary
 
 
 @dataclass

@@ -14,9 +14,9 @@ from typing import Generic, TypeVar
 
 from graphkin.errors import GraphkinError
 from graphkin.results.text import printable
-from graphkin.web.documents import State
-from graphkin.web.failures import BusyError, UnknownError
+from graphkin.web.errors import BusyError, UnknownError
 from graphkin.web.limits import MOST_WAITING_JOBS
+from graphkin.web.schema import State
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from graphkin.results.document import Query, SearchResult
 from graphkin.results.html.scan import scan_page
 from graphkin.results.json_lines import to_json_line
 from graphkin.results.sarif.log import sarif
-from graphkin.web import documents as api
+from graphkin.web import schema as api
 from graphkin.web.bodies import binary_body, hit_body, query_body
 from graphkin.web.jobs import Job
 from graphkin.web.reading import Listed

@@ -15,7 +15,7 @@ from graphkin.library.library import MILVUS, GraphIndex
 from graphkin.library.scan import vocabulary_of
 from graphkin.results.drawing.layout import lay_out
 from graphkin.web.additions import AdditionJob
-from graphkin.web.failures import RequestError
+from graphkin.web.errors import RequestError
 from graphkin.web.jobs import JobQueue
 from graphkin.web.limits import ServerLimits
 from graphkin.web.reading import Reader

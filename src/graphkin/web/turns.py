@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import torch
 
-from graphkin.web.failures import BusyError
+from graphkin.web.errors import BusyError
 
 R = TypeVar("R")
 

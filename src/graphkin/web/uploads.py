@@ -15,7 +15,7 @@ from tempfile import mkstemp
 from graphkin.binaries.function import Function
 from graphkin.errors import FormatError, StorageError
 from graphkin.results.text import encodable, printable
-from graphkin.web.failures import RequestError, UnknownError
+from graphkin.web.errors import RequestError, UnknownError
 from graphkin.web.limits import ServerLimits
 from graphkin.web.reading import FileFacts, Listed, Reader
 

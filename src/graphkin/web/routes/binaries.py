@@ -8,9 +8,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from graphkin.web import documents as api
+from graphkin.web import schema as api
 from graphkin.web.bodies import binary_body, function_body, row_body
-from graphkin.web.failures import RequestError
+from graphkin.web.errors import RequestError
 from graphkin.web.routes.shared import ERRORS, Here
 
 router = APIRouter(prefix="/api", tags=["functions"], responses=ERRORS)

@@ -13,7 +13,7 @@ from fastapi.responses import StreamingResponse
 from graphkin.errors import ConfigError
 from graphkin.library.records import Filter
 from graphkin.results.text import encodable
-from graphkin.web import documents as api
+from graphkin.web import schema as api
 from graphkin.web.additions import AdditionJob
 from graphkin.web.bodies import stored_body
 from graphkin.web.contents import binaries_of

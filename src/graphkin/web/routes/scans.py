@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Response
 from fastapi.responses import StreamingResponse
 
 from graphkin.errors import ConfigError
-from graphkin.web import documents as api
+from graphkin.web import schema as api
 from graphkin.web.bodies import filter_of
 from graphkin.web.events import stream
 from graphkin.web.routes.shared import ERRORS, Here

@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse
 from graphkin.errors import ConfigError, ModelError
 from graphkin.library.scan import Comparison, compare
 from graphkin.results.comparison import comparison_html
-from graphkin.web import documents as api
+from graphkin.web import schema as api
 from graphkin.web.bodies import comparison_body, filter_of, hit_body, query_body
 from graphkin.web.routes.shared import ERRORS, Here
 from graphkin.web.server import Server

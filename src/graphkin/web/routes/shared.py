@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends
 
-from graphkin.web.documents import Error
+from graphkin.web.schema import Error
 from graphkin.web.server import Server, server_of
 
 Here = Annotated[Server, Depends(server_of)]
