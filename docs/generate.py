@@ -26,7 +26,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import typer.main
 
 from graphkin import errors
-from graphkin.cli import app
+from graphkin.cli.main import app
 from graphkin.research.reproduce.cells import fill
 from graphkin.research.reproduce.render.text import to_markdown
 from graphkin.research.reproduce.store import CHECKOUT, read_results
@@ -151,7 +151,7 @@ def commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 def help_text(command: tuple[str, ...]) -> str:
     """What ``command --help`` prints on a terminal of ``COLUMNS`` columns."""
-    program = "import sys; from graphkin.cli import main; sys.argv[0] = 'graphkin'; main()"
+    program = "import sys; from graphkin.cli.main import main; sys.argv[0] = 'graphkin'; main()"
     columns = {"COLUMNS": str(COLUMNS), "TERMINAL_WIDTH": str(COLUMNS), "NO_COLOR": "1"}
     output = subprocess.run(
         [sys.executable, "-c", program, *command[1:], "--help"],

@@ -22,7 +22,7 @@ from typing import Any
 BASELINES = ("size", "wl", "tfidf", "simhash")
 STEPS = 8_000
 RESULT = Path(__file__).parent / "results" / "functions-short.json"
-GRAPHKIN = [sys.executable, "-c", "from graphkin.cli import main; main()"]
+GRAPHKIN = [sys.executable, "-c", "from graphkin.cli.main import main; main()"]
 PACKAGES = ("graphkin", "numpy", "torch", "scikit-learn", "lief", "capstone")
 
 

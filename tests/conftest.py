@@ -11,7 +11,7 @@ import pytest
 
 from command_line import Graphkin, Outcome
 from function_samples import records, write_corpus
-from graphkin.cli import main
+from graphkin.cli.main import main
 
 
 def pytest_configure() -> None:

@@ -84,7 +84,7 @@ def test_help_loads_no_heavy_module(arguments: list[str]) -> None:
     code = (
         f"import atexit, sys; sys.argv = ['graphkin', *{arguments!r}]\n"
         "atexit.register(lambda: print(*{'torch', 'numba', 'numpy'} & {*sys.modules}, end='|'))\n"
-        "from graphkin.cli import main; main()"
+        "from graphkin.cli.main import main; main()"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.returncode == 0

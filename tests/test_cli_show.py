@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from graphkin.cli import main
+from graphkin.cli.main import main
 
 SAMPLE = Path(__file__).parent / "binaries" / "samples" / "show" / "shapes.o"
 Run = Callable[..., tuple[int, str, str]]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from command_line import Graphkin
 from graphkin.binaries import samples
-from graphkin.demo import IDENTIFIER, MIN_PROBABILITY, TAG
+from graphkin.cli.demo import IDENTIFIER, MIN_PROBABILITY, TAG
 
 
 def test_the_demo_finds_the_vulnerable_function(run: Graphkin, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from function_samples import records, write_corpus
-from graphkin.cli import app
+from graphkin.cli.main import app
 
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").glob("*.md"))

@@ -13,7 +13,7 @@ import graphkin
 HEAVY = ("torch", "numba", "numpy", "sklearn", "scipy", "matplotlib", "networkx", "safetensors")
 
 
-@pytest.mark.parametrize("module", ["graphkin", "graphkin.cli", "graphkin.errors"])
+@pytest.mark.parametrize("module", ["graphkin", "graphkin.cli.main", "graphkin.errors"])
 def test_import_is_light(module: str) -> None:
     code = f"import {module}, sys; print(*sorted(set(sys.modules) & set({HEAVY!r})))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -22,7 +22,7 @@ import psutil
 import pytest
 import typer
 
-from graphkin.cli.building import register
+from graphkin.cli.build import register
 from graphkin.errors import BuildError, ConfigError, MissingDependencyError, StorageError
 
 CODE = """
@@ -331,7 +331,7 @@ def test_an_interrupted_configuration_begins_anew(
     project.rewrite_recipe("echo $WORDS;", f"{wait};")
     arguments = project.arguments(output, "--compilers", compiler, "--levels", "O0,O1", "--json")
     code = (
-        "import sys, typer; from graphkin.cli.building import register\n"
+        "import sys, typer; from graphkin.cli.build import register\n"
         "app = typer.Typer(); register(app); app(sys.argv[1:])"
     )
     process = subprocess.Popen([sys.executable, "-c", code, *arguments], stderr=subprocess.DEVNULL)

@@ -18,7 +18,7 @@ import safetensors.torch
 import torch
 from torch import distributed
 
-from graphkin.cli import main
+from graphkin.cli.main import main
 from graphkin.learning.training import train
 
 from .runs import TASK, InterruptedTask, checkpoint_document, weights

@@ -18,7 +18,7 @@ import pytest
 from torch import Tensor
 from typer.testing import CliRunner
 
-from graphkin.cli import app
+from graphkin.cli.main import app
 from graphkin.learning.training import train
 from graphkin.learning.training.optimizer import FlatOptimizer
 from graphkin.models import load_model

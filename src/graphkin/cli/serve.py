@@ -110,6 +110,6 @@ def _opened(library: str, create: bool, payloads: Path | None) -> GraphIndex:
 
 
 def _fill(index: GraphIndex) -> None:
-    from graphkin.demo import index_samples
+    from graphkin.cli.demo import index_samples
 
     index_samples(index)
