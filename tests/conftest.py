@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from command_line import Graphkin, Outcome
-from function_samples import records, write_corpus
 from graphkin.cli.main import main
+from tests.command_line import Graphkin, Outcome
+from tests.function_samples import records, write_corpus
 
 
 def pytest_configure() -> None:

@@ -9,9 +9,9 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from compiling import Compile
 
-REPOSITORY = Path(__file__).parents[2]
+from tests.binaries.compiling import Compile
+from tests.paths import REPOSITORY
 
 
 @pytest.fixture(scope="session")

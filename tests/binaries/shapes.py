@@ -6,7 +6,6 @@ import json
 import lzma
 from collections import defaultdict
 from functools import cache
-from pathlib import Path
 
 from graphkin.binaries import Block, Function
 from graphkin.binaries.backends.native import NativeSource, load
@@ -14,8 +13,9 @@ from graphkin.binaries.image import Image, Region
 from graphkin.binaries.recovery.architecture import Architecture
 from graphkin.binaries.recovery.flow import Flow
 from graphkin.binaries.recovery.listing import Listing
+from tests.paths import BINARIES
 
-SAMPLES = Path(__file__).parent / "samples"
+SAMPLES = BINARIES
 CUT_SHORT = {"machine", "checked", "stop"}
 """Functions that call abort(), which the compilers were not told never returns."""
 NOPS = ("90", "6690", "662e0f1f", "2e0f1f", "0f1f", "8d", "660f1f", "1f2003d5", "00f020e3",

@@ -13,14 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from compiling import Compile
-from test_flow import SWITCH
-from test_smda_source import NO_STARTS
 
 from graphkin.binaries import Function, Skipped
 from graphkin.binaries.backends.native import Limits, NativeSource
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import FormatError, GraphkinError
+from tests.binaries.backends.test_smda import NO_STARTS
+from tests.binaries.compiling import Compile
+from tests.binaries.recovery.test_flow import SWITCH
+from tests.paths import REPOSITORY
 
 SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 SYMBOL = struct.Struct("<IBBHQQ")
@@ -322,7 +323,7 @@ def test_mutants_neither_crash_nor_hang(library: Path, compile_c: Compile) -> No
         assert time.monotonic() - start < 5, seed
 
 
-FUZZER = Path(__file__).parents[2] / "benchmarks" / "fuzz_extract.py"
+FUZZER = REPOSITORY / "benchmarks" / "fuzz_extract.py"
 
 
 def fuzz(*options: str) -> subprocess.CompletedProcess[str]:

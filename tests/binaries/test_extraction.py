@@ -16,8 +16,9 @@ from graphkin.binaries.backends.native import Limits, NativeSource
 from graphkin.binaries.corpus import FunctionCorpus
 from graphkin.binaries.extraction import build_names, extract
 from graphkin.errors import ConfigError, FormatError, MissingDependencyError, StorageError
+from tests.paths import BINARIES
 
-SAMPLES = Path(__file__).parent / "samples"
+SAMPLES = BINARIES
 BUILDS = {
     "gcc-O0": SAMPLES / "x86" / "gcc-static-O0",
     "gcc-O2": SAMPLES / "x86" / "gcc-static-O2",

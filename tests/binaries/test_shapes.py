@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-import shapes
+
+from tests.binaries import shapes
 
 NAMES = [name for processor in ("x86", "aarch64", "arm") for name in shapes.names(processor)]
 

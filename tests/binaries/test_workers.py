@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -17,8 +16,8 @@ import pytest
 
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import FormatError, GraphkinError
+from tests.paths import REPOSITORY
 
-HERE = Path(__file__).parent
 MEGABYTE = 1 << 20
 
 
@@ -229,8 +228,8 @@ class Unloadable:
 def test_no_worker_outlives_the_parent(way: signal.Signals) -> None:
     code = (
         "import sys\n"
-        f"sys.path.insert(0, {str(HERE)!r})\n"
-        "from test_workers import pool\n"
+        f"sys.path.insert(0, {str(REPOSITORY)!r})\n"
+        "from tests.binaries.test_workers import pool\n"
         "if __name__ == '__main__':\n"
         "    for item, outcome in pool(2, seconds=2).run(['spin', 'big 9999']):\n"
         "        print(item, flush=True)\n"

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from graph_strategies import EDGE_KINDS, NODE_KINDS, graphs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from graphkin.errors import GraphError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
 from graphkin.graphs.batch import Adjacency
 from graphkin.graphs.pair_groups import GROUP_OVERHEAD, MAX_PADDING, group_pairs, padding_share
+from tests.graphs.graph_strategies import EDGE_KINDS, NODE_KINDS, graphs
 
 same_kind_graphs = st.tuples(
     st.sampled_from(NODE_KINDS), st.sampled_from(EDGE_KINDS), st.booleans()

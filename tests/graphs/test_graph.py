@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from graph_strategies import graphs
 from hypothesis import given
 from hypothesis import strategies as st
 
 from graphkin.errors import GraphError
 from graphkin.graphs import Graph, TokenBags, graph
+from tests.graphs.graph_strategies import graphs
 
 PAIR = [(0, 1)]
 

@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graph_strategies import EDGE_KINDS, NODE_KINDS, graphs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphkin.errors import FormatError, GraphError, StorageError
 from graphkin.graphs.graph import Graph, TokenBags
 from graphkin.graphs.store import FILES, INDEX, TEXTS, WORDS, GraphStore
+from tests.graphs.graph_strategies import EDGE_KINDS, NODE_KINDS, graphs
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)

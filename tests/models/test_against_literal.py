@@ -20,8 +20,8 @@ from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
 from graphkin.models import kernels as kernels_module
 from graphkin.models import network as network_module
 from graphkin.models.kernels import attention_blocks as attention_module
-from models.literal import LiteralModel, gru, lstm
-from models.samples import SHAPES, SMALL, make_model, random_pairs
+from tests.models.literal import LiteralModel, gru, lstm
+from tests.models.samples import SHAPES, SMALL, make_model, random_pairs
 
 PRECISION = 1e-9
 

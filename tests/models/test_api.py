@@ -15,8 +15,8 @@ from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, build_mode
 from graphkin.models import model as base_module
 from graphkin.models.model import Ranked
 from graphkin.models.similarity import hamming_distances
-from models.literal import LiteralModel
-from models.samples import SMALL, make_model, random_graph, random_pairs
+from tests.models.literal import LiteralModel
+from tests.models.samples import SMALL, make_model, random_graph, random_pairs
 
 CHAIN = Graph(4, [(0, 1), (1, 2), (2, 3)])
 RING = Graph(3, [(0, 1), (1, 2), (2, 0)])

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from graphkin.graphs import PairBatch
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
-from models.samples import SMALL, make_model, random_pairs
+from tests.models.samples import SMALL, make_model, random_pairs
 
 Model = GraphEmbedder | GraphMatcher
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from graphkin.graphs import Graph, PairBatch
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
-from models.samples import SMALL, make_model
+from tests.models.samples import SMALL, make_model
 
 FEATURES = {"node_input": "dense", "node_input_size": 2}
 TYPED = {**FEATURES, "edge_input": "types", "edge_input_size": 3}

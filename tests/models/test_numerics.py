@@ -13,7 +13,7 @@ from graphkin.graphs import Graph, PairBatch
 from graphkin.models import GraphMatcher, ModelConfig, kernels
 from graphkin.models import network as network_module
 from graphkin.models.kernels import plain
-from models.samples import SMALL, make_model, random_graph, random_pairs
+from tests.models.samples import SMALL, make_model, random_graph, random_pairs
 
 PRECISION = {torch.float32: 1e-6, torch.float64: 1e-13}
 """Some ten units in the last place."""

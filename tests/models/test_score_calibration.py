@@ -14,7 +14,7 @@ from graphkin.errors import FormatError, ModelError
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, load_model
 from graphkin.models.calibration import Logistic
 from graphkin.models.saving import save_calibration, weights_home
-from models.samples import SMALL, make_model, random_pairs
+from tests.models.samples import SMALL, make_model, random_pairs
 
 LINE = Logistic((0.5,), 1.0)
 DAMAGED: list[Any] = [

@@ -15,10 +15,9 @@ from graphkin.binaries.targets import list_functions, parse_target
 from graphkin.web.limits import ServerLimits
 from graphkin.web.reading import MOST_LETTERS
 from graphkin.web.uploads import NAME_BYTES, UNNAMED, safe_name
-
-from .browser.objects import branching, object_file
-from .conftest import Serve
-from .requests import FIRMWARE, FIRMWARE_ID, message, send, wait_for
+from tests.web.browser.objects import branching, object_file
+from tests.web.conftest import Serve
+from tests.web.requests import FIRMWARE, FIRMWARE_ID, message, send, wait_for
 
 
 def test_a_file_is_read_when_it_arrives(client: TestClient) -> None:

@@ -9,9 +9,8 @@ from fastapi.testclient import TestClient
 
 from graphkin import GraphIndex
 from graphkin.binaries import samples
-
-from .conftest import INDEXED, Serve
-from .requests import FIRMWARE_ID, events, message, send, suspect, wait_for
+from tests.web.conftest import INDEXED, Serve
+from tests.web.requests import FIRMWARE_ID, events, message, send, suspect, wait_for
 
 
 def test_what_is_in_it(client: TestClient, library: Path) -> None:

@@ -12,8 +12,7 @@ from graphkin.binaries import samples
 from graphkin.web.errors import BusyError
 from graphkin.web.jobs import Job, JobQueue
 from graphkin.web.limits import MOST_WAITING_JOBS
-
-from .requests import FIRMWARE_ID, events, message, send, suspect, wait_for
+from tests.web.requests import FIRMWARE_ID, events, message, send, suspect, wait_for
 
 SCAN = {"binary": FIRMWARE_ID, "min_probability": 0.1, "where": {"tags": dict([samples.TAG])}}
 

@@ -12,9 +12,8 @@ from graphkin.binaries import samples
 from graphkin.binaries.targets import find_function, parse_target
 from graphkin.library.scan import compare, search_functions
 from graphkin.web.limits import ServerLimits
-
-from .conftest import Serve
-from .requests import FIRMWARE_ID, message, send, suspect
+from tests.web.conftest import Serve
+from tests.web.requests import FIRMWARE_ID, message, send, suspect
 
 
 def test_a_search_finds_what_the_library_finds(client: TestClient, library: Path) -> None:

@@ -13,9 +13,8 @@ from graphkin.errors import ConfigError
 from graphkin.web.guard import cookie_of, same, session_of
 from graphkin.web.limits import ServerLimits
 from graphkin.web.run import TOKEN_LETTERS, checked_token, is_loopback
-
-from .conftest import Serve
-from .requests import message
+from tests.web.conftest import Serve
+from tests.web.requests import message
 
 TOKEN = "correct horse battery staple"
 NEEDS_TOKEN = [

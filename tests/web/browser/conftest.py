@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from .servers import served
-from .using import TOKEN
-from .visits import PATIENCE, Visits
+from tests.web.browser.servers import served
+from tests.web.browser.using import TOKEN
+from tests.web.browser.visits import PATIENCE, Visits
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 expect.set_options(timeout=PATIENCE)

@@ -8,9 +8,8 @@ from pathlib import Path
 from playwright.sync_api import FrameLocator, Locator, Page, expect
 
 from graphkin.binaries import samples
-
-from .using import SUSPECT, compare_suspect, comparison, hits, open_file, pick
-from .visits import Visits
+from tests.web.browser.using import SUSPECT, compare_suspect, comparison, hits, open_file, pick
+from tests.web.browser.visits import Visits
 
 Drawing = FrameLocator | Page
 """A comparison: in a frame of the page, or opened by itself."""

@@ -10,11 +10,11 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from graphkin.binaries import samples
+from tests.paths import REPOSITORY
+from tests.web.browser.using import SUSPECT, TOKEN
+from tests.web.browser.visits import Visits
 
-from .using import SUSPECT, TOKEN
-from .visits import Visits
-
-SERVE = Path(__file__).parents[3] / "docs" / "serve.md"
+SERVE = REPOSITORY / "docs" / "serve.md"
 
 
 def test_the_reference_of_the_api(visits: Visits, server: str) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from .objects import branching, object_file
-from .using import (
+from tests.web.browser.objects import branching, object_file
+from tests.web.browser.using import (
     comparison,
     expect_scan_to_end,
     functions,

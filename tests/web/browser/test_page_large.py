@@ -11,10 +11,9 @@ from graphkin.binaries import Function
 from graphkin.binaries.backends.choose import open_source
 from graphkin.models import AttentionMaps
 from graphkin.results.html.comparison import comparison_page
-
-from .objects import branching, object_file
-from .using import comparison, functions, open_file
-from .visits import Visits
+from tests.web.browser.objects import branching, object_file
+from tests.web.browser.using import comparison, functions, open_file
+from tests.web.browser.visits import Visits
 
 LARGE, HUGE = 500, 3000
 SECOND = 1000.0

@@ -11,10 +11,9 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from graphkin.binaries import samples
-
-from .servers import served
-from .using import hits, kin, view
-from .visits import Visits
+from tests.web.browser.servers import served
+from tests.web.browser.using import hits, kin, view
+from tests.web.browser.visits import Visits
 
 TAG = "cve=TEST-2026-0001"
 

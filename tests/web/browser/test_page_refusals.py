@@ -9,9 +9,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from graphkin.binaries import samples
-
-from .using import SUSPECT, TOKEN, hits, open_file, pick, rows
-from .visits import Visits
+from tests.web.browser.using import SUSPECT, TOKEN, hits, open_file, pick, rows
+from tests.web.browser.visits import Visits
 
 GONE = f"upload:{'0' * 64}:1"
 

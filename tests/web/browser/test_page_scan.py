@@ -13,10 +13,9 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from graphkin.binaries import samples
-
-from ..requests import FIRMWARE_ID, send, wait_for
-from .using import SUSPECT, comparison, expect_scan_to_end, open_file, start_scan
-from .visits import Visits
+from tests.web.browser.using import SUSPECT, comparison, expect_scan_to_end, open_file, start_scan
+from tests.web.browser.visits import Visits
+from tests.web.requests import FIRMWARE_ID, send, wait_for
 
 PROGRESS = "Progress of the scan"
 # Notes each value that the bar of progress has, for a scan may be over before a test can look.

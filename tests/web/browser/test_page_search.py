@@ -9,11 +9,10 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from graphkin.binaries import samples
-
-from ..requests import FIRMWARE_ID
-from .objects import branching, object_file
-from .using import SUSPECT, functions, hits, kin, open_file, pick, rows
-from .visits import Visits
+from tests.web.browser.objects import branching, object_file
+from tests.web.browser.using import SUSPECT, functions, hits, kin, open_file, pick, rows
+from tests.web.browser.visits import Visits
+from tests.web.requests import FIRMWARE_ID
 
 PROBABILITY = re.compile(r"^\s*(>0\.999|0\.\d{3})\s*$")
 MANY = 3000

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import FrameLocator, Page, expect
 
-from .using import (
+from tests.web.browser.using import (
     SUSPECT,
     compare_suspect,
     comparison,
@@ -18,7 +18,7 @@ from .using import (
     start_scan,
     view,
 )
-from .visits import Visits
+from tests.web.browser.visits import Visits
 
 PHONE = {"width": 390, "height": 844}
 BRIGHTNESS = {"light": range(220, 256), "dark": range(60)}

@@ -1,0 +1,130 @@
+"""Which backend reads which file."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphkin.binaries.backends import choose as sources
+from graphkin.binaries.backends.binexport.reader import BinExportSource
+from graphkin.binaries.backends.choose import looks_like_binary, open_source
+from graphkin.binaries.backends.native import Limits, NativeSource
+from graphkin.binaries.backends.smda import SmdaSource
+from graphkin.errors import ConfigError, FormatError
+from tests.binaries.backends.test_binexport import export, save
+from tests.binaries.backends.test_smda import NO_STARTS
+from tests.binaries.compiling import Compile
+
+SOURCE = "int f(int x) { return x ? 1 : 2; } int g(int x) { return x * f(x); }"
+
+
+def names(path: Path, **options: Any) -> list[str]:
+    return [one.name for one in open_source(path, **options).functions()]
+
+
+def test_symbols_are_preferred(compile_c: Compile) -> None:
+    path = compile_c(SOURCE, "-O1", "-c")
+    source = open_source(path, with_text=True)
+    found = list(source.functions())
+    assert found == list(NativeSource(path, with_text=True).functions())
+    assert [one.name for one in found] == ["f", "g"]
+    assert found[0].blocks[0].instructions is not None
+    assert source.skipped == []
+
+
+def test_smda_reads_what_has_no_starts() -> None:
+    pytest.importorskip("smda")
+    source = open_source(NO_STARTS)
+    assert list(source.functions()) == list(SmdaSource(NO_STARTS).functions())
+    assert source.skipped == []
+    native = open_source(NO_STARTS, backend="native")
+    assert list(native.functions()) == []
+    assert native.skipped
+
+
+def test_without_smda_the_reason_says_what_would_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(sources, "find_spec", lambda name: None if name == "smda" else find(name))
+    source = open_source(NO_STARTS)
+    assert list(source.functions()) == []
+    (item,) = source.skipped
+    assert "no function symbols" in item.reason
+    assert "pip install 'graphkin[smda]'" in item.reason
+
+
+def test_functions_that_were_skipped_are_no_reason_for_smda(compile_c: Compile) -> None:
+    path = compile_c(SOURCE, "-O1", "-c")
+    source = open_source(path, limits=Limits(function_bytes=1))
+    assert list(source.functions()) == []
+    assert {item.function for item in source.skipped} == {"f", "g"}
+
+
+def test_archives_stay_with_the_native_backend(compile_c: Compile, tmp_path: Path) -> None:
+    data = compile_c("int nothing;", "-c", name="data.o")
+    code = compile_c('__asm__("nop; ret");', "-c", name="code.o")
+    archive = tmp_path / "x.a"
+    subprocess.run(["ar", "rc", str(archive), str(data), str(code)], check=True)
+    source = open_source(archive)
+    assert list(source.functions()) == []
+    # A member without code is no loss, and not worth a warning.
+    assert [item.binary for item in source.skipped] == [f"{archive}(code.o)"]
+    assert "no function symbols" in source.skipped[0].reason
+
+
+def test_binexport_files_by_name_and_by_content(compile_c: Compile, tmp_path: Path) -> None:
+    path = compile_c(SOURCE, "-O1", "-shared", "-fPIC")
+    functions, proto = export(path)
+    for name in ("x.BinExport", "x.bin"):
+        file = save(proto, tmp_path / name)
+        assert isinstance(open_source(file), BinExportSource)
+        assert names(file) == [one.name for one in functions]
+    assert names(file, backend="binexport") == names(file)
+    with pytest.raises(FormatError, match="damaged"):
+        names(path, backend="binexport")
+    with pytest.raises(FormatError):
+        names(file, backend="native")
+
+
+def test_what_cannot_be_opened_is_the_backends_to_report(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="No such file"):
+        names(tmp_path / "absent")
+    with pytest.raises(FormatError, match="is a directory"):
+        names(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FormatError, match="no regular file"):
+        names(tmp_path / "pipe")
+
+
+def test_unknown_backend() -> None:
+    with pytest.raises(ConfigError, match=r"'ghidra'; choose one of auto, native, smda, binexport"):
+        open_source(NO_STARTS, backend="ghidra")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("content", "is_one"),
+    [
+        (b"\x7fELF\x02\x01\x01", True),
+        (b"MZ\x90\0", True),
+        (b"!<arch>\n", True),
+        (b"\xcf\xfa\xed\xfe\x07\0\0\x01", True),
+        (b"\xca\xfe\xba\xbe\0\0\0\x02", True),
+        (b"\xca\xfe\xba\xbe\0\0\0\x34", False),  # compiled Java
+        (b"#!/bin/sh\n", False),
+        (b"\nan empty line", False),
+        (b"", False),
+    ],
+)
+def test_what_looks_like_a_binary(tmp_path: Path, content: bytes, is_one: bool) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    assert looks_like_binary(path) is is_one
+
+
+def test_what_cannot_be_read_looks_like_nothing(tmp_path: Path) -> None:
+    assert not looks_like_binary(tmp_path)
+    assert not looks_like_binary(tmp_path / "absent")

@@ -1,0 +1,94 @@
+"""AArch64 of gcc and clang: jump tables of bytes, halves and words, stubs, objects, stripped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lief
+import pytest
+
+from graphkin.binaries.backends.native import NativeSource
+from graphkin.binaries.processors.aarch64 import AArch64
+from tests.binaries import shapes
+
+NAMES = shapes.names("aarch64")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tables_have_as_many_targets_as_the_source_has_cases(name: str) -> None:
+    found = shapes.functions(name)
+    expected = {"dense": [12], "wide": [60], "machine": [11]}
+    if "clang" in name:  # gcc compares one by one below 11 cases
+        expected |= {"shifted": [10], "holes": [10], "twice": [7, 9], "masked": [8], "longest": [9]}
+    assert {key: shapes.widths(found[key]) for key in expected} == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_calls_that_never_return(name: str) -> None:
+    shapes.check_no_return(name)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("O2")])
+def test_objects_and_stripped_files(name: str) -> None:
+    shapes.check_object(name)
+    shapes.check_stripped(name)
+
+
+@pytest.mark.parametrize(
+    ("stop", "name"),
+    [
+        ("200020d4", "brk"),
+        ("000040d4", "hlt"),
+        ("00000000", "udf"),
+        ("c0035fd6", "ret"),
+        ("ff0b5fd6", "retaa"),
+        ("e0039fd6", "eret"),
+    ],
+)
+def test_what_ends_a_path(stop: str, name: str) -> None:
+    blocks, edges = shapes.recover(AArch64(), f"{stop} 1f2003d5 c0035fd6")
+    assert [block.mnemonics for block in blocks] == [(name,)]
+    assert edges == ()
+
+
+def test_branches_of_every_kind() -> None:
+    # cbz w0, +20; tbnz w1, #3, +16; b.eq +12; b +8; (dead) nop; ret
+    code = "a0000034 81001837 60000054 02000014 1f2003d5 c0035fd6"
+    blocks, edges = shapes.recover(AArch64(), code)
+    assert [block.mnemonics[0] for block in blocks] == ["cbz", "tbnz", "b.eq", "b", "ret"]
+    assert edges == ((0, 1), (0, 4), (1, 2), (1, 4), (2, 3), (2, 4), (3, 4))
+
+
+def test_an_unknown_word_does_not_end_a_function() -> None:
+    # a word that is no instruction, between two that are
+    blocks, _ = shapes.recover(AArch64(), "00008052 ffffffff c0035fd6")
+    assert [block.mnemonics for block in blocks] == [("mov", ".byte", "ret")]
+
+
+@pytest.mark.parametrize(("select", "count"), [("080c0153", 8), ("087c1e53", 4)])
+def test_bits_that_select_an_entry(select: str, count: int) -> None:
+    """``ubfx w8, w0, #1, #3`` or ``lsr w8, w0, #30`` says how long the table is."""
+    # adr x9, table; ...; adr x10, cases; ldrb w11, [x9, x8]; add x10, x10, x11, lsl #2; br x10
+    code = f"c9010010 {select} 8a000010 2b696838 4a090b8b 40011fd6"
+    cases, table = "c0035fd6" * 8, bytes(range(8)).hex()
+    blocks, edges = shapes.recover(AArch64(), code + cases + table)
+    assert edges == tuple((0, number + 1) for number in range(count))
+    assert [block.address for block in blocks[1:]] == [0x1018 + 4 * n for n in range(count)]
+
+
+def test_marks_of_debug_sections_say_nothing_of_code(tmp_path: Path) -> None:
+    name = "aarch64/clang-shared-O2"
+    binary = lief.ELF.parse(str(shapes.SAMPLES / name))
+    assert binary is not None
+    expected = shapes.functions(name)
+    mark = lief.ELF.Symbol()
+    mark.name, mark.value = "$d.1", expected["dense"].address
+    mark.type, mark.binding = lief.ELF.Symbol.TYPE.NOTYPE, lief.ELF.Symbol.BINDING.LOCAL
+    # A section that is not loaded, as .debug_line; what counts from its start is no address.
+    mark.shndx = [section.name for section in binary.sections].index(".symtab")
+    binary.add_symtab_symbol(mark)
+    binary.write(str(tmp_path / "marked.so"))
+    source = NativeSource(tmp_path / "marked.so")
+    found = {function.name: function.edges for function in source.functions()}
+    assert found == {key: function.edges for key, function in expected.items()}
+    assert source.skipped == []

@@ -1,0 +1,201 @@
+"""The bundled samples: what is in them, that they are what their sources say, and what they do."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graphkin.binaries import Function, samples
+from graphkin.binaries.backends.choose import open_source
+from graphkin.binaries.samples import build
+from graphkin.errors import ConfigError, MissingDependencyError
+from tests.binaries.samples.sample_library import runs_samples
+
+FILES = sorted(file for file in samples.ELF.rglob("*") if file.suffix != ".json" and file.is_file())
+
+
+def functions(file: Path) -> dict[int, Function]:
+    return {function.address: function for function in open_source(file).functions()}
+
+
+def by_name(file: Path, name: str) -> Function:
+    return next(function for function in functions(file).values() if function.name == name)
+
+
+def large(file: Path) -> list[Function]:
+    return [function for function in functions(file).values() if len(function.blocks) >= 5]
+
+
+def test_all_files_together_are_small() -> None:
+    assert sum(file.stat().st_size for file in FILES) < 1_000_000
+
+
+def test_every_file_is_named() -> None:
+    fixed = samples.path(samples.FIXED[0])
+    assert {*samples.KNOWN, samples.FIRMWARE, samples.FIXED_FIRMWARE, fixed} == set(FILES)
+
+
+def test_the_readme_has_the_hash_of_every_file() -> None:
+    text = (samples.ELF.parent / "README.md").read_text(encoding="utf-8")
+    listed = dict(reversed(pair) for pair in re.findall(r"^([0-9a-f]{64})  (.+)$", text, re.M))
+    names = {file.relative_to(samples.ELF).as_posix(): file for file in FILES}
+    assert listed == {
+        name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in names.items()
+    }
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: f.relative_to(samples.ELF).as_posix())
+def test_no_file_tells_where_it_was_made(file: Path) -> None:
+    data = file.read_bytes()
+    for place in (b"/work", b"/tmp", b"/home", b"/root", b"/usr", b"/var", b".c:"):
+        assert place not in data
+
+
+@pytest.mark.parametrize("name", samples.BUILDS)
+def test_a_build_has_many_functions_of_size(name: str) -> None:
+    found = [f for file in samples.KNOWN if file.parent.name == name for f in large(file)]
+    assert len(found) >= 100
+    assert sum(len(function.blocks) >= 15 for function in found) >= 60
+    assert all(name.split("-")[0] in function.compiler.lower() for function in found)
+
+
+def test_the_tagged_files_hold_the_vulnerable_function_alone() -> None:
+    tagged = [file for file in samples.KNOWN if samples.tags(file)]
+    assert len(tagged) == len(samples.BUILDS)
+    for file in tagged:
+        assert samples.tags(file) == {"cve": "DEMO-2014-0001"}
+        assert [function.name for function in large(file)] == [samples.VULNERABLE[1]]
+
+
+def test_the_firmware_is_stripped_and_its_functions_are_found() -> None:
+    for file in (samples.FIRMWARE, samples.FIXED_FIRMWARE):
+        found = functions(file)
+        assert {function.name for function in found.values()} == {f"sub_{a:x}" for a in found}
+        assert found.keys() == samples.true_names(file.name).keys()
+
+
+def test_the_firmware_has_the_vulnerable_function_and_others() -> None:
+    truth = samples.true_names()
+    found = functions(samples.FIRMWARE)
+    (address,) = [address for address, name in truth.items() if name == samples.VULNERABLE[1]]
+    assert 15 <= len(found[address].blocks) <= 40
+    known = {f.name for file in samples.KNOWN for f in functions(file).values()}
+    size = {truth[address]: len(function.blocks) for address, function in found.items()}
+    assert sum(name in known and blocks >= 5 for name, blocks in size.items()) >= 30
+    assert sum(name not in known and blocks >= 5 for name, blocks in size.items()) >= 20
+
+
+def test_no_library_is_of_the_firmwares_build() -> None:
+    assert f"{build.FIRMWARE_COMPILER}-{build.FIRMWARE_LEVEL}" not in samples.BUILDS
+    assert "clang" in next(iter(functions(samples.FIRMWARE).values())).compiler
+
+
+def test_the_fixed_function_has_another_flow() -> None:
+    (file, name), (fixed_file, fixed_name) = samples.VULNERABLE, samples.FIXED
+    before, after = by_name(samples.path(file), name), by_name(samples.path(fixed_file), fixed_name)
+    assert len(after.blocks) > len(before.blocks)
+
+
+def test_an_unknown_sample_is_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match=r"no sample 'gatway'.*gateway.*gcc-O2/libkinbeat\.so"):
+        samples.path("gatway")
+
+
+class Gateway:
+    """A running firmware."""
+
+    def __init__(self, file: Path, folder: Path) -> None:
+        # A wheel keeps no permission to execute.
+        program = folder / file.name
+        shutil.copy(file, program)
+        program.chmod(0o755)
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen([program], stdin=pipe, stdout=pipe)
+
+    def ask(self, kind: str, content: bytes) -> bytes:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(kind.encode() + len(content).to_bytes(2, "big") + content)
+        self.process.stdin.flush()
+        head = self.process.stdout.read(3)
+        return self.process.stdout.read(int.from_bytes(head[1:], "big"))
+
+
+@pytest.fixture
+def gateways(tmp_path: Path) -> Iterator[tuple[Gateway, Gateway]]:
+    pair = Gateway(samples.FIRMWARE, tmp_path), Gateway(samples.FIXED_FIRMWARE, tmp_path)
+    yield pair
+    for gateway in pair:
+        gateway.process.communicate(timeout=10)
+
+
+def heartbeat(declared: int, payload: bytes) -> bytes:
+    return b"\x01" + declared.to_bytes(2, "big") + payload + bytes(16)
+
+
+@runs_samples
+def test_both_firmwares_answer_an_honest_heartbeat(gateways: tuple[Gateway, Gateway]) -> None:
+    for gateway in gateways:
+        reply = gateway.ask("H", heartbeat(5, b"hello"))
+        assert reply[:8] == b"\x02\x00\x05hello"
+        assert len(reply) == 3 + 5 + 16
+
+
+@runs_samples
+def test_a_lying_heartbeat_leaks_the_secret_of_the_vulnerable_firmware_only(
+    gateways: tuple[Gateway, Gateway],
+) -> None:
+    vulnerable, fixed = gateways
+    lie = heartbeat(600, b"hello")
+    assert fixed.ask("H", lie) == b""
+    leaked = vulnerable.ask("H", lie)
+    password = leaked.partition(b"admin password: ")[2].partition(b"\0")[0]
+    assert password
+    login = b"login admin " + base64.b64encode(password)
+    assert vulnerable.ask("T", b"login admin " + base64.b64encode(b"guess")) == b"refused"
+    assert vulnerable.ask("T", login) == b"welcome"
+
+
+@runs_samples
+def test_the_firmware_serves_its_other_protocols(gateways: tuple[Gateway, Gateway]) -> None:
+    for gateway in gateways:
+        assert gateway.ask("I", b"[alias]\nlevel = 7 # of the tank\n") == b"line 0"
+        assert gateway.ask("T", b"alias level") == b"level is register 7"
+        assert gateway.ask("T", b"set 7 0x2a") == b"register 7 = 42"
+        page = gateway.ask("W", b"GET /a/../register?x=1&n=7 HTTP/1.1\r\nHost: kin\r\n\r\n")
+        assert page == b'HTTP/1.1 200 OK\r\n\r\n{"value": 42}'
+        topic, payload = b"device/9/command", b'{"id": [1, 2], "command": "wait 1m30s"}'
+        body = len(topic).to_bytes(2, "big") + topic + payload
+        assert gateway.ask("Q", b"\x30" + bytes([len(body)]) + body) == b"waited 90000 ms"
+
+
+@pytest.fixture(scope="module")
+def compilers() -> None:
+    try:
+        build.check_versions()
+    except MissingDependencyError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.usefixtures("compilers")
+@pytest.mark.parametrize("name", samples.BUILDS)
+def test_the_sources_make_the_libraries_byte_for_byte(name: str, tmp_path: Path) -> None:
+    made = build.build_libraries(tmp_path, name)
+    assert {file.name for file in made} == {f.name for f in FILES if f.parent.name == name}
+    for file in made:
+        assert file.read_bytes() == samples.path(f"{name}/{file.name}").read_bytes()
+
+
+@pytest.mark.usefixtures("compilers")
+@pytest.mark.parametrize("file", [samples.FIRMWARE, samples.FIXED_FIRMWARE], ids=lambda f: f.name)
+def test_the_sources_make_the_firmware_byte_for_byte(file: Path, tmp_path: Path) -> None:
+    names = build.build_firmware(tmp_path / file.name)
+    assert (tmp_path / file.name).read_bytes() == file.read_bytes()
+    assert names == samples.true_names(file.name)

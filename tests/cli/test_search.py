@@ -1,0 +1,365 @@
+"""The verbs of a library, as a person types them, on the bundled samples."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphkin._support.files import write_all_atomically
+from graphkin.binaries import samples
+from graphkin.binaries.targets import list_functions, parse_target
+from tests.command_line import Graphkin
+from tests.library.sample_models import search_model
+
+BEAT, PROTO = "libkinbeat.so", "libkinproto.so"
+KNOWN = samples.path(f"gcc-O2/{BEAT}")
+NAME = "process_heartbeat"
+
+
+def mnemonics() -> tuple[str, ...]:
+    """Those of the sample, so that codes differ."""
+    functions = list_functions(parse_target(str(samples.path(f"gcc-O0/{PROTO}"))))
+    words = {word for one in functions for block in one.blocks for word in block.mnemonics}
+    return tuple(sorted(words))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of a model without training."""
+    folder = tmp_path_factory.mktemp("models") / "small"
+    files = search_model(words=mnemonics()).files
+    write_all_atomically({folder / name: content for name, content in files.items()})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def library_bytes(model: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The library of :func:`library`, made once."""
+    from graphkin import GraphIndex
+    from graphkin.library.indexing.run import index_paths
+    from graphkin.library.models import SearchModel
+
+    path = tmp_path_factory.mktemp("library") / "library.kin"
+    with GraphIndex.create(path, SearchModel.load(model)) as index:
+        index_paths(index, [KNOWN], tags={"cve": "DEMO-2014-0001"})
+        index_paths(index, [samples.path(f"gcc-O0/{PROTO}")])
+        index.compact()
+    return path.read_bytes()
+
+
+@pytest.fixture
+def library(library_bytes: bytes, tmp_path: Path) -> Path:
+    path = tmp_path / "library.kin"
+    path.write_bytes(library_bytes)
+    return path
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+class TestIndex:
+    def test_a_new_library_and_the_same_again(self, run: Graphkin, model: Path, tmp_path: Path):
+        path = tmp_path / "new.kin"
+        first = run("index", path, KNOWN, "--model", model, "--json", "--jobs", 1)
+        assert first.code == 0, first.err
+        found = json.loads(first.out)
+        assert found["added"] == found["total"] > 0
+        assert found["rates"]["total"] > 0
+        again = json.loads(run("index", path, KNOWN, "--json", "--jobs", 1).out)
+        assert again["added"] == 0
+        assert again["known_files"] == 1
+        text = run("index", path, KNOWN, "--jobs", 1).out
+        assert "0 functions added" in text
+        assert "1 file, 1 known" in text
+
+    def test_paths_from_stdin_and_the_library_by_option(
+        self, run: Graphkin, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(f"{KNOWN}\n\n"))
+        path = tmp_path / "new.kin"
+        outcome = run("index", "--to", path, "-", "--model", model, "--json", "--jobs", 1)
+        assert json.loads(outcome.out)["files"] == 1
+
+    def test_one_function_with_a_tag(self, run: Graphkin, model: Path, tmp_path: Path):
+        path = tmp_path / "new.kin"
+        outcome = run("index", path, f"{KNOWN}:{NAME}", "--model", model, "--tag", "cve=X-1")
+        assert outcome.code == 0, outcome.err
+        (entry,) = lines(run("library", path, "list", "--json").out)
+        assert (entry["function"], entry["tags"]) == (NAME, {"cve": "X-1"})
+        run("index", path, f"{KNOWN}:{NAME}", "--tag", "seen=yes")
+        (entry,) = lines(run("library", path, "list", "--json").out)
+        assert entry["tags"] == {"cve": "X-1", "seen": "yes"}
+
+    def test_a_known_file_gets_a_tag(self, run: Graphkin, library: Path):
+        outcome = run("index", library, KNOWN, "--tag", "seen=yes", "--jobs", 1)
+        assert ", 1 tagged" in outcome.out
+        (entry,) = lines(run("library", library, "list", "--tag", "seen", "--json").out)
+        assert entry["tags"] == {"cve": "DEMO-2014-0001", "seen": "yes"}
+        again = json.loads(run("index", library, KNOWN, "--tag", "seen=yes", "--json").out)
+        assert (again["known_files"], again["tagged"]) == (1, 0)
+
+    def test_another_model_is_refused(self, run: Graphkin, library: Path, tmp_path: Path):
+        folder = tmp_path / "other"
+        files = search_model(seed=1, words=mnemonics()).files
+        write_all_atomically({folder / name: content for name, content in files.items()})
+        outcome = run("index", library, KNOWN, "--model", folder)
+        assert outcome.code == 13
+        assert "made by the model" in outcome.err
+
+    @pytest.mark.parametrize(
+        ("arguments", "code", "message"),
+        [
+            (["{library}"], 12, "name what to add"),
+            (["{library}", "{known}", "--tag", "cve"], 12, "KEY=VALUE"),
+            (["{library}", "{known}", "--tag", "a=1", "--tag", "a=2"], 12, "two values"),
+            (["{library}", "{known}", "--jobs", "0"], 12, "jobs"),
+            (["{library}", "{known}", "--backend", "ida"], 12, "unknown backend"),
+            (["{known}", "{known}"], 11, "no library of graphkin"),
+            (["{library}", "absent.so"], 11, "absent.so"),
+            (["{library}", "{known}:absent"], 11, "has no function absent"),
+            (["new.kin", "{known}", "--model", "nothing"], 13, "nothing is no model folder"),
+            (["milvus://localhost:1/x", "{known}"], 15, "localhost:1"),
+        ],
+    )
+    def test_mistakes(
+        self,
+        run: Graphkin,
+        library: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        arguments: list[str],
+        code: int,
+        message: str,
+    ):
+        monkeypatch.chdir(library.parent)
+        filled = [part.format(library=library, known=KNOWN) for part in arguments]
+        outcome = run("index", *filled)
+        assert (outcome.code, message in outcome.err) == (code, True), outcome.err
+        assert not Path("new.kin").exists()
+
+
+class TestSearch:
+    def test_a_function_finds_itself(self, run: Graphkin, library: Path):
+        outcome = run("search", library, f"{KNOWN}:{NAME}", "--top", 3, "--rerank", 10)
+        assert outcome.code == 0, outcome.err
+        assert all(len(line) <= 100 for line in outcome.out.splitlines())
+        assert NAME in outcome.out.splitlines()[0]
+        assert "cve=DEMO-2014-0001" in outcome.out
+
+    def test_json_has_one_object_for_each_function(self, run: Graphkin, library: Path):
+        file = samples.path(f"gcc-O0/{PROTO}")
+        found = lines(run("search", library, file, "--json", "--top", 2, "--rerank", 3).out)
+        functions = [one for one in list_functions(parse_target(str(file))) if len(one.blocks) >= 5]
+        assert [one["query"]["address"] for one in found] == [one.address for one in functions]
+        for one in found:
+            assert len(one["hits"]) == 2
+            for hit in one["hits"]:
+                assert hit.keys() >= {
+                    "binary", "function", "address", "distance", "score", "probability",
+                    "rank_before",
+                }  # fmt: skip
+
+    def test_without_rerank_the_order_is_that_of_the_codes(self, run: Graphkin, library: Path):
+        (found,) = lines(
+            run("search", library, f"{KNOWN}:{NAME}", "--json", "--rerank", 0, "--top", 20).out
+        )
+        hits = found["hits"]
+        assert [hit["rank_before"] for hit in hits] == list(range(1, 21))
+        assert [hit["distance"] for hit in hits] == sorted(hit["distance"] for hit in hits)
+        assert {hit["score"] for hit in hits} == {None}
+        assert hits[0]["function"] == NAME
+
+    def test_a_part_of_the_library(self, run: Graphkin, library: Path):
+        target = f"{KNOWN}:{NAME}"
+        options = ("--json", "--rerank", 0)
+        (found,) = lines(run("search", library, target, "--tag", "cve", *options).out)
+        assert [hit["function"] for hit in found["hits"]] == [NAME]
+        (found,) = lines(run("search", library, target, "--binary", "*proto*", *options).out)
+        assert all(hit["binary"].endswith(PROTO) for hit in found["hits"])
+        (found,) = lines(run("search", library, target, "--architecture", "arm", *options).out)
+        assert found["hits"] == []
+
+    def test_exit_codes(self, run: Graphkin, library: Path):
+        target = f"{KNOWN}:{NAME}"
+        assert run("search", library, target, "--exit-code", "--rerank", 0).code == 1
+        outcome = run("search", library, target, "--exit-code", "--architecture", "arm")
+        assert outcome.code == 0
+        assert "nothing found" in outcome.out
+        outcome = run("search", library, target, "--exit-code", "--min-probability", 1)
+        assert outcome.code == 0
+
+    @pytest.mark.parametrize(
+        ("arguments", "code", "message"),
+        [
+            (["absent.kin", "{known}"], 11, "no library absent.kin"),
+            (["{library}", "absent.so"], 11, "absent.so"),
+            (["{library}", "{known}:absent"], 12, "absent"),
+            (["{known}", "{known}"], 11, "no library of graphkin"),
+        ],
+    )
+    def test_mistakes(
+        self,
+        run: Graphkin,
+        library: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        arguments: list[str],
+        code: int,
+        message: str,
+    ):
+        monkeypatch.chdir(library.parent)
+        outcome = run("search", *[a.format(library=library, known=KNOWN) for a in arguments])
+        assert (outcome.code, message in outcome.err) == (code, True), outcome.err
+        assert outcome.out == ""
+
+
+class TestScan:
+    ALL = ("--min-probability", 0, "--rerank", 5)
+
+    def test_formats(self, run: Graphkin, library: Path, tmp_path: Path):
+        target = KNOWN
+        found = lines(run("scan", library, target, *self.ALL, "--json").out)
+        assert [one["query"]["function"] for one in found] == [NAME]
+        assert len(found[0]["hits"]) == 3
+        assert found[0]["hits"][0]["evidence"]["matched_share"] >= 0
+        rows = list(csv.DictReader(io.StringIO(
+            run("scan", library, target, *self.ALL, "--format", "csv").out
+        )))  # fmt: skip
+        assert len(rows) == 3
+        sarif = json.loads(run("scan", library, target, *self.ALL, "--format", "sarif").out)
+        assert sarif["version"] == "2.1.0"
+        assert len(sarif["runs"][0]["results"]) >= 1
+        page = tmp_path / "report.html"
+        outcome = run("scan", library, target, *self.ALL, "--format", "html", "-o", page)
+        assert outcome.out == ""
+        assert page.read_text().lower().startswith("<!doctype html>")
+        other = tmp_path / "again.html"
+        table = run("scan", library, target, *self.ALL, "--html", other).out
+        assert "DEMO-2014-0001" in table
+        assert other.read_text() == page.read_text()
+
+    def test_improbable_hits_are_left_out(self, run: Graphkin, library: Path):
+        (found,) = lines(
+            run("scan", library, KNOWN, "--min-probability", 1, "--rerank", 5, "--json").out
+        )
+        assert found["hits"] == []
+
+    def test_a_scan_that_finds_nothing_says_what_a_lower_probability_would(
+        self, run: Graphkin, library: Path
+    ):
+        outcome = run("scan", library, KNOWN, "--min-probability", 1, "--rerank", 5)
+        assert "--min-probability 0.1 lists 1 functions" in outcome.err
+
+    def test_a_bad_file_does_not_stop_the_others(self, run: Graphkin, library: Path):
+        outcome = run("scan", library, "absent.so", KNOWN, *self.ALL, "--json")
+        assert outcome.code == 0
+        assert "absent.so" in outcome.err
+        assert len(lines(outcome.out)) == 1
+
+    def test_mistakes(self, run: Graphkin, library: Path):
+        assert run("scan", library, KNOWN, "--format", "xml").code == 12
+        assert run("scan", library, KNOWN, "--format", "csv", "--json").code == 12
+        assert run("scan", library, "absent.so").code == 11
+        outcome = run("scan", library, "absent.so", "missing.so")
+        assert (outcome.code, outcome.err.count("absent.so")) == (11, 1)
+
+
+class TestCompare:
+    def test_text_json_and_page(self, run: Graphkin, model: Path, tmp_path: Path):
+        sides = [f"{samples.path(f'{build}/{BEAT}')}:{NAME}" for build in ("gcc-O2", "clang-O0")]
+        text = run("compare", *sides, "--model", model)
+        assert text.code == 0, text.err
+        assert "probability of the same function" in text.out
+        page = tmp_path / "page.html"
+        found = json.loads(run("compare", *sides, "--model", model, "--json", "--html", page).out)
+        assert found["left"]["function"] == found["right"]["function"] == NAME
+        assert 0 <= found["probability"] <= 1
+        assert NAME in page.read_text()
+        picture = tmp_path / "attention.png"
+        run("compare", *sides, "--model", model, "--plot", picture)
+        assert picture.read_bytes().startswith(b"\x89PNG")
+
+    def test_a_function_is_like_itself(self, run: Graphkin, model: Path):
+        one = f"{KNOWN}:{NAME}"
+        found = json.loads(run("compare", one, one, "--model", model, "--json").out)
+        assert found["distance"] == 0
+
+    def test_mistakes(self, run: Graphkin, model: Path):
+        outcome = run("compare", KNOWN, f"{KNOWN}:{NAME}", "--model", model)
+        assert (outcome.code, "name one function" in outcome.err) == (12, True)
+
+
+class TestLibrary:
+    def test_stats_either_way_round(self, run: Graphkin, library: Path):
+        first = json.loads(run("library", library, "stats", "--json").out)
+        assert json.loads(run("library", "stats", library, "--json").out) == first
+        assert first["entries"] == first["architectures"]["x86-64"]
+        text = run("library", library, "stats").out
+        assert f"{first['entries']}" in text
+
+    def test_list_remove_verify_compact(self, run: Graphkin, library: Path):
+        everything = lines(run("library", library, "list", "--json").out)
+        total = len(everything)
+        assert len(run("library", library, "list", "--limit", 3).out.splitlines()) == 3
+        tried = json.loads(
+            run("library", library, "remove", "--tag", "cve", "--dry-run", "--json").out
+        )
+        assert (tried["removed"], tried["fitting"], tried["total"]) == (0, 1, total)
+        gone = json.loads(run("library", library, "remove", "--tag", "cve", "--json").out)
+        assert (gone["removed"], gone["total"]) == (1, total - 1)
+        assert run("library", library, "remove").code == 12
+        assert run("library", library, "compact").code == 0
+        verified = run("library", library, "verify", "--json")
+        assert verified.code == 0
+        assert json.loads(verified.out)["entries"] == total - 1
+
+    def test_tags_are_added_and_changed(self, run: Graphkin, library: Path):
+        outcome = run(
+            "library", library, "tag", "--function", NAME, "--set", "cve=X", "--set", "seen=yes"
+        )
+        assert outcome.code == 0, outcome.err
+        (entry,) = lines(run("library", library, "list", "--tag", "seen", "--json").out)
+        assert entry["tags"] == {"cve": "X", "seen": "yes"}
+        assert run("library", library, "verify").code == 0
+        told = run("library", library, "tag", "--tag", "cve=X", "--set", "cve=Y", "--json").out
+        assert json.loads(told)["tagged"] == 1
+        assert run("library", library, "tag", "--function", NAME).code == 12
+        assert run("library", library, "tag", "--set", "a=b").code == 12
+        outcome = run("library", library, "tag", "--function", NAME, "--set", "seen")
+        assert (outcome.code, "--set takes KEY=VALUE" in outcome.err) == (12, True)
+
+    def test_damage_is_named(self, run: Graphkin, library: Path):
+        import sqlite3
+
+        with sqlite3.connect(library) as connection:
+            connection.execute("UPDATE graphs SET content = zeroblob(length(content)) WHERE id = 1")
+        connection.close()
+        outcome = run("library", library, "verify")
+        assert outcome.code == 11
+        assert "1 damaged" in outcome.out
+
+    def test_copy_and_go_on(self, run: Graphkin, library: Path, tmp_path: Path):
+        other = tmp_path / "copy.kin"
+        first = json.loads(run("library", "copy", library, other, "--json").out)
+        assert first["copied"] == first["total"] > 0
+        again = json.loads(run("library", "copy", library, other, "--json").out)
+        assert again["copied"] == 0
+        target = f"{KNOWN}:{NAME}"
+        found = [
+            run("search", one, target, "--json", "--rerank", 5).out for one in (library, other)
+        ]
+        assert found[0] == found[1]
+
+    def test_mistakes(self, run: Graphkin, tmp_path: Path):
+        assert run("library", tmp_path / "absent.kin", "stats").code == 11
+        assert run("library", tmp_path, "stats").code == 12
+        (tmp_path / "foreign.kin").write_text("hello")
+        assert run("library", tmp_path / "foreign.kin", "verify", "--json").code == 11
+        outcome = run("library", tmp_path / "foreign.kin", "stats")
+        assert outcome.code == 11
+        assert "foreign.kin" in outcome.err

@@ -1,0 +1,181 @@
+"""``graphkin show``: text, DOT, JSON and pictures of functions, and lists of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphkin.cli.main import main
+from tests.paths import BINARIES
+
+SAMPLE = BINARIES / "show" / "shapes.o"
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def show(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Exit code, stdout and stderr of ``graphkin show ...``."""
+
+    def call(*arguments: Any) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["graphkin", "show", *map(str, arguments)])
+        with pytest.raises(SystemExit) as caught:
+            main()
+        captured = capsys.readouterr()
+        return int(caught.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+def assert_refused(outcome: tuple[int, str, str], code: int, *parts: str) -> None:
+    """One line on stderr that says why, and nothing else."""
+    found, out, err = outcome
+    assert (found, out) == (code, "")
+    assert err.startswith("graphkin: ")
+    assert err.count("\n") == 1
+    for part in parts:
+        assert part in err
+
+
+def test_text(show: Run) -> None:
+    code, out, err = show(f"{SAMPLE}:grade")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[:3] == [
+        "grade",
+        "  0x10077 · 76 bytes · 9 blocks · 8 edges · x86-64 elf",
+        f"  {SAMPLE}",
+    ]
+    assert lines[lines.index("0x10077:  entry") :][:5] == [
+        "0x10077:  entry",
+        "    cmp     edi, 5",
+        "    ja      0x100bd",
+        "    -> 0x1007c  not taken",
+        "    -> 0x100bd  taken",
+    ]
+    assert sum(line.endswith("  case") for line in lines) == 6
+    assert sum(line.endswith("  exit") for line in lines) == 7
+
+
+def test_an_address_inside_finds_the_same(show: Run) -> None:
+    assert show(f"{SAMPLE}:0x10080") == show(f"{SAMPLE}:grade")
+
+
+def test_json(show: Run) -> None:
+    code, out, err = show(f"{SAMPLE}:find", "--json")
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    assert (document["name"], document["address"], document["size"]) == ("find", 0x1000E, 105)
+    assert (len(document["blocks"]), len(document["edges"])) == (12, 15)
+    assert document["blocks"][0]["instructions"] == ["test edx, edx", "jle 0x10071"]
+    assert document["compiler"].startswith("GCC")
+
+
+def test_dot(show: Run) -> None:
+    code, out, err = show(f"{SAMPLE}:find", "--dot")
+    assert (code, err) == (0, "")
+    assert out.startswith('digraph "find" {')
+    assert out.count(" -> ") == 15
+    assert r'label="0x1000e:\ltest edx, edx\ljle 0x10071\l"' in out
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_plot(show: Run, tmp_path: Path, ending: str) -> None:
+    path = tmp_path / "new folder" / f"find.{ending}"
+    assert show(f"{SAMPLE}:find", "--plot", path) == (0, f"{path}\n", "")
+    assert path.stat().st_size > 5_000
+    document = json.loads(show(f"{SAMPLE}:find", "--plot", path, "--json")[1])
+    assert (document["name"], document["picture"]) == ("find", str(path))
+
+
+def test_plot_beside_dot(show: Run, tmp_path: Path) -> None:
+    code, out, _ = show(f"{SAMPLE}:find", "--dot", "--plot", tmp_path / "find.svg")
+    assert code == 0
+    assert out.startswith("digraph")
+    assert (tmp_path / "find.svg").exists()
+
+
+def test_a_binary_alone_lists_its_functions(show: Run) -> None:
+    code, out, err = show(SAMPLE)
+    assert (code, err) == (0, "")
+    rows = [line.split() for line in out.splitlines()]
+    assert rows == [
+        ["address", "bytes", "blocks", "edges", "name"],
+        ["0x10000", "14", "1", "0", "twice", "(shapes.c)"],
+        ["0x1000e", "105", "12", "15", "find"],
+        ["0x10077", "76", "9", "8", "grade"],
+        ["0x100c3", "9", "1", "0", "apply"],
+    ]
+    document = json.loads(show(SAMPLE, "--json")[1])
+    assert document["binary"] == str(SAMPLE)
+    assert [row["name"] for row in document["functions"]] == ["twice", "find", "grade", "apply"]
+
+
+def test_a_path_with_a_colon(show: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a:b.o"
+    shutil.copy(SAMPLE, path)
+    assert show(f"{path}:apply")[0] == 0
+    assert len(show(path)[1].splitlines()) == 5
+
+
+def archive(path: Path, *members: tuple[str, bytes]) -> Path:
+    parts = [b"!<arch>\n"]
+    for name, content in members:
+        header = f"{name + '/':<16}{0:<12}{0:<6}{0:<6}{644:<8}{len(content):<10}`\n"
+        parts += [header.encode(), content, b"\n" * (len(content) % 2)]
+    path.write_bytes(b"".join(parts))
+    return path
+
+
+def test_members_of_an_archive(show: Run, tmp_path: Path) -> None:
+    content = SAMPLE.read_bytes()
+    path = archive(tmp_path / "x.a", ("one.o", content), ("two.o", content))
+    places = (f"{path}(one.o):0x1000e", f"{path}(two.o):0x1000e")
+    assert_refused(show(f"{path}:find"), 12, "2 functions find", *places)
+    assert f"  {path}(two.o)\n" in show(f"{path}(two.o):find")[1]
+    assert len(show(path)[1].splitlines()) == 9
+    assert len(show(f"{path}(two.o)")[1].splitlines()) == 5
+    assert_refused(show(f"{path}(three.o):find"), 12, "three.o", "(one.o)", "(two.o) have")
+    assert_refused(show(f"{path}(three.o)"), 12, "no member three.o", "(one.o), (two.o)")
+
+
+def test_functions_that_were_skipped_are_told_on_stderr(show: Run, tmp_path: Path) -> None:
+    path = archive(tmp_path / "x.a", ("one.o", SAMPLE.read_bytes()), ("bad.o", b"no object"))
+    code, out, err = show(path)
+    assert code == 0
+    assert len(out.splitlines()) == 5
+    assert "bad.o) skipped" in err
+
+
+@pytest.mark.parametrize("options", [(), ("--json",), ("--dot",), ("--plot", "x.png")])
+def test_a_name_that_is_not_there(show: Run, options: tuple[str, ...]) -> None:
+    assert_refused(show(f"{SAMPLE}:fnid", *options), 12, "no function fnid", "find")
+    assert_refused(show(f"{SAMPLE}:0x9", *options), 12, "0x9", f"`graphkin show {SAMPLE}`")
+
+
+def test_files_that_are_no_binaries(show: Run, tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("hello")
+    (tmp_path / "empty").touch()
+    for target in (text, f"{text}:f", f"{text}:0x1"):
+        assert_refused(show(target), 11, str(text))
+    assert_refused(show(f"{tmp_path / 'empty'}:f"), 11, "empty")
+    assert_refused(show(f"{tmp_path}:f"), 11, "directory")
+    assert_refused(show(tmp_path / "absent.so"), 11, "cannot read", "absent.so")
+    assert_refused(show(f"{tmp_path / 'absent.so'}:f"), 11, "cannot read", "absent.so")
+
+
+def test_options_that_do_not_go_together(show: Run, tmp_path: Path) -> None:
+    assert_refused(show(f"{SAMPLE}:find", "--dot", "--json"), 12, "--dot", "--json")
+    assert_refused(show(SAMPLE, "--dot"), 12, "--dot", ":FUNCTION")
+    assert_refused(show(SAMPLE, "--plot", "x.png"), 12, "--plot", ":FUNCTION")
+    assert_refused(show(f"{SAMPLE}:"), 12, "BINARY:FUNCTION")
+    assert_refused(show(SAMPLE, "--backend", "ida"), 12, "ida", "auto, native, smda, binexport")
+    doc = tmp_path / "x.doc"
+    assert_refused(show(f"{SAMPLE}:find", "--plot", doc), 12, "x.doc", ".png")
+    assert_refused(show(f"{SAMPLE}:find", "--plot", SAMPLE / "x.png"), 15, "x.png")

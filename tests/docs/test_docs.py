@@ -1,0 +1,101 @@
+"""The documentation tells the truth: its code runs, and its generated parts are up to date."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from graphkin.cli.main import app
+from tests.function_samples import records, write_corpus
+from tests.paths import REPOSITORY
+
+ROOT = REPOSITORY
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+SHORT_RUN = ["train.steps=10", "train.evaluate_every=10", "task.evaluation_size=20"]
+"""Settings that the training commands of the pages get here, so that each takes a second."""
+
+
+def blocks(page: Path) -> Iterator[tuple[str, str, int]]:
+    """Language, text and line number of each fenced block."""
+    text = page.read_text(encoding="utf-8")
+    for match in FENCE.finditer(text):
+        yield match[1], match[2], text.count("\n", 0, match.start(2))
+
+
+def run_python(code: str, line: int, page: Path, namespace: dict[str, Any]) -> None:
+    # Line numbers in a traceback are those of the page.
+    exec(compile("\n" * line + code, str(page), "exec"), namespace)
+
+
+def run_commands(text: str) -> None:
+    """Runs the lines ``$ graphkin train ...`` and ``$ graphkin eval ...`` in short versions."""
+    for line in text.replace("\\\n", " ").splitlines():
+        words = shlex.split(line.removeprefix("$ "))
+        if words[:2] == ["graphkin", "train"]:
+            words += [word for setting in SHORT_RUN for word in ("--set", setting)]
+        elif words[:2] == ["graphkin", "eval"]:
+            words += ["--size", "20"]
+        else:
+            continue
+        result = CliRunner().invoke(app, words[1:], catch_exceptions=False)
+        assert result.exit_code == 0, f"{line}\n{result.output}"
+
+
+def write_file(text: str) -> None:
+    """Writes a block that begins with ``# name.toml`` to a file of that name."""
+    name = text.splitlines()[0].removeprefix("# ")
+    if name.endswith(".toml"):
+        Path(name).write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
+def test_code_of_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    if page.name == "functions.md":
+        write_corpus(Path("corpus.graphs"), records())
+    namespace: dict[str, Any] = {"__name__": page.stem}
+    for language, text, line in blocks(page):
+        if language == "python":
+            run_python(text, line, page, namespace)
+        elif language == "console":
+            run_commands(text)
+        elif language == "toml":
+            write_file(text)
+
+
+def test_python_of_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = ROOT / "README.md"
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {"__name__": "readme"}
+    for language, text, line in blocks(page):
+        if language == "python":
+            run_python(text, line, page, namespace)
+
+
+@pytest.fixture(scope="module")
+def generate() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in DOCS if "<!-- generated:" in page.read_text(encoding="utf-8")],
+    ids=lambda page: page.name,
+)
+def test_generated_parts_are_in_step(page: Path, generate: ModuleType) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert generate.regenerated(text) == text, "run: python docs/generate.py"

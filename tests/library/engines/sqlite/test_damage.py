@@ -1,0 +1,207 @@
+"""Files that are no libraries, and libraries that something has damaged."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphkin.errors import FormatError, GraphkinError
+from graphkin.graphs import Graph
+from graphkin.graphs.encoding import dump_graph
+from graphkin.library.engines.base import Space
+from graphkin.library.engines.sqlite.engine import SqliteEngine
+from graphkin.library.engines.sqlite.snapshot import Snapshot, read_snapshot, write_snapshot
+from graphkin.library.records import Filter
+from tests.library.engines.contract import DOCUMENTS, SPACES, sample_rows
+
+SPACE = Space("euclidean", 12)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library with a side file, closed in order."""
+    path = tmp_path_factory.mktemp("sound") / "library.kin"
+    with SqliteEngine.create(path, SPACE, DOCUMENTS) as engine:
+        engine.add(sample_rows(SPACE, 250))
+        engine.remove(Filter(architecture="arm"))
+        engine.compact()
+    return path
+
+
+@pytest.fixture
+def path(sound: Path, tmp_path: Path) -> Path:
+    for ending in ("", ".scan"):
+        shutil.copy(f"{sound}{ending}", tmp_path)
+    return tmp_path / sound.name
+
+
+def content(engine: SqliteEngine) -> list[Any]:
+    """All that a person put into a library."""
+    stored = list(engine.scan())
+    ids = [item.id for item in stored]
+    vectors = engine.vectors(ids).tolist()
+    return [stored, engine.graphs(ids), vectors, dict(engine.documents())]
+
+
+def change(path: Path, statement: str, values: Any = ()) -> None:
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute(statement, values)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"#!/bin/sh\n", b"SQLite format 3\0", bytes(range(256)) * 64]
+)
+def test_foreign_files(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    with pytest.raises(FormatError, match="no library of graphkin"):
+        SqliteEngine.open(path)
+    assert path.read_bytes() == data
+
+
+def test_another_sqlite_file(tmp_path: Path) -> None:
+    change(tmp_path / "file", "CREATE TABLE entries (id)")
+    with pytest.raises(FormatError, match="is a SQLite file, but no library"):
+        SqliteEngine.open(tmp_path / "file")
+
+
+def test_no_file(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(FormatError, match="there is no library"):
+            SqliteEngine.open(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_newer_version(path: Path) -> None:
+    change(path, "PRAGMA user_version = 7")
+    with pytest.raises(FormatError, match="version 7"):
+        SqliteEngine.open(path)
+
+
+def test_a_destroyed_first_page(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(random.Random(0).randbytes(4096) + data[4096:])
+    with pytest.raises(FormatError, match="no library of graphkin"):
+        SqliteEngine.open(path)
+    path.write_bytes(data[:100] + random.Random(0).randbytes(3996) + data[4096:])
+    with pytest.raises(FormatError, match="damaged"):
+        SqliteEngine.open(path)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.95])
+def test_a_file_cut_off(path: Path, share: float) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * share)])
+    with pytest.raises(FormatError, match="damaged"):
+        SqliteEngine.open(path)
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        ("UPDATE entries SET vector = zeroblob(48) WHERE id = 9", "entry 9 is not what was stored"),
+        ("UPDATE entries SET vector = x'00' WHERE id = 9", "entry 9 is not what was stored"),
+        ("UPDATE entries SET function = 'x' WHERE id = 9", "entry 9 is not what was stored"),
+        ("UPDATE entries SET address = 77 WHERE id = 9", "entry 9 is not what was stored"),
+        ("UPDATE entries SET graph = 9999 WHERE id = 9", "row 9 of entries refers to a row of"),
+        ("UPDATE entries SET tags = 9999 WHERE id = 9", "row 9 of entries refers to a row of"),
+        ("DELETE FROM graphs WHERE id = 5", "refers to a row of graphs that is not there"),
+        ("DELETE FROM entries WHERE nodes = 30", "belongs to no entry"),
+        ("UPDATE graphs SET content = x'00' WHERE id = 5", "graph 5: expected the bytes of a"),
+        (
+            "UPDATE graphs SET content = substr(content, 1, 30) WHERE id = 5",
+            "graph 5: the bytes of",
+        ),
+        ("UPDATE graphs SET hash = zeroblob(32) WHERE id = 5", "graph 5 is another than its hash"),
+        ("UPDATE texts SET value = '{' WHERE value LIKE '{%0160%'", "tags of the library are"),
+        ("UPDATE texts SET kind = 17 WHERE id = 1", "text 1: its kind is 17"),
+        ("UPDATE texts SET value = 5 WHERE id = 1", "text 1: a text of the library is damaged"),
+        ("UPDATE documents SET content = x'00' WHERE name = 'weights'", "document 'weights'"),
+        ("UPDATE sqlite_sequence SET seq = 3", "ids of entries up to"),
+        ("DROP TABLE documents", "documents cannot be read to the end: no such table"),
+    ],
+)
+def test_damage_is_named(path: Path, statement: str, named: str) -> None:
+    change(path, statement)
+    with SqliteEngine.open(path) as engine:
+        damage = engine.verify().damage
+    assert any(named in sentence for sentence in damage), damage
+
+
+def test_another_graph_of_the_right_form(path: Path) -> None:
+    change(path, "UPDATE graphs SET content = ? WHERE id = 5", (dump_graph(Graph(2)),))
+    with SqliteEngine.open(path) as engine:
+        damage = engine.verify().damage
+    assert any("graph 5 is another than its hash" in sentence for sentence in damage)
+    assert any("nodes, its graph has 2" in sentence for sentence in damage)
+
+
+@pytest.mark.parametrize("space", SPACES, ids=lambda space: space.metric)
+def test_a_wrong_side_file_is_named(tmp_path: Path, space: Space) -> None:
+    path = tmp_path / "library.kin"
+    with SqliteEngine.create(path, space, DOCUMENTS) as engine:
+        engine.add(sample_rows(space, 60))
+        engine.compact()
+        assert engine.verify().notes["side_file"] == "used"
+        snapshot = read_snapshot(Path(f"{path}.scan"))
+        assert snapshot is not None
+        for name, array in snapshot.arrays.items():
+            other = np.array(array)
+            other[20] += 1
+            write_snapshot(
+                Path(f"{path}.scan"), Snapshot(snapshot.state, {**snapshot.arrays, name: other})
+            )
+            damage = engine.verify().damage
+            assert len(damage) == 1
+            assert f"library.kin.scan differs from the library in {name!r}" in damage[0]
+
+
+def test_long_lists_of_damage_are_cut(path: Path) -> None:
+    change(path, "UPDATE entries SET function = 'x'")
+    with SqliteEngine.open(path) as engine:
+        damage = engine.verify().damage
+        assert damage[-1].startswith("entries: ")
+        assert damage[-1].endswith("more of the same")
+        assert len(damage) == 21
+
+
+def test_what_is_not_found_is_not_there(sound: Path, path: Path) -> None:
+    """Bytes are changed at random: verify names it, or all that was stored is as it was."""
+    with SqliteEngine.open(sound) as engine:
+        expected = content(engine)
+    data = path.read_bytes()
+    chance = random.Random(1)
+    found = 0
+    for _ in range(60):
+        damaged = bytearray(data)
+        for _ in range(chance.choice((1, 1, 30))):
+            damaged[chance.randrange(200, len(data))] ^= chance.randrange(1, 256)
+        path.write_bytes(damaged)
+        try:
+            with SqliteEngine.open(path) as engine:
+                if engine.verify().damage:
+                    found += 1
+                else:
+                    assert content(engine) == expected
+        except GraphkinError:
+            found += 1
+    assert found > 20
+
+
+def test_a_new_tag_does_not_hide_damage(path: Path) -> None:
+    with SqliteEngine.open(path) as engine:
+        damaged = list(engine.scan())[5].id
+    change(path, "UPDATE entries SET size = 12345 WHERE id = ?", (damaged,))
+    with SqliteEngine.open(path) as engine:
+        with pytest.raises(FormatError, match=f"entry {damaged} is damaged"):
+            engine.tag(Filter(), {"seen": "yes"})
+        assert engine.count(Filter(tags={"seen": "*"})) == 0
+        assert engine.verify().damage == [f"entry {damaged} is not what was stored"]

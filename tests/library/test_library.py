@@ -1,0 +1,390 @@
+"""The library as a person sees it: models pinned, kin found, reranked and explained."""
+
+from __future__ import annotations
+
+import doctest
+import hashlib
+import json
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from graphkin import AttentionMaps, Filter, Graph, GraphEmbedder, GraphIndex, ModelConfig
+from graphkin.errors import ConfigError, FormatError, GraphError, ModelError, StorageError
+from graphkin.library import library as index_module
+from graphkin.library.engines.base import Nearest
+from graphkin.library.engines.sqlite.engine import SqliteEngine
+from graphkin.library.models import SearchModel, read_pin
+from graphkin.library.probability import distances
+from graphkin.library.records import Entry
+from graphkin.library.rerank import best_evidence, matched_nodes
+from graphkin.models.calibration import pair_figures
+from tests.library.sample_models import WORDS, search_model
+
+
+def graphs(count: int, seed: int = 0) -> list[Graph]:
+    """Random graphs with tokens, of 3 to 12 nodes."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(count):
+        nodes = int(rng.integers(3, 13))
+        edges = [(i, i + 1) for i in range(nodes - 1)]
+        edges += [tuple(rng.integers(0, nodes, 2).tolist()) for _ in range(nodes // 2)]
+        bags = [rng.integers(0, len(WORDS) + 1, rng.integers(1, 6)).tolist() for _ in range(nodes)]
+        found.append(Graph(nodes, edges, directed=True, node_tokens=bags))
+    return found
+
+
+GRAPHS = graphs(40)
+NAMES = [{"function": f"f{number}", "binary": f"lib{number % 3}.so"} for number in range(40)]
+
+
+@pytest.fixture(scope="module", params=["hamming", "euclidean", "cosine"])
+def model(request: pytest.FixtureRequest) -> SearchModel:
+    return search_model(request.param)
+
+
+@pytest.fixture(scope="module")
+def hamming() -> SearchModel:
+    return search_model()
+
+
+@pytest.fixture
+def library(hamming: SearchModel, tmp_path: Path) -> Iterator[GraphIndex]:
+    with GraphIndex.create(tmp_path / "library.kin", hamming) as index:
+        index.add(GRAPHS, NAMES)
+        yield index
+
+
+def test_the_example_in_the_documentation():
+    assert doctest.testmod(index_module).failed == 0
+
+
+def test_a_search_is_the_nearest_by_the_embedder(model: SearchModel, tmp_path: Path):
+    with GraphIndex.create(tmp_path / "library.kin", model) as index:
+        assert index.add(GRAPHS, NAMES) == len(index) == 40
+        hits = index.search(GRAPHS[7], top_k=40)
+    assert hits[0].entry.function == "f7"
+    assert hits[0].distance == pytest.approx(0, abs=1e-5)
+    vectors = model.vectors(GRAPHS)
+    wanted = np.sort(distances(model.space, vectors[7], vectors))
+    np.testing.assert_allclose([hit.distance for hit in hits], wanted, rtol=1e-4, atol=1e-4)
+    assert [hit.rank_before for hit in hits] == list(range(1, 41))
+    assert all(hit.score is None for hit in hits)
+
+
+def test_reranked_hits_are_those_of_the_matcher(model: SearchModel, tmp_path: Path):
+    assert model.matcher is not None
+    assert model.calibration is not None
+    with GraphIndex.create(tmp_path / "library.kin", model) as index:
+        index.add(GRAPHS, NAMES)
+        near = index.search(GRAPHS[3], top_k=15)
+        hits = index.search(GRAPHS[3], top_k=5, rerank=15)
+        ranked = index.rank(GRAPHS[3], [hit.id for hit in reversed(near)], top_k=5)
+    places = {hit.id: hit for hit in near}
+    everything = []
+    for hit in near:
+        (score,) = model.matcher.predict([(GRAPHS[3], GRAPHS[int(hit.entry.function[1:])])])
+        largest = model.space.width if model.space.metric == "hamming" else 1.0
+        equal = [hit.entry.function == "f3"]
+        figures = pair_figures([hit.distance], largest, GRAPHS[3].num_nodes, [hit.nodes], equal)
+        everything.append((float(model.calibration.by_score(figures, [score])[0]), hit.id, score))
+    everything.sort(reverse=True)
+    assert [hit.id for hit in hits] == [number for _, number, _ in everything[:5]]
+    for hit, (chance, _, score) in zip(hits, everything, strict=False):
+        assert hit.score == pytest.approx(score, rel=1e-3, abs=1e-4)
+        assert hit.probability == pytest.approx(chance, rel=1e-2, abs=1e-4)
+        assert hit.rank_before == places[hit.id].rank_before
+    assert [hit.id for hit in ranked] == [hit.id for hit in hits]
+
+
+def test_many_queries_are_many_searches(library: GraphIndex, monkeypatch: pytest.MonkeyPatch):
+    queries = graphs(6, seed=1)
+    one_by_one = [library.search(query, 4, rerank=8) for query in queries]
+    monkeypatch.setattr(index_module, "PAIRS_AT_ONCE", 20)
+    seen: list[tuple[int, int]] = []
+    found = library.search_many(
+        queries, 4, rerank=8, progress=lambda done, total: seen.append((done, total))
+    )
+    assert [[hit.id for hit in hits] for hits in found] == [
+        [hit.id for hit in hits] for hits in one_by_one
+    ]
+    assert seen == [(2, 6), (4, 6), (6, 6)]
+    assert library.search_many([], 4) == []
+
+
+def test_without_calibration_the_score_ranks(tmp_path: Path):
+    model = search_model(calibrated=False)
+    with GraphIndex.create(tmp_path / "library.kin", model) as index:
+        index.add(GRAPHS, NAMES)
+        hits = index.search(GRAPHS[0], 10, rerank=20)
+    assert all(hit.probability is None for hit in hits)
+    scores = [hit.score for hit in hits]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_part_of_the_library(library: GraphIndex):
+    hits = library.search(GRAPHS[0], 40, where=Filter(binary="lib1*"))
+    assert {hit.entry.binary for hit in hits} == {"lib1.so"}
+    assert len(hits) == 13
+
+
+def test_evidence_names_nodes_of_both_graphs(library: GraphIndex):
+    (hit,) = library.search(GRAPHS[2], 1, rerank=5, evidence=True)
+    assert hit.evidence is not None
+    assert 0 <= hit.evidence.matched_share <= 1
+    for pair in hit.evidence.pairs:
+        assert 0 <= pair.left < GRAPHS[2].num_nodes
+        assert 0 <= pair.right < hit.nodes
+        assert 0.5 <= pair.weight <= 1
+
+
+def test_matched_nodes_by_hand():
+    forth = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], dtype=np.float32)
+    back = np.array([[0.7, 0.1, 0.2], [0.1, 0.3, 0.6]], dtype=np.float32)
+    found = matched_nodes(forth, back)
+    # 1 looks at 1, which looks at 2; 2 looks at 0, which looks at 0.
+    assert [(pair.left, pair.right) for pair in found.pairs] == [(0, 0)]
+    assert found.pairs[0].weight == pytest.approx(0.7)
+    assert found.matched_share == pytest.approx(1 / 3)
+
+
+def test_evidence_is_of_the_step_with_most_matches():
+    faint = np.full((2, 2), 0.5, dtype=np.float32)
+    sharp = np.array([[0.9, 0.1], [0.2, 0.8]], dtype=np.float32)
+    maps = AttentionMaps([faint * 0.5, sharp, sharp], [faint * 0.5, sharp, sharp], 0.5)
+    found = best_evidence(maps)
+    assert (found.step, found.matched_share) == (1, 1.0)
+
+
+def test_what_is_there_is_not_added_again(library: GraphIndex):
+    assert library.add(GRAPHS[:5], NAMES[:5]) == 0
+    assert library.add(GRAPHS[:1], [{"function": "another"}]) == 1
+    assert library.add([GRAPHS[0]] * 2, [Entry("twice"), Entry("twice")]) == 1
+    assert len(library) == 42
+
+
+def test_removal(library: GraphIndex):
+    assert library.remove(Filter(binary="lib0.so")) == 14
+    assert len(library) == 26
+    library.compact()
+    assert {hit.entry.binary for hit in library.search(GRAPHS[0], 40)} == {"lib1.so", "lib2.so"}
+    with pytest.raises(ConfigError, match="everything"):
+        library.remove(Filter())
+    assert library.verify().damage == []
+
+
+def test_tags(library: GraphIndex):
+    assert library.tag(Filter(binary="lib0.so"), {"cve": "X", "seen": "yes"}) == 14
+    assert library.tag(Filter(function="f3"), {"cve": "Y"}) == 1
+    (hit,) = library.search(GRAPHS[3], 1, where=Filter(tags={"cve": "*"}))
+    assert hit.entry == Entry("f3", "lib0.so", tags={"cve": "Y", "seen": "yes"})
+    for where, tags, message in (
+        (Filter(), {"cve": "X"}, "everything"),
+        (Filter(function="f1"), {}, "no tags"),
+        (Filter(function="f1"), {"cve": 1}, "text to text"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            library.tag(where, tags)  # type: ignore[arg-type]
+
+
+class Removing:
+    """Removes the nearest by another engine, each time after something was found."""
+
+    def __init__(self, library: GraphIndex, path: Path, times: int):
+        self._nearest, self._path, self._left = library.engine.nearest, path, times
+
+    def __call__(self, *arguments: object) -> Nearest:
+        found = self._nearest(*arguments)  # type: ignore[arg-type]
+        if self._left:
+            self._left -= 1
+            with SqliteEngine.open(self._path) as other:
+                (stored,) = other.fetch([int(found.ids[0, 0])])
+                assert other.remove(Filter(function=stored.entry.function)) == 1
+        return found
+
+
+@pytest.mark.parametrize("rerank", [0, 10])
+def test_what_is_removed_while_it_is_found_is_not_found(
+    library: GraphIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rerank: int
+):
+    path = tmp_path / "library.kin"
+    first, second, *_ = library.search(GRAPHS[5])
+    monkeypatch.setattr(library.engine, "nearest", Removing(library, path, 1))
+    hits = library.search(GRAPHS[5], 10, rerank=rerank)
+    assert len(hits) == 10
+    assert first.id not in [hit.id for hit in hits]
+    assert second.id in [hit.id for hit in hits]
+    monkeypatch.setattr(library.engine, "nearest", Removing(library, path, 2))
+    with pytest.raises(ConfigError, match="search again"):
+        library.search(GRAPHS[5], rerank=rerank)
+
+
+def test_what_was_removed_since_has_no_evidence(library: GraphIndex, tmp_path: Path):
+    hits = library.search(GRAPHS[5], 4)
+    with SqliteEngine.open(tmp_path / "library.kin") as other:
+        other.remove(Filter(function=hits[1].entry.function))
+    explained = library.explained(GRAPHS[5], hits)
+    assert [hit.id for hit in explained] == [hit.id for hit in hits]
+    assert [hit.evidence is None for hit in explained] == [False, True, False, False]
+
+
+def test_a_library_carries_its_models(library: GraphIndex, tmp_path: Path, hamming: SearchModel):
+    before = library.search(GRAPHS[9], 5, rerank=10)
+    library.close()
+    with GraphIndex.open(tmp_path / "library.kin") as index:
+        assert index.pin == hamming.pin
+        assert index.search(GRAPHS[9], 5, rerank=10) == before
+        assert index.stats()["model"]["name"] == hamming.pin.name
+
+
+def test_another_model_is_refused(library: GraphIndex, tmp_path: Path, hamming: SearchModel):
+    with GraphIndex.open(tmp_path / "library.kin", hamming) as index:
+        assert len(index) == 40
+    with pytest.raises(ModelError, match=r"test-0 .*not by test-1"):
+        GraphIndex.open(tmp_path / "library.kin", search_model(seed=1))
+    with pytest.raises(StorageError, match=r"library\.kin"):
+        GraphIndex.create(tmp_path / "library.kin", hamming)
+
+
+def test_an_absent_library_begins_with_the_first_graphs(tmp_path: Path, hamming: SearchModel):
+    path = tmp_path / "new.kin"
+    index = GraphIndex.open(path, hamming)
+    with pytest.raises(StorageError, match="does not exist"):
+        index.search(GRAPHS[0])
+    assert not path.exists()
+    assert index.add(GRAPHS[:3]) == 3
+    assert path.exists()
+    assert index.search(GRAPHS[0])[0].distance == 0
+    index.close()
+
+
+def test_a_closed_library_says_so(library: GraphIndex):
+    library.close()
+    with pytest.raises(StorageError, match="closed"):
+        library.search(GRAPHS[0])
+    with pytest.raises(StorageError, match="closed"):
+        library.add(GRAPHS[:1], [{"function": "new"}])
+
+
+def test_bad_arguments(library: GraphIndex):
+    with pytest.raises(ConfigError, match="takes ids"):
+        library.rank(GRAPHS[0], GRAPHS[:2])  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="top_k"):
+        library.search(GRAPHS[0], 0)
+    with pytest.raises(ConfigError, match="rerank"):
+        library.search(GRAPHS[0], rerank=-1)
+    with pytest.raises(GraphError, match="takes a graph"):
+        library.search([GRAPHS[0]])  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="metadata for 1"):
+        library.add(GRAPHS[:2], [{}])
+    with pytest.raises(ConfigError, match="unknown key 'color'"):
+        library.add(GRAPHS[:1], [{"color": "red"}])
+    with pytest.raises(ConfigError, match="tags"):
+        library.add(GRAPHS[:1], [{"tags": {"cve": 1}}])
+    with pytest.raises(ConfigError, match="address"):
+        library.add(GRAPHS[:1], [{"address": -1}])
+    with pytest.raises(GraphError):
+        library.add([Graph(3, [(0, 1)])])
+    with pytest.raises(ConfigError, match="approximate"):
+        GraphIndex.create("milvus://localhost/x", search_model(), approximate=True)
+
+
+def test_without_a_matcher_nothing_is_reranked(tmp_path: Path):
+    with GraphIndex.create(tmp_path / "library.kin", search_model(matcher=False)) as index:
+        index.add(GRAPHS[:3])
+        assert index.search(GRAPHS[0])[0].probability is None
+        for call in (
+            lambda: index.search(GRAPHS[0], rerank=3),
+            lambda: index.search(GRAPHS[0], evidence=True),
+            lambda: index.rank(GRAPHS[0], [1]),
+        ):
+            with pytest.raises(ModelError, match="no matcher"):
+                call()
+
+
+@pytest.mark.parametrize("name", ["absolute", "../above.txt", "embedder/../../above.txt"])
+def test_a_hostile_library_writes_nothing(
+    library: GraphIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+):
+    """The names of its documents are whatever its maker chose."""
+    library.close()
+    temporary = tmp_path / "temporary" / "deep"
+    temporary.mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    victim = tmp_path / "victim.txt"
+    victim.write_text("mine")
+    document = str(victim) if name == "absolute" else name
+    connection = sqlite3.connect(tmp_path / "library.kin")
+    with connection:
+        connection.execute("INSERT INTO documents VALUES (?, ?, ?)", (document, 0, b"theirs"))
+    connection.close()
+    before = sorted(tmp_path.rglob("*"))
+    with GraphIndex.open(tmp_path / "library.kin") as index:
+        with pytest.raises(FormatError, match="which no model has"):
+            index.search(GRAPHS[0])
+        assert any("which no model has" in sentence for sentence in index.verify().damage)
+    assert victim.read_text() == "mine"
+    assert [path for path in sorted(tmp_path.rglob("*")) if path not in before] == []
+
+
+class TestSearchModel:
+    def test_from_parts_and_files(self, hamming: SearchModel):
+        again = SearchModel.from_files(hamming.files)
+        assert again.pin == hamming.pin
+        assert again.calibration == hamming.calibration
+        np.testing.assert_array_equal(again.vectors(GRAPHS), hamming.vectors(GRAPHS))
+
+    def test_other_weights_have_another_pin(self, hamming: SearchModel):
+        assert search_model(seed=1).pin.weights != hamming.pin.weights
+        assert search_model().pin == hamming.pin
+
+    def test_files_that_were_changed(self, hamming: SearchModel):
+        changed = dict(hamming.files)
+        changed["embedder/config.json"] = changed["embedder/config.json"].replace(b"gru", b"rnn")
+        with pytest.raises(FormatError, match="not those that its pin names"):
+            SearchModel.from_files(changed)
+        with pytest.raises(FormatError, match="damaged"):
+            read_pin({"pin.json": json.dumps({"name": "x"}).encode()})
+        with pytest.raises(FormatError, match="damaged"):
+            read_pin({})
+
+    def test_a_calibrated_embedder_is_the_same_model(self, hamming: SearchModel):
+        """A calibration does not change a single code."""
+        config = json.loads(hamming.files["embedder/config.json"])
+        config["calibration"] = {"weights": [1.0], "bias": 0.5}
+        changed = {**hamming.files, "embedder/config.json": json.dumps(config).encode()}
+        assert read_pin(changed) == hamming.pin
+
+    def test_a_pin_of_the_first_libraries(self, hamming: SearchModel):
+        """They named a model by the bytes of its files."""
+        names = ("embedder/config.json", "embedder/model.safetensors")
+        digests = (hashlib.sha256(hamming.files[name]).digest() for name in names)
+        old = json.loads(hamming.files["pin.json"])
+        old["weights"] = hashlib.sha256(b"".join(digests)).hexdigest()
+        files = {**hamming.files, "pin.json": json.dumps(old).encode()}
+        assert read_pin(files) == hamming.pin
+
+    def test_a_folder_of_an_embedder_alone(self, tmp_path: Path):
+        torch.manual_seed(0)
+        embedder = GraphEmbedder(ModelConfig.named("gnn", similarity="hamming"))
+        embedder.save_pretrained(tmp_path / "mine")
+        model = SearchModel.load(tmp_path / "mine")
+        assert model.pin.name == "mine"
+        assert model.matcher is None
+
+    def test_what_cannot_be_searched(self, tmp_path: Path):
+        with pytest.raises(ModelError, match="siamese"):
+            SearchModel.of(GraphEmbedder(ModelConfig.named("siamese-gnn")))
+        with pytest.raises(ModelError, match="neither a model folder"):
+            SearchModel.load(tmp_path / "absent")
+
+    def test_embedder_and_matcher_must_read_the_same_words(self, tmp_path: Path):
+        one, other = search_model(), search_model(words=("nop", *WORDS[1:]))
+        with pytest.raises(ModelError, match="tokens mean"):
+            SearchModel.of(one.embedder, other.matcher)

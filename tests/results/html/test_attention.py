@@ -1,0 +1,65 @@
+"""Attention as a page stores it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from graphkin.errors import ConfigError
+from graphkin.library.rerank import LEAST_WEIGHT, matched_nodes
+from graphkin.results.html.attention import LEAST, MOST_PER_BLOCK, checked, mutual_pairs, sparse
+from tests.results.samples import Maps, attention
+
+
+@pytest.mark.parametrize("sharpness", [0, 1, 3])
+def test_pairs_agree_with_the_evidence_of_a_search(sharpness: int) -> None:
+    maps = attention(30, 20, steps=3)
+    forth, back = maps.left_to_right[sharpness], maps.right_to_left[sharpness]
+    pairs = [pair for pair in mutual_pairs(forth, back) if pair.weight >= LEAST_WEIGHT]
+    evidence = matched_nodes(forth, back)
+    assert len(pairs) / 30 == evidence.matched_share
+    assert set(evidence.pairs) <= set(pairs)
+
+
+def test_pairs_look_at_each_other_most() -> None:
+    maps = attention(30, 20)
+    forth, back = maps.left_to_right[0], maps.right_to_left[0]
+    expected = [
+        (i, j, min(forth[i, j], back[j, i]))
+        for i in range(30)
+        for j in range(20)
+        if forth[i, j] == forth[i].max() and back[j, i] == back[j].max()
+    ]
+    assert 5 < len(expected) < 20
+    pairs = [(pair.left, pair.right, pair.weight) for pair in mutual_pairs(forth, back)]
+    assert pairs == expected
+
+
+def test_the_largest_weights_are_kept() -> None:
+    weights = attention(40, 60, steps=1).left_to_right[1]
+    packed = sparse(weights)
+    at = 0
+    for row, count in zip(weights, packed["counts"], strict=True):
+        order = [column for column in np.argsort(-row) if row[column] >= LEAST]
+        assert packed["targets"][at : at + count] == order[:MOST_PER_BLOCK]
+        expected = [round(1000 * float(row[column])) for column in order[:MOST_PER_BLOCK]]
+        np.testing.assert_allclose(packed["weights"][at : at + count], expected, atol=1)
+        at += count
+    assert at == len(packed["targets"]) == len(packed["weights"])
+    assert 40 * MOST_PER_BLOCK > at > 40
+
+
+def test_attention_too_thin_to_show_leaves_empty_rows() -> None:
+    packed = sparse(np.full((3, 500), 1 / 500, dtype=np.float32))
+    assert packed == {"counts": [0, 0, 0], "targets": [], "weights": []}
+
+
+def test_maps_of_other_functions_are_refused() -> None:
+    maps = attention(4, 5)
+    assert checked(maps, 4, 5) == 3
+    with pytest.raises(ConfigError, match=r"attention is \(4, 5\), .* expected \(5, 4\)"):
+        checked(maps, 5, 4)
+    with pytest.raises(ConfigError, match="3 maps forth and 2 back"):
+        checked(Maps(maps.left_to_right, maps.right_to_left[1:]), 4, 5)
+    with pytest.raises(ConfigError, match="0 maps"):
+        checked(Maps([], []), 4, 5)

@@ -1,0 +1,162 @@
+"""Functions for people and programs: text, JSON and DOT; and what each edge means."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from graphkin.binaries import Block, Function
+from graphkin.binaries.backends.native import NativeSource
+from graphkin.binaries.edges import edge_kinds
+from graphkin.results.function import row, summary, to_document, to_dot, to_text
+from tests.binaries.compiling import Compile
+
+LOOP = Function(
+    "count.part.0",
+    0x1000,
+    12,
+    (
+        Block(0x1000, 4, ("xor", "nop"), ("xor eax, eax", "nop")),
+        Block(0x1004, 6, ("add", "jne"), ("add eax, 1", "jne 0x1004")),
+        Block(0x100A, 2, ("ret",), ("ret",)),
+    ),
+    ((0, 1), (1, 1), (1, 2)),
+    "x86-64",
+    "elf",
+    "ab" * 32,
+    "libx.so",
+    "GCC 12",
+    ("also",),
+    "count.c",
+)
+
+
+def function(*blocks: Block, edges: tuple[tuple[int, int], ...]) -> Function:
+    return replace(LOOP, blocks=blocks, edges=edges)
+
+
+def block(address: int, last: str) -> Block:
+    return Block(address, 0x10, (last.partition(" ")[0],), (last,))
+
+
+@pytest.mark.parametrize(
+    "last", ["jne 0x40", "b.eq #0x40", "tbz w0, #3, #0x40", "cbz r0, #0x40", "loop 0x40"]
+)
+@pytest.mark.parametrize("with_text", [True, False])
+def test_a_branch_is_taken_to_where_it_points(last: str, with_text: bool) -> None:
+    blocks = [block(0, last), block(0x10, "nop"), block(0x40, "ret")]
+    if not with_text:
+        blocks = [one._replace(instructions=None) for one in blocks]
+    found = edge_kinds(function(*blocks, edges=((0, 1), (0, 2), (1, 2))))
+    assert found == ("not taken", "taken", "next")
+
+
+def test_a_branch_back_past_padding() -> None:
+    """The next block lies behind some padding, and the branch goes back."""
+    blocks = (block(0, "nop"), block(0x10, "jne 0x0"), block(0x24, "ret"))
+    bare = [one._replace(instructions=None) for one in blocks]
+    for chosen in (blocks, bare):
+        found = edge_kinds(function(*chosen, edges=((0, 1), (1, 0), (1, 2))))
+        assert found == ("next", "taken", "not taken")
+
+
+def test_jumps_and_cases() -> None:
+    blocks = (
+        block(0, "jmp rax"),
+        block(0x10, "jmp 0x20"),
+        block(0x20, "jmp 0x0"),
+        block(0x30, "ret"),
+    )
+    edges = ((0, 1), (0, 2), (0, 3), (1, 2), (2, 0))
+    assert edge_kinds(function(*blocks, edges=edges)) == ("case", "case", "case", "jump", "jump")
+
+
+def test_kinds_of_compiled_code(compile_c: Compile) -> None:
+    source = "int a(void); int f(int x) { while (x) { if (x == 5) a(); x--; } return x; }"
+    found = next(NativeSource(compile_c(source, "-O0", "-c"), with_text=True).functions())
+    for (start, _), kind in zip(found.edges, edge_kinds(found), strict=True):
+        last = found.blocks[start].mnemonics[-1]
+        expected = {"jmp": ("jump",), "je": ("taken", "not taken"), "jne": ("taken", "not taken")}
+        assert kind in expected.get(last, ("next",))
+
+
+def test_text_is_a_header_and_every_block() -> None:
+    assert to_text(LOOP).splitlines() == [
+        "count.part.0",
+        "  0x1000 · 12 bytes · 3 blocks · 3 edges · x86-64 elf",
+        "  libx.so",
+        "  also also",
+        "  of count.c",
+        "  GCC 12",
+        "",
+        "0x1000:  entry",
+        "    xor     eax, eax",
+        "    nop",
+        "    -> 0x1004  next",
+        "",
+        "0x1004:",
+        "    add     eax, 1",
+        "    jne     0x1004",
+        "    -> 0x1004  taken",
+        "    -> 0x100a  not taken",
+        "",
+        "0x100a:  exit",
+        "    ret",
+    ]
+
+
+def test_text_without_operands_has_the_mnemonics() -> None:
+    bare = replace(LOOP, blocks=tuple(one._replace(instructions=None) for one in LOOP.blocks))
+    assert "    jne\n    -> 0x1004  taken" in to_text(bare)
+
+
+def test_one_of_a_kind_is_singular() -> None:
+    single = replace(LOOP, size=1, blocks=LOOP.blocks[2:], edges=())
+    assert summary(single) == "0x1000 · 1 byte · 1 block · 0 edges · x86-64 elf"
+
+
+def test_the_document_is_complete() -> None:
+    document = json.loads(json.dumps(to_document(LOOP)))
+    assert document == {
+        "name": "count.part.0",
+        "base_name": "count",
+        "aliases": ["also"],
+        "unit": "count.c",
+        "address": 0x1000,
+        "size": 12,
+        "architecture": "x86-64",
+        "format": "elf",
+        "compiler": "GCC 12",
+        "binary": "libx.so",
+        "file_hash": "ab" * 32,
+        "blocks": [
+            {
+                "address": one.address,
+                "size": one.size,
+                "mnemonics": list(one.mnemonics),
+                "instructions": list(one.instructions or ()),
+            }
+            for one in LOOP.blocks
+        ],
+        "edges": [
+            {"source": 0, "target": 1, "kind": "next"},
+            {"source": 1, "target": 1, "kind": "taken"},
+            {"source": 1, "target": 2, "kind": "not taken"},
+        ],
+    }
+    assert row(LOOP)["blocks"] == row(LOOP)["edges"] == 3
+
+
+def test_dot_is_read_by_another_tool() -> None:
+    pydot = pytest.importorskip("pydot")
+    odd = replace(LOOP, name='operator"\\n<>{|}')
+    (graph,) = pydot.graph_from_dot_data(to_dot(odd))
+    boxes = {node.get_name(): node for node in graph.get_nodes() if node.get_name().isdigit()}
+    assert boxes.keys() == {"0", "1", "2"}
+    assert boxes["1"].get("label") == r'"0x1004:\ladd eax, 1\ljne 0x1004\l"'
+    ends = [(edge.get_source(), edge.get_destination()) for edge in graph.get_edges()]
+    assert ends == [("0", "1"), ("1", "1"), ("1", "2")]
+    colors = [edge.get("color") for edge in graph.get_edges()]
+    assert len(set(colors)) == 3
