@@ -4,13 +4,13 @@
     python benchmarks/cfg_layout.py BINARY:FUNCTION... --export FOLDER
 
 Each function is compared with itself, so that both sides of the page are of its size. ``layout`` is
-``graphkin.results.drawing.layout.lay_out`` alone, for one side; ``models`` what the models say of the pair;
-``page`` the whole HTML file, which holds two layouts. These are CPU seconds of this process. The
-rest is by the clock, in Chromium, from the opening of that file: ``first paint`` is the browser's
-first contentful paint, ``drawn`` the end of the frame in which the blocks are there, and ``step``
-the time from a move of the step slider to the end of the frame that shows it. The fastest of the
-repeats counts, for other programs on the machine only ever slow one down; the models run once,
-after a first pair that loads them.
+``lay_out`` alone, for one side; ``models`` what the models say of the pair; ``page`` the whole HTML
+file, which holds two layouts. These are CPU seconds of this process. The rest is by the clock, in
+Chromium, from the opening of that file: ``first paint`` is the browser's first contentful paint,
+``drawn`` the end of the frame in which the blocks are there, and ``step`` the time from a move of
+the step slider to the end of the frame that shows it. The fastest of the repeats counts, for other
+programs on the machine only ever slow one down; the models run once, after a first pair that loads
+them.
 
 ``--export`` writes the boxes and edges for benchmarks/dagre_layout.mjs and times nothing.
 """

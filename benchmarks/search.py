@@ -26,7 +26,7 @@ import faiss
 import numpy as np
 import torch
 
-from graphkin import Graph, GraphIndex
+from graphkin import Graph, Library
 from graphkin._support.progress import counter
 from graphkin.binaries.function import Skipped
 from graphkin.graphs import TokenBags
@@ -34,8 +34,9 @@ from graphkin.library.engines.base import Space
 from graphkin.library.engines.sqlite.engine import SqliteEngine
 from graphkin.library.indexing.run import index_paths
 from graphkin.library.models import SearchModel
-from graphkin.library.records import Entry, Filter, Row
+from graphkin.library.records import Filter, Row
 from graphkin.library.scan import functions_of, search_functions
+from graphkin.results.known_function import KnownFunction
 
 WIDTH = 128
 BATCH = 20_000
@@ -95,7 +96,9 @@ def code_search(folder: Path, count: int, repeats: int) -> dict[str, Any]:
     with SqliteEngine.create(path, Space("hamming", WIDTH), {}) as engine, counter("adding") as bar:
         for start in range(0, count, BATCH):
             entries = [
-                Entry(f"function_{n}", f"lib{n // 1000}.so", address=16 * n, architecture=arch)
+                KnownFunction(
+                    f"function_{n}", f"lib{n // 1000}.so", address=16 * n, architecture=arch
+                )
                 for n in range(start, min(start + BATCH, count))
                 for arch in (("x86-64", "aarch64")[n % 2],)
             ]
@@ -161,7 +164,7 @@ def scan_time(folder: Path, model: SearchModel, size: int, binary: Path) -> dict
     rng = np.random.default_rng(2)
     words = model.embedder.config.node_input_size
     sizes = made_up_sizes(rng, size).tolist()
-    with GraphIndex.create(folder / "scan.kin", model) as index:
+    with Library.create(folder / "scan.kin", model) as index:
         with counter("filling the library") as bar:
             for start in range(0, size, 1_000):
                 part = [made_up_graph(rng, words, n) for n in sizes[start : start + 1_000]]
@@ -208,7 +211,7 @@ def _timed(owner: Any, name: str, stages: dict[str, float], stage: str) -> None:
 
 def adding_speed(folder: Path, model: SearchModel, binary: Path) -> dict[str, Any]:
     """Functions a second of one core, from a binary into a library; and the same once more."""
-    with GraphIndex.create(folder / "adding.kin", model) as index:
+    with Library.create(folder / "adding.kin", model) as index:
         index_paths(index, [binary], jobs=1)  # imports and compiles what it needs
         index.remove(Filter(binary="*"))
         summary = index_paths(index, [binary], jobs=1)

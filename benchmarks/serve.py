@@ -27,11 +27,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
+from search import made_up_graph, made_up_sizes
 
-from graphkin import GraphIndex
+from graphkin import Library
 from graphkin._support.progress import counter
 from graphkin.binaries import samples
-from search import made_up_graph, made_up_sizes
 
 MIN_BLOCKS = 5
 TOP = 10
@@ -45,7 +45,7 @@ PAINT = """() => new Promise((done) => new PerformanceObserver((list) => {
 def made_up_library(path: Path, entries: int) -> None:
     """A library of so many graphs that no compiler made."""
     rng = np.random.default_rng(0)
-    with GraphIndex.create(path) as index, counter("filling the library") as bar:
+    with Library.create(path) as index, counter("filling the library") as bar:
         words = index.model.embedder.config.node_input_size
         sizes = made_up_sizes(rng, entries).tolist()
         for start in range(0, entries, 1_000):
@@ -152,7 +152,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
         if library is None:
             library = Path(folder, "made-up.kin")
             made_up_library(library, options.entries)
-        with GraphIndex.open(library) as index:
+        with Library.open(library) as index:
             entries = len(index)
         with served(library) as address:
             queries = queries_of(address, options.binary)

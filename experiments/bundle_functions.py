@@ -2,8 +2,8 @@
 
     python experiments/bundle_functions.py --corpus corpus.graphs
 
-writes ``src/graphkin/samples/functions.json``: functions that no training saw, by the clean
-protocol, each in two builds that differ, of at most 40 blocks.
+writes ``src/graphkin/binaries/samples/functions.json``: functions that no training saw, by the
+clean protocol, each in two builds that differ, of at most 40 blocks.
 """
 
 from __future__ import annotations

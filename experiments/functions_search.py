@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphkin import Graph, GraphEmbedder, GraphIndex, GraphMatcher
+from graphkin import Graph, GraphEmbedder, GraphMatcher, Library
 from graphkin._support.files import write_atomically
 from graphkin._support.progress import counter
 from graphkin.learning.evaluation import evaluate
@@ -107,7 +107,7 @@ def examples(model: SearchModel, task: FunctionTask, split: str, seed: int) -> E
     asked, known = (one_build_each(task, name, rng) for name in (split, "training"))
     held = [(group, graph) for group, _, graph in known]
     held += [(group, graph) for number, (group, _, graph) in enumerate(asked) if number % 2]
-    with TemporaryDirectory() as folder, GraphIndex.create(Path(folder) / "l.kin", model) as index:
+    with TemporaryDirectory() as folder, Library.create(Path(folder) / "l.kin", model) as index:
         index.add([g for _, g in held], [{"function": str(group)} for group, _ in held])
         with counter(f"calibrating on {split}") as progress:
             found = index.search_many(
@@ -185,7 +185,7 @@ def search_quality(
         for done, block in enumerate(blocks):
             with (
                 TemporaryDirectory() as folder,
-                GraphIndex.create(Path(folder) / "l.kin", model) as index,
+                Library.create(Path(folder) / "l.kin", model) as index,
             ):
                 numbers = [{"function": str(number)} for number in range(len(block.pool))]
                 index.add(block.pool, numbers)
@@ -276,7 +276,7 @@ validation pairs of the clean protocol, as many similar as dissimilar.
 Joined is `matcher.joined(embedder, {weight:.2f})`: the matcher with the distance of the embedder's
 vectors added, by a weight that is fitted on the same pairs. It is the best of the three on pairs. A
 search does without it: it orders by the codes as well, and need not embed every candidate again.
-For probabilities it needs a calibration of its own, by `graphkin.learning.reliability.fit_calibration`.
+For probabilities it needs a calibration of its own, by `graphkin.learning.reliability`.
 """
 
 
@@ -302,7 +302,7 @@ graphkin train functions --corpus corpus.graphs --model gmn --start-from runs/em
     --set model.message_norm=none --set train.loss=margin --set train.margin=0.5 \\
     --set train.learning_rate=5e-4 --set train.evaluate_every=1000 --out runs/matcher
 python experiments/functions_search.py --corpus corpus.graphs --embedder runs/embedder \\
-    --matcher runs/matcher --out src/graphkin/pretrained/functions
+    --matcher runs/matcher --out src/graphkin/models/shipped/functions
 ```
 
 The cards in `embedder/` and `matcher/` have every setting.

@@ -4,7 +4,7 @@
 
 takes the runs ``general-gnn-ours-seed0`` and ``general-gmn-ours-seed0``, which ``graphkin reproduce
 table3 --rerun`` trains, fits calibrations on validation pairs, and writes
-``src/graphkin/pretrained/edits``. Scores come from the result files of those runs.
+``src/graphkin/models/shipped/edits``. Scores come from the result files of those runs.
 """
 
 from __future__ import annotations

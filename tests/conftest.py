@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from graphkin.cli.main import main
+from tests.binaries.compiling import Compile
 from tests.command_line import Graphkin, Outcome
 from tests.function_samples import records, write_corpus
 
@@ -41,3 +44,29 @@ def corpus_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("corpus") / "corpus.graphs"
     write_corpus(path, records())
     return path
+
+
+@pytest.fixture(scope="session")
+def gcc() -> str:
+    found = shutil.which("gcc")
+    if found is None:
+        pytest.skip("gcc is not installed")
+    return found
+
+
+@pytest.fixture
+def compile_c(gcc: str, tmp_path: Path) -> Compile:
+    """Compiles C to a file: ``compile_c(source, "-O2", "-shared", "-fPIC")``."""
+
+    def run(source: str, *flags: str, name: str = "out.bin") -> Path:
+        code = tmp_path / f"{name}.c"
+        code.write_text(source)
+        target = tmp_path / name
+        command = [gcc, "-w", "-x", "c", str(code), "-o", str(target), *flags]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode and "-m32" in flags:
+            pytest.skip("gcc cannot compile for 32 bits here")
+        assert done.returncode == 0, done.stderr
+        return target
+
+    return run

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graphkin.graphs import Graph, GraphBatch, PairBatch, TokenBags
-    from graphkin.library.library import GraphIndex
+    from graphkin.library.library import Library
     from graphkin.library.records import Filter
     from graphkin.models import AttentionMaps, GraphEmbedder, GraphMatcher, ModelConfig
 
@@ -18,7 +18,7 @@ _HOMES = {
     "Graph": "graphkin.graphs",
     "GraphBatch": "graphkin.graphs",
     "GraphEmbedder": "graphkin.models",
-    "GraphIndex": "graphkin.library.library",
+    "Library": "graphkin.library.library",
     "GraphMatcher": "graphkin.models",
     "ModelConfig": "graphkin.models",
     "PairBatch": "graphkin.graphs",
@@ -31,8 +31,8 @@ __all__ = [
     "Graph",
     "GraphBatch",
     "GraphEmbedder",
-    "GraphIndex",
     "GraphMatcher",
+    "Library",
     "ModelConfig",
     "PairBatch",
     "TokenBags",

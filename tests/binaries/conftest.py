@@ -1,43 +1,14 @@
-"""Binaries to read: small C files compiled on the spot, and the shared ffmpeg libraries."""
+"""Binaries to read: the shared ffmpeg libraries."""
 
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
 
-from tests.binaries.compiling import Compile
 from tests.paths import REPOSITORY
-
-
-@pytest.fixture(scope="session")
-def gcc() -> str:
-    found = shutil.which("gcc")
-    if found is None:
-        pytest.skip("gcc is not installed")
-    return found
-
-
-@pytest.fixture
-def compile_c(gcc: str, tmp_path: Path) -> Compile:
-    """Compiles C to a file: ``compile_c(source, "-O2", "-shared", "-fPIC")``."""
-
-    def run(source: str, *flags: str, name: str = "out.bin") -> Path:
-        code = tmp_path / f"{name}.c"
-        code.write_text(source)
-        target = tmp_path / name
-        command = [gcc, "-w", "-x", "c", str(code), "-o", str(target), *flags]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode and "-m32" in flags:
-            pytest.skip("gcc cannot compile for 32 bits here")
-        assert done.returncode == 0, done.stderr
-        return target
-
-    return run
 
 
 @pytest.fixture(scope="session")

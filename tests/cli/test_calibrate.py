@@ -118,7 +118,7 @@ def test_meshes(run: Graphkin, tmp_path: Path) -> None:
 
 
 def test_what_is_refused(run: Graphkin, tmp_path: Path) -> None:
-    refused(run("calibrate", "edits", tmp_path / "absent", *EDITS), 13, "no model folder")
+    refused(run("calibrate", "edits", tmp_path / "absent", *EDITS), 13, "model folder")
     folder = save_new(tmp_path / "model")
     before = (folder / "config.json").read_bytes()
     picture = tmp_path / "curve.txt"

@@ -329,7 +329,7 @@ def test_a_folder_without_a_model(run: Graphkin, tmp_path: Path) -> None:
 
 def test_evaluating_a_missing_folder(run: Graphkin, tmp_path: Path) -> None:
     outcome = run("eval", "edits", tmp_path / "absent", *TASK)
-    assert_refused(outcome, 13, str(tmp_path / "absent"), "is no model folder")
+    assert_refused(outcome, 13, str(tmp_path / "absent"), "is not a model folder")
 
 
 def test_an_existing_run(run: Graphkin, trained: Path) -> None:
@@ -384,7 +384,7 @@ def test_an_interrupt(run: Graphkin, tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_failures_of_the_real_program(tmp_path: Path) -> None:
     arguments = ["eval", "edits", tmp_path / "absent", *TASK]
     result = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True)
-    assert_refused(Outcome(result.returncode, result.stdout, result.stderr), 13, "no model folder")
+    assert_refused(Outcome(result.returncode, result.stdout, result.stderr), 13, "model folder")
 
 
 # --- eval ---------------------------------------------------------------------------------

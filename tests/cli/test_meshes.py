@@ -127,7 +127,7 @@ def test_what_is_refused(run: Graphkin, data: Path, tmp_path: Path) -> None:
     refused(run(*train, "--data", data, "--model", "gat"), 12, "'gat'", "gmn")
     assert not (tmp_path / "run").exists()
     refused(run("eval", "meshes", "wl", "--data", data, "--set", "training"), 12, "'training'")
-    refused(run("eval", "meshes", tmp_path / "no", "--data", data), 13, "no model folder")
+    refused(run("eval", "meshes", tmp_path / "no", "--data", data), 13, "model folder")
     assert run("eval", "meshes", "wl").code == 2
     assert run(*train, "--data", data, "--model", "gnn", "--steps", 1, *SETTINGS).code == 0
     evaluated = ["eval", "meshes", tmp_path / "run", "--data", data]

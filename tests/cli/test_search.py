@@ -41,12 +41,12 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def library_bytes(model: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """The library of :func:`library`, made once."""
-    from graphkin import GraphIndex
+    from graphkin import Library
     from graphkin.library.indexing.run import index_paths
     from graphkin.library.models import SearchModel
 
     path = tmp_path_factory.mktemp("library") / "library.kin"
-    with GraphIndex.create(path, SearchModel.load(model)) as index:
+    with Library.create(path, SearchModel.load(model)) as index:
         index_paths(index, [KNOWN], tags={"cve": "DEMO-2014-0001"})
         index_paths(index, [samples.path(f"gcc-O0/{PROTO}")])
         index.compact()
@@ -124,7 +124,7 @@ class TestIndex:
             (["{known}", "{known}"], 11, "no library of graphkin"),
             (["{library}", "absent.so"], 11, "absent.so"),
             (["{library}", "{known}:absent"], 11, "has no function absent"),
-            (["new.kin", "{known}", "--model", "nothing"], 13, "nothing is no model folder"),
+            (["new.kin", "{known}", "--model", "nothing"], 13, "nothing is neither a model folder"),
             (["milvus://localhost:1/x", "{known}"], 15, "localhost:1"),
         ],
     )

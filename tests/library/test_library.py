@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 import torch
 
-from graphkin import AttentionMaps, Filter, Graph, GraphEmbedder, GraphIndex, ModelConfig
+from graphkin import AttentionMaps, Filter, Graph, GraphEmbedder, Library, ModelConfig
 from graphkin.errors import ConfigError, FormatError, GraphError, ModelError, StorageError
 from graphkin.library import library as index_module
 from graphkin.library.engines.base import Nearest
 from graphkin.library.engines.sqlite.engine import SqliteEngine
-from graphkin.library.models import SearchModel, read_pin
+from graphkin.library.models import SearchModel, read_model_id
 from graphkin.library.probability import distances
-from graphkin.library.records import Entry
 from graphkin.library.rerank import best_evidence, matched_nodes
 from graphkin.models.calibration import pair_figures
+from graphkin.results.known_function import KnownFunction
 from tests.library.sample_models import WORDS, search_model
 
 
@@ -55,8 +55,8 @@ def hamming() -> SearchModel:
 
 
 @pytest.fixture
-def library(hamming: SearchModel, tmp_path: Path) -> Iterator[GraphIndex]:
-    with GraphIndex.create(tmp_path / "library.kin", hamming) as index:
+def library(hamming: SearchModel, tmp_path: Path) -> Iterator[Library]:
+    with Library.create(tmp_path / "library.kin", hamming) as index:
         index.add(GRAPHS, NAMES)
         yield index
 
@@ -66,7 +66,7 @@ def test_the_example_in_the_documentation():
 
 
 def test_a_search_is_the_nearest_by_the_embedder(model: SearchModel, tmp_path: Path):
-    with GraphIndex.create(tmp_path / "library.kin", model) as index:
+    with Library.create(tmp_path / "library.kin", model) as index:
         assert index.add(GRAPHS, NAMES) == len(index) == 40
         hits = index.search(GRAPHS[7], top_k=40)
     assert hits[0].entry.function == "f7"
@@ -81,7 +81,7 @@ def test_a_search_is_the_nearest_by_the_embedder(model: SearchModel, tmp_path: P
 def test_reranked_hits_are_those_of_the_matcher(model: SearchModel, tmp_path: Path):
     assert model.matcher is not None
     assert model.calibration is not None
-    with GraphIndex.create(tmp_path / "library.kin", model) as index:
+    with Library.create(tmp_path / "library.kin", model) as index:
         index.add(GRAPHS, NAMES)
         near = index.search(GRAPHS[3], top_k=15)
         hits = index.search(GRAPHS[3], top_k=5, rerank=15)
@@ -103,7 +103,7 @@ def test_reranked_hits_are_those_of_the_matcher(model: SearchModel, tmp_path: Pa
     assert [hit.id for hit in ranked] == [hit.id for hit in hits]
 
 
-def test_many_queries_are_many_searches(library: GraphIndex, monkeypatch: pytest.MonkeyPatch):
+def test_many_queries_are_many_searches(library: Library, monkeypatch: pytest.MonkeyPatch):
     queries = graphs(6, seed=1)
     one_by_one = [library.search(query, 4, rerank=8) for query in queries]
     monkeypatch.setattr(index_module, "PAIRS_AT_ONCE", 20)
@@ -120,7 +120,7 @@ def test_many_queries_are_many_searches(library: GraphIndex, monkeypatch: pytest
 
 def test_without_calibration_the_score_ranks(tmp_path: Path):
     model = search_model(calibrated=False)
-    with GraphIndex.create(tmp_path / "library.kin", model) as index:
+    with Library.create(tmp_path / "library.kin", model) as index:
         index.add(GRAPHS, NAMES)
         hits = index.search(GRAPHS[0], 10, rerank=20)
     assert all(hit.probability is None for hit in hits)
@@ -128,13 +128,13 @@ def test_without_calibration_the_score_ranks(tmp_path: Path):
     assert scores == sorted(scores, reverse=True)
 
 
-def test_a_part_of_the_library(library: GraphIndex):
+def test_a_part_of_the_library(library: Library):
     hits = library.search(GRAPHS[0], 40, where=Filter(binary="lib1*"))
     assert {hit.entry.binary for hit in hits} == {"lib1.so"}
     assert len(hits) == 13
 
 
-def test_evidence_names_nodes_of_both_graphs(library: GraphIndex):
+def test_evidence_names_nodes_of_both_graphs(library: Library):
     (hit,) = library.search(GRAPHS[2], 1, rerank=5, evidence=True)
     assert hit.evidence is not None
     assert 0 <= hit.evidence.matched_share <= 1
@@ -162,14 +162,14 @@ def test_evidence_is_of_the_step_with_most_matches():
     assert (found.step, found.matched_share) == (1, 1.0)
 
 
-def test_what_is_there_is_not_added_again(library: GraphIndex):
+def test_what_is_there_is_not_added_again(library: Library):
     assert library.add(GRAPHS[:5], NAMES[:5]) == 0
     assert library.add(GRAPHS[:1], [{"function": "another"}]) == 1
-    assert library.add([GRAPHS[0]] * 2, [Entry("twice"), Entry("twice")]) == 1
+    assert library.add([GRAPHS[0]] * 2, [KnownFunction("twice"), KnownFunction("twice")]) == 1
     assert len(library) == 42
 
 
-def test_removal(library: GraphIndex):
+def test_removal(library: Library):
     assert library.remove(Filter(binary="lib0.so")) == 14
     assert len(library) == 26
     library.compact()
@@ -179,11 +179,11 @@ def test_removal(library: GraphIndex):
     assert library.verify().damage == []
 
 
-def test_tags(library: GraphIndex):
+def test_tags(library: Library):
     assert library.tag(Filter(binary="lib0.so"), {"cve": "X", "seen": "yes"}) == 14
     assert library.tag(Filter(function="f3"), {"cve": "Y"}) == 1
     (hit,) = library.search(GRAPHS[3], 1, where=Filter(tags={"cve": "*"}))
-    assert hit.entry == Entry("f3", "lib0.so", tags={"cve": "Y", "seen": "yes"})
+    assert hit.entry == KnownFunction("f3", "lib0.so", tags={"cve": "Y", "seen": "yes"})
     for where, tags, message in (
         (Filter(), {"cve": "X"}, "everything"),
         (Filter(function="f1"), {}, "no tags"),
@@ -196,7 +196,7 @@ def test_tags(library: GraphIndex):
 class Removing:
     """Removes the nearest by another engine, each time after something was found."""
 
-    def __init__(self, library: GraphIndex, path: Path, times: int):
+    def __init__(self, library: Library, path: Path, times: int):
         self._nearest, self._path, self._left = library.engine.nearest, path, times
 
     def __call__(self, *arguments: object) -> Nearest:
@@ -211,7 +211,7 @@ class Removing:
 
 @pytest.mark.parametrize("rerank", [0, 10])
 def test_what_is_removed_while_it_is_found_is_not_found(
-    library: GraphIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rerank: int
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rerank: int
 ):
     path = tmp_path / "library.kin"
     first, second, *_ = library.search(GRAPHS[5])
@@ -225,7 +225,7 @@ def test_what_is_removed_while_it_is_found_is_not_found(
         library.search(GRAPHS[5], rerank=rerank)
 
 
-def test_what_was_removed_since_has_no_evidence(library: GraphIndex, tmp_path: Path):
+def test_what_was_removed_since_has_no_evidence(library: Library, tmp_path: Path):
     hits = library.search(GRAPHS[5], 4)
     with SqliteEngine.open(tmp_path / "library.kin") as other:
         other.remove(Filter(function=hits[1].entry.function))
@@ -234,27 +234,27 @@ def test_what_was_removed_since_has_no_evidence(library: GraphIndex, tmp_path: P
     assert [hit.evidence is None for hit in explained] == [False, True, False, False]
 
 
-def test_a_library_carries_its_models(library: GraphIndex, tmp_path: Path, hamming: SearchModel):
+def test_a_library_carries_its_models(library: Library, tmp_path: Path, hamming: SearchModel):
     before = library.search(GRAPHS[9], 5, rerank=10)
     library.close()
-    with GraphIndex.open(tmp_path / "library.kin") as index:
-        assert index.pin == hamming.pin
+    with Library.open(tmp_path / "library.kin") as index:
+        assert index.model_id == hamming.model_id
         assert index.search(GRAPHS[9], 5, rerank=10) == before
-        assert index.stats()["model"]["name"] == hamming.pin.name
+        assert index.stats()["model"]["name"] == hamming.model_id.name
 
 
-def test_another_model_is_refused(library: GraphIndex, tmp_path: Path, hamming: SearchModel):
-    with GraphIndex.open(tmp_path / "library.kin", hamming) as index:
+def test_another_model_is_refused(library: Library, tmp_path: Path, hamming: SearchModel):
+    with Library.open(tmp_path / "library.kin", hamming) as index:
         assert len(index) == 40
     with pytest.raises(ModelError, match=r"test-0 .*not by test-1"):
-        GraphIndex.open(tmp_path / "library.kin", search_model(seed=1))
+        Library.open(tmp_path / "library.kin", search_model(seed=1))
     with pytest.raises(StorageError, match=r"library\.kin"):
-        GraphIndex.create(tmp_path / "library.kin", hamming)
+        Library.create(tmp_path / "library.kin", hamming)
 
 
 def test_an_absent_library_begins_with_the_first_graphs(tmp_path: Path, hamming: SearchModel):
     path = tmp_path / "new.kin"
-    index = GraphIndex.open(path, hamming)
+    index = Library.open(path, hamming)
     with pytest.raises(StorageError, match="does not exist"):
         index.search(GRAPHS[0])
     assert not path.exists()
@@ -264,7 +264,7 @@ def test_an_absent_library_begins_with_the_first_graphs(tmp_path: Path, hamming:
     index.close()
 
 
-def test_a_closed_library_says_so(library: GraphIndex):
+def test_a_closed_library_says_so(library: Library):
     library.close()
     with pytest.raises(StorageError, match="closed"):
         library.search(GRAPHS[0])
@@ -272,7 +272,7 @@ def test_a_closed_library_says_so(library: GraphIndex):
         library.add(GRAPHS[:1], [{"function": "new"}])
 
 
-def test_bad_arguments(library: GraphIndex):
+def test_bad_arguments(library: Library):
     with pytest.raises(ConfigError, match="takes ids"):
         library.rank(GRAPHS[0], GRAPHS[:2])  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="top_k"):
@@ -292,11 +292,11 @@ def test_bad_arguments(library: GraphIndex):
     with pytest.raises(GraphError):
         library.add([Graph(3, [(0, 1)])])
     with pytest.raises(ConfigError, match="approximate"):
-        GraphIndex.create("milvus://localhost/x", search_model(), approximate=True)
+        Library.create("milvus://localhost/x", search_model(), approximate=True)
 
 
 def test_without_a_matcher_nothing_is_reranked(tmp_path: Path):
-    with GraphIndex.create(tmp_path / "library.kin", search_model(matcher=False)) as index:
+    with Library.create(tmp_path / "library.kin", search_model(matcher=False)) as index:
         index.add(GRAPHS[:3])
         assert index.search(GRAPHS[0])[0].probability is None
         for call in (
@@ -310,7 +310,7 @@ def test_without_a_matcher_nothing_is_reranked(tmp_path: Path):
 
 @pytest.mark.parametrize("name", ["absolute", "../above.txt", "embedder/../../above.txt"])
 def test_a_hostile_library_writes_nothing(
-    library: GraphIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ):
     """The names of its documents are whatever its maker chose."""
     library.close()
@@ -325,7 +325,7 @@ def test_a_hostile_library_writes_nothing(
         connection.execute("INSERT INTO documents VALUES (?, ?, ?)", (document, 0, b"theirs"))
     connection.close()
     before = sorted(tmp_path.rglob("*"))
-    with GraphIndex.open(tmp_path / "library.kin") as index:
+    with Library.open(tmp_path / "library.kin") as index:
         with pytest.raises(FormatError, match="which no model has"):
             index.search(GRAPHS[0])
         assert any("which no model has" in sentence for sentence in index.verify().damage)
@@ -336,13 +336,13 @@ def test_a_hostile_library_writes_nothing(
 class TestSearchModel:
     def test_from_parts_and_files(self, hamming: SearchModel):
         again = SearchModel.from_files(hamming.files)
-        assert again.pin == hamming.pin
+        assert again.model_id == hamming.model_id
         assert again.calibration == hamming.calibration
         np.testing.assert_array_equal(again.vectors(GRAPHS), hamming.vectors(GRAPHS))
 
     def test_other_weights_have_another_pin(self, hamming: SearchModel):
-        assert search_model(seed=1).pin.weights != hamming.pin.weights
-        assert search_model().pin == hamming.pin
+        assert search_model(seed=1).model_id.weights != hamming.model_id.weights
+        assert search_model().model_id == hamming.model_id
 
     def test_files_that_were_changed(self, hamming: SearchModel):
         changed = dict(hamming.files)
@@ -350,16 +350,16 @@ class TestSearchModel:
         with pytest.raises(FormatError, match="not those that its pin names"):
             SearchModel.from_files(changed)
         with pytest.raises(FormatError, match="damaged"):
-            read_pin({"pin.json": json.dumps({"name": "x"}).encode()})
+            read_model_id({"pin.json": json.dumps({"name": "x"}).encode()})
         with pytest.raises(FormatError, match="damaged"):
-            read_pin({})
+            read_model_id({})
 
     def test_a_calibrated_embedder_is_the_same_model(self, hamming: SearchModel):
         """A calibration does not change a single code."""
         config = json.loads(hamming.files["embedder/config.json"])
         config["calibration"] = {"weights": [1.0], "bias": 0.5}
         changed = {**hamming.files, "embedder/config.json": json.dumps(config).encode()}
-        assert read_pin(changed) == hamming.pin
+        assert read_model_id(changed) == hamming.model_id
 
     def test_a_pin_of_the_first_libraries(self, hamming: SearchModel):
         """They named a model by the bytes of its files."""
@@ -368,14 +368,14 @@ class TestSearchModel:
         old = json.loads(hamming.files["pin.json"])
         old["weights"] = hashlib.sha256(b"".join(digests)).hexdigest()
         files = {**hamming.files, "pin.json": json.dumps(old).encode()}
-        assert read_pin(files) == hamming.pin
+        assert read_model_id(files) == hamming.model_id
 
     def test_a_folder_of_an_embedder_alone(self, tmp_path: Path):
         torch.manual_seed(0)
         embedder = GraphEmbedder(ModelConfig.named("gnn", similarity="hamming"))
         embedder.save_pretrained(tmp_path / "mine")
         model = SearchModel.load(tmp_path / "mine")
-        assert model.pin.name == "mine"
+        assert model.model_id.name == "mine"
         assert model.matcher is None
 
     def test_what_cannot_be_searched(self, tmp_path: Path):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphkin import GraphEmbedder, GraphIndex, GraphMatcher
+from graphkin import GraphEmbedder, GraphMatcher, Library
 from graphkin.binaries import samples
 from graphkin.binaries.backends.choose import open_source
 from graphkin.errors import ModelError
@@ -39,7 +39,7 @@ def test_files_are_small_and_have_a_card(name: str) -> None:
 
 def test_functions_load_by_name() -> None:
     model = SearchModel.load("functions")
-    assert model.pin.name == "functions"
+    assert model.model_id.name == "functions"
     assert model.calibration is not None
     embedder = GraphEmbedder.from_pretrained("functions")
     matcher = GraphMatcher.from_pretrained("functions")
@@ -55,7 +55,7 @@ def test_a_name_that_does_not_ship() -> None:
 
 def test_search_across_compilers_finds_most_functions(tmp_path: Path) -> None:
     """Far above chance on code of another kind than the models were trained on."""
-    with GraphIndex.create(tmp_path / "library.kin") as index:
+    with Library.create(tmp_path / "library.kin") as index:
         vocabulary = index.embedder.vocabulary
         held = functions(samples.path("gcc-O2/libkinparse.so"), vocabulary)
         index.add(list(held.values()), [{"function": name} for name in held])
@@ -83,7 +83,7 @@ def test_what_the_design_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert matcher.predict([(graphs[0], graphs[1])]).shape == (1,)
     assert len(matcher.rank(query, candidates, top_k=10)) == 10
     assert matcher.explain(graphs[0], graphs[1]).steps > 0
-    index = GraphIndex.open("library.kin")
+    index = Library.open("library.kin")
     index.add(graphs, metadata)
     hits = index.search(query, top_k=10, rerank=100)
     assert hits[0].entry.function == "f0"

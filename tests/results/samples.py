@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.binaries import Block, Function
-from graphkin.library.records import Entry
 from graphkin.results.document import BlockPair, Evidence, Hit, Query, SearchResult
+from graphkin.results.known_function import KnownFunction
 
 IMAGE = "<img src=x onerror=\"document.title='owned'\">"
 SCRIPT = "</script><script>document.title='owned'</script>"
@@ -20,7 +20,7 @@ HOSTILE = (IMAGE, SCRIPT, TERMINAL, NOT_UTF8, '=HYPERLINK("x")', "operator[](int
 
 HEARTBEAT = Hit(
     id=1,
-    entry=Entry(
+    entry=KnownFunction(
         function="tls1_process_heartbeat",
         binary="openssl-1.0.1f/clang-14-O3/libssl.so.1.0.0",
         address=0xFFFFFFFF81000123,
@@ -37,13 +37,13 @@ HEARTBEAT = Hit(
     probability=0.987,
     evidence=Evidence(0.93, (BlockPair(0, 0, 0.99), BlockPair(3, 4, 0.75))),
 )
-INFLATE = Hit(2, Entry("inflate.part.0", "libz.so", 0x40), 90, 30.0, 1, -3.0, 0.6)
-ADLER = Hit(3, Entry("adler32", "libz.so"), 12, 0.125, 2)
+INFLATE = Hit(2, KnownFunction("inflate.part.0", "libz.so", 0x40), 90, 30.0, 1, -3.0, 0.6)
+ADLER = Hit(3, KnownFunction("adler32", "libz.so"), 12, 0.125, 2)
 QUERY = Query("firmware/lib one.so", "sub_1234", 0x1234, 44)
 
 
 def hit_named(name: str) -> Hit:
-    return replace(INFLATE, entry=Entry(function=name, binary=name, tags={name: name}))
+    return replace(INFLATE, entry=KnownFunction(function=name, binary=name, tags={name: name}))
 
 
 def result_named(name: str) -> SearchResult:

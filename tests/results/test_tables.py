@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from rich.cells import cell_len
 
-from graphkin.library.records import Entry
 from graphkin.results.document import BlockPair, Evidence, Query, SearchResult
+from graphkin.results.known_function import KnownFunction
 from graphkin.results.tables import scan_table, search_table
 from tests.results.samples import ADLER, HEARTBEAT, HOSTILE, INFLATE, QUERY, result_named
 
@@ -47,7 +47,7 @@ WIDE = SearchResult(
     tuple(
         replace(
             HEARTBEAT,
-            entry=Entry("漢字" * 40, LONG, 2**64 - 1, tags={"cve": LONG}),
+            entry=KnownFunction("漢字" * 40, LONG, 2**64 - 1, tags={"cve": LONG}),
             evidence=Evidence(1.0, tuple(BlockPair(9000 + n, n, 0.5) for n in range(50))),
         )
         for _ in range(12)
@@ -76,7 +76,8 @@ def test_names_steer_nothing(name: str) -> None:
 def test_a_scan_groups_by_vulnerability() -> None:
     likely = SearchResult(QUERY, (replace(INFLATE, probability=0.95),))
     tagged = SearchResult(
-        replace(QUERY, function="tagged"), (replace(ADLER, entry=Entry("f", tags={"os": "x"})),)
+        replace(QUERY, function="tagged"),
+        (replace(ADLER, entry=KnownFunction("f", tags={"os": "x"})),),
     )
     nothing = SearchResult(Query("other.so", "empty", 0, 1), ())
     lines = scan_table([likely, nothing, tagged, FOUND]).splitlines()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from graphkin import GraphIndex
+from graphkin import Library
 from graphkin.binaries import samples
 from graphkin.library.indexing.run import index_paths
 from graphkin.web.app import create_app
@@ -27,7 +27,7 @@ Serve = Callable[..., TestClient]
 def sample_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two of the sample files, the vulnerable one tagged."""
     path = tmp_path_factory.mktemp("library") / "samples.kin"
-    with GraphIndex.create(path) as index:
+    with Library.create(path) as index:
         for name in INDEXED:
             file = samples.path(name)
             index_paths(index, [file], tags=samples.tags(file))
@@ -46,7 +46,7 @@ def serve(library: Path) -> Iterator[Serve]:
     with ExitStack() as stack:
 
         def start(**options: Any) -> TestClient:
-            index = stack.enter_context(GraphIndex.open(library))
+            index = stack.enter_context(Library.open(library))
             app = create_app(index, Options(str(library), **options))
             client = TestClient(app, base_url=HERE, raise_server_exceptions=False)
             return stack.enter_context(client)

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from graphkin import GraphIndex
+from graphkin import Library
 from graphkin.binaries import samples
 from tests.web.conftest import INDEXED, Serve
 from tests.web.requests import FIRMWARE_ID, events, message, send, suspect, wait_for
 
 
 def test_what_is_in_it(client: TestClient, library: Path) -> None:
-    with GraphIndex.open(library) as index:
+    with Library.open(library) as index:
         stats = index.stats()
     body = client.get("/api/library").json()
     assert body["path"] == "samples.kin"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from graphkin import GraphIndex
+from graphkin import Library
 from graphkin.binaries import samples
 from graphkin.binaries.targets import find_function, parse_target
 from graphkin.library.scan import compare, search_functions
@@ -21,7 +21,7 @@ def test_a_search_finds_what_the_library_finds(client: TestClient, library: Path
     found = client.post("/api/search", json={"query": query, "top": 5, "rerank": 20}).json()
     names = {name: address for address, name in samples.true_names().items()}
     target = f"{samples.FIRMWARE}:{names['process_heartbeat']:#x}"
-    with GraphIndex.open(library) as index:
+    with Library.open(library) as index:
         function = find_function(parse_target(target))
         expected = search_functions(index, [function], 5, rerank=20)[0].hits
     assert found["query"]["function"] == function.name
@@ -93,7 +93,7 @@ def test_a_comparison_is_that_of_the_command_line(client: TestClient, library: P
     names = {name: address for address, name in samples.true_names().items()}
     left = find_function(parse_target(f"{samples.FIRMWARE}:{names['process_heartbeat']:#x}"))
     right = find_function(parse_target(f"{hit['binary']}:{hit['address']}"))
-    with GraphIndex.open(library) as index:
+    with Library.open(library) as index:
         expected = compare(index.model, left, right)
     assert found["score"] == pytest.approx(expected.score, abs=1e-4)
     assert found["probability"] == pytest.approx(expected.probability, abs=1e-4)

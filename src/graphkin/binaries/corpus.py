@@ -113,7 +113,7 @@ class FunctionRecord(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Entry:
+class CorpusFunction:
     """One function of a corpus."""
 
     name: str
@@ -162,16 +162,16 @@ class FunctionCorpus:
         return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
     @cached_property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CorpusFunction]:
         """Every function, in the order of the store."""
         return [self.entry(number) for number in range(len(self))]
 
-    def entry(self, number: int) -> Entry:
+    def entry(self, number: int) -> CorpusFunction:
         """What is known of one function."""
         values = self.store.metadata(number)
         try:
             values["binary"] = self.binaries[values["binary"]]
-            return Entry(self.store.name(number), **values)
+            return CorpusFunction(self.store.name(number), **values)
         except (KeyError, IndexError, TypeError) as error:
             raise FormatError(
                 f"{self.path}: graph {number} has no record of a function: {error!r}"

@@ -15,7 +15,7 @@ from graphkin._support.progress import counter
 from graphkin.binaries import samples
 from graphkin.binaries.targets import find_function, parse_target
 from graphkin.library.indexing.run import index_paths
-from graphkin.library.library import GraphIndex
+from graphkin.library.library import Library
 from graphkin.library.records import Filter
 from graphkin.library.scan import compare, explained, functions_of, search_functions
 from graphkin.results.comparison import comparison_html
@@ -102,7 +102,7 @@ def run_demo(output: Path) -> DemoResult:
     for leftover in output.glob("library.kin*"):
         leftover.unlink()
     began = time.monotonic()
-    with GraphIndex.create(library) as index:
+    with Library.create(library) as index:
         index_samples(index)
         functions = len(index)
         indexed = time.monotonic()
@@ -146,7 +146,7 @@ def run_demo(output: Path) -> DemoResult:
     )
 
 
-def index_samples(index: GraphIndex) -> None:
+def index_samples(index: Library) -> None:
     """Adds the sample libraries, the vulnerable one with its tag."""
     with counter("indexing files") as progress:
         for tags, files in _by_tags():
@@ -167,7 +167,7 @@ def _likeliest(results: tuple[SearchResult, ...]) -> SearchResult | None:
     return max(found, key=lambda result: result.hits[0].probability or 0.0, default=None)
 
 
-def _draw(index: GraphIndex, suspect: SearchResult, file: Path) -> None:
+def _draw(index: Library, suspect: SearchResult, file: Path) -> None:
     query, hit = suspect.query, suspect.hits[0]
     sides = [
         find_function(parse_target(f"{place.binary}:{place.address:#x}"))

@@ -244,9 +244,9 @@ def _scorer(
     from graphkin._support.progress import counter
 
     if trained is not None:
-        from graphkin.models.model import Unrolled
+        from graphkin.models.model import WithSteps
 
-        return Unrolled(trained, steps), {}
+        return WithSteps(trained, steps), {}
     if model == "wl":
         from graphkin.learning.evaluation import pair_auc
         from graphkin.research.baselines.wl import WLKernel, best_iterations

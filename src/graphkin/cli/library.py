@@ -30,9 +30,11 @@ from graphkin.results.text import encodable, plural, printable
 
 if TYPE_CHECKING:
     from graphkin.library.indexing.writer import IndexSummary
-    from graphkin.library.library import GraphIndex
+    from graphkin.library.library import Library
 
-Library = Annotated[str, typer.Argument(help="A library: a file, or milvus://host:port/name.")]
+LibraryArgument = Annotated[
+    str, typer.Argument(help="A library: a file, or milvus://host:port/name.")
+]
 Payloads = Annotated[
     Path | None, typer.Option(help="Where a Milvus library keeps its graphs, a folder.")
 ]
@@ -158,12 +160,12 @@ def _from_stdin() -> list[str]:
 
 def _open_or_create(
     library: str, model: str | None, approximate: bool, payloads: Path | None
-) -> GraphIndex:
-    from graphkin.library.library import DEFAULT_MODEL, GraphIndex
+) -> Library:
+    from graphkin.library.library import DEFAULT_MODEL, Library
 
     if library_exists(library, payloads):
-        return GraphIndex.open(library, model, payloads=payloads)
-    return GraphIndex.create(
+        return Library.open(library, model, payloads=payloads)
+    return Library.create(
         library, model or DEFAULT_MODEL, approximate=approximate, payloads=payloads
     )
 
@@ -181,16 +183,16 @@ def library_exists(library: str, payloads: Path | None = None) -> bool:
     return MilvusEngine.exists(library)
 
 
-def open_library(library: str, payloads: Path | None = None) -> GraphIndex:
+def open_library(library: str, payloads: Path | None = None) -> Library:
     """A library that must exist."""
-    from graphkin.library.library import GraphIndex
+    from graphkin.library.library import Library
 
     if not library_exists(library, payloads):
         raise FormatError(f"there is no library {library}; `graphkin index` makes one")
-    return GraphIndex.open(library, payloads=payloads)
+    return Library.open(library, payloads=payloads)
 
 
-def stats(library: Library, payloads: Payloads = None, as_json: Json = False) -> None:
+def stats(library: LibraryArgument, payloads: Payloads = None, as_json: Json = False) -> None:
     """Count what a library holds, and say which model made it."""
     with open_library(library, payloads) as opened:
         found = opened.stats()
@@ -213,7 +215,7 @@ def _shown(value: object) -> str:
 
 
 def list_(
-    library: Library,
+    library: LibraryArgument,
     function: FunctionFilter = None,
     binary: BinaryFilter = None,
     architecture: ArchitectureFilter = None,
@@ -252,7 +254,7 @@ def list_(
 
 
 def tag_(
-    library: Library,
+    library: LibraryArgument,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="KEY=VALUE to keep; repeatable.")
     ] = None,
@@ -293,7 +295,7 @@ def tag_(
 
 
 def remove(
-    library: Library,
+    library: LibraryArgument,
     function: FunctionFilter = None,
     binary: BinaryFilter = None,
     architecture: ArchitectureFilter = None,
@@ -330,7 +332,7 @@ def remove(
     typer.echo(f"{library}: {count:,} functions {verb}, {left:,} in all")
 
 
-def verify(library: Library, payloads: Payloads = None, as_json: Json = False) -> None:
+def verify(library: LibraryArgument, payloads: Payloads = None, as_json: Json = False) -> None:
     """Read everything, and say what is damaged; the exit code is 11 where something is."""
     from graphkin.library.engines.base import Verification
 
@@ -351,7 +353,7 @@ def verify(library: Library, payloads: Payloads = None, as_json: Json = False) -
         raise typer.Exit(FormatError.exit_code)
 
 
-def compact(library: Library, payloads: Payloads = None, as_json: Json = False) -> None:
+def compact(library: LibraryArgument, payloads: Payloads = None, as_json: Json = False) -> None:
     """Give back the space of what was removed."""
     with open_library(library, payloads) as opened:
         opened.compact()
@@ -360,7 +362,7 @@ def compact(library: Library, payloads: Payloads = None, as_json: Json = False) 
 
 
 def copy(
-    source: Library,
+    source: LibraryArgument,
     target: Annotated[str, typer.Argument(help="Another library, made when absent.")],
     payloads: Payloads = None,
     as_json: Json = False,
@@ -368,13 +370,13 @@ def copy(
     """Copy a library into another, of any engine; what is there already is not copied again."""
     from graphkin._support.progress import counter
     from graphkin.library.copying import copy as run
-    from graphkin.library.library import GraphIndex
+    from graphkin.library.library import Library
 
     with open_library(source) as opened:
         if library_exists(target, payloads):
-            place = GraphIndex.open(target, payloads=payloads)
+            place = Library.open(target, payloads=payloads)
         else:
-            place = GraphIndex.create(target, opened.model, payloads=payloads)
+            place = Library.create(target, opened.model, payloads=payloads)
         with place, counter("copying functions") as progress:
             copied = run(opened.engine, place.engine, progress)
             total = len(place)

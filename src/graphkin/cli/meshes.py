@@ -97,7 +97,7 @@ def eval_meshes(
     from graphkin._support.progress import counter
     from graphkin.learning.evaluation import PairScorer, evaluate
     from graphkin.models import GraphEmbedder, load_model
-    from graphkin.models.model import Unrolled
+    from graphkin.models.model import WithSteps
     from graphkin.research.baselines.wl import WLKernel
     from graphkin.research.tasks.meshes import MeshTask
 
@@ -109,7 +109,7 @@ def eval_meshes(
     task = MeshTask(str(data), **options)
     evaluation_set = task.evaluation_set(part)  # type: ignore[arg-type]
     scorer: PairScorer
-    scorer = WLKernel(iterations) if trained is None else Unrolled(trained, steps)
+    scorer = WLKernel(iterations) if trained is None else WithSteps(trained, steps)
     with counter("evaluating") as progress:
         metrics = evaluate(scorer, evaluation_set, progress=progress)
     with counter("nearest neighbours") as progress:

@@ -98,13 +98,13 @@ def evaluate_model(
     from graphkin._support.progress import counter
     from graphkin.learning.evaluation import PairScorer, evaluate
     from graphkin.models import load_model
-    from graphkin.models.model import Unrolled
+    from graphkin.models.model import WithSteps
     from graphkin.research.baselines.wl import WLKernel
 
     torch.set_num_threads(threads)
     evaluation_set = task.evaluation_set(split)
     scorer: PairScorer
-    scorer = WLKernel(iterations) if name == "wl" else Unrolled(load_model(Path(name)), steps)
+    scorer = WLKernel(iterations) if name == "wl" else WithSteps(load_model(Path(name)), steps)
     with counter("evaluating") as progress:
         metrics = evaluate(scorer, evaluation_set, progress=progress)
     document = {

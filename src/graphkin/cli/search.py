@@ -20,13 +20,13 @@ from graphkin.cli.filters import (
     TagFilter,
     chosen_part,
 )
-from graphkin.cli.library import Library, Payloads, open_library
+from graphkin.cli.library import LibraryArgument, Payloads, open_library
 from graphkin.cli.options import Backend, Json, checked_backend, show_skipped
 from graphkin.errors import ConfigError, GraphkinError
 
 if TYPE_CHECKING:
     from graphkin.binaries.function import Function, Skipped
-    from graphkin.library.library import GraphIndex
+    from graphkin.library.library import Library
     from graphkin.library.records import Filter
     from graphkin.results.document import SearchResult
 
@@ -55,7 +55,7 @@ def register(app: typer.Typer) -> None:
 
 
 def search(
-    library: Library,
+    library: LibraryArgument,
     target: Annotated[
         str, typer.Argument(help="BINARY:FUNCTION or BINARY:0x1234; BINARY asks for all of it.")
     ],
@@ -99,7 +99,7 @@ def search(
 
 
 def scan(
-    library: Library,
+    library: LibraryArgument,
     targets: Annotated[list[str], typer.Argument(help="Binaries, or single BINARY:FUNCTION.")],
     min_probability: MinProbability = 0.9,
     top: Annotated[int, typer.Option(help="Hits of each function.", min=1)] = 3,
@@ -226,7 +226,7 @@ def _one_function(target: str, backend: str) -> Function:
 
 
 def _results(
-    index: GraphIndex,
+    index: Library,
     functions: Sequence[Function],
     top: int,
     rerank: int,

@@ -16,7 +16,7 @@ from graphkin.errors import ConfigError, FormatError
 from graphkin.results.text import plural
 
 if TYPE_CHECKING:
-    from graphkin.library.library import GraphIndex
+    from graphkin.library.library import Library
 
 MEGABYTE = 1 << 20
 
@@ -97,19 +97,19 @@ def serve(
         run(index, Options(place, temporary, read_only, secret, limits=limits), listener)
 
 
-def _opened(library: str, create: bool, payloads: Path | None) -> GraphIndex:
-    from graphkin.library.library import GraphIndex
+def _opened(library: str, create: bool, payloads: Path | None) -> Library:
+    from graphkin.library.library import Library
 
     if library_exists(library, payloads):
-        return GraphIndex.open(library, payloads=payloads)
+        return Library.open(library, payloads=payloads)
     if not create:
         raise FormatError(
             f"there is no library {library}; `graphkin index` makes one, and --create an empty one"
         )
-    return GraphIndex.create(library, payloads=payloads)
+    return Library.create(library, payloads=payloads)
 
 
-def _fill(index: GraphIndex) -> None:
+def _fill(index: Library) -> None:
     from graphkin.cli.demo import index_samples
 
     index_samples(index)

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from graphkin.errors import ConfigError, GraphError, GraphkinError, ModelError, StorageError
 from graphkin.graphs import Graph
 from graphkin.library.engines.base import Engine, UnknownIdError, Verification
-from graphkin.library.records import Entry, Filter, Row
+from graphkin.library.records import Filter, Row
 from graphkin.results.document import Hit
+from graphkin.results.known_function import KnownFunction
 
 if TYPE_CHECKING:
-    from graphkin.library.models import Pin, SearchModel
+    from graphkin.library.models import ModelId, SearchModel
     from graphkin.models import GraphEmbedder
     from graphkin.models.model import Progress
 
@@ -31,20 +32,20 @@ EVIDENCE_NODES = 4_000_000
 """Attention weights of a pair, above which no evidence is computed for it."""
 
 
-class GraphIndex:
+class Library:
     """A durable library: one SQLite file, or a Milvus collection (``milvus://host:port/name``).
 
     It carries the models that it is searched with, so that it opens anywhere, and takes nothing
     that another model made.
 
     Example:
-        >>> from graphkin import Graph, GraphEmbedder, GraphIndex, ModelConfig
+        >>> from graphkin import Graph, GraphEmbedder, Library, ModelConfig
         >>> from graphkin.library.models import SearchModel
         >>> import tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "library.kin"
         >>> embedder = GraphEmbedder(ModelConfig.named("gnn", similarity="hamming"))
         >>> ring = Graph(3, [(0, 1), (1, 2), (2, 0)])
-        >>> with GraphIndex.create(path, SearchModel.of(embedder)) as index:
+        >>> with Library.create(path, SearchModel.of(embedder)) as index:
         ...     added = index.add([ring], [{"function": "ring"}])
         ...     [hit.entry.function for hit in index.search(ring)]
         ['ring']
@@ -124,11 +125,11 @@ class GraphIndex:
                 return absent
             engine = SqliteEngine.open(path)
         index = cls(engine, path)
-        if model is not None and model.pin.weights != index.pin.weights:
+        if model is not None and model.model_id.weights != index.model_id.weights:
             engine.close()
             raise ModelError(
-                f"{path} was made by the model {index.pin}, not by {model.pin}; make a new "
-                "library for another model"
+                f"{path} was made by the model {index.model_id}, not by {model.model_id}; make "
+                "a new library for another model"
             )
         return index
 
@@ -140,18 +141,20 @@ class GraphIndex:
         return SearchModel.from_files(self.engine.documents())
 
     @cached_property
-    def pin(self) -> Pin:
+    def model_id(self) -> ModelId:
         """Which model made the library."""
-        from graphkin.library.models import read_pin
+        from graphkin.library.models import read_model_id
 
-        return read_pin(self.engine.documents())
+        return read_model_id(self.engine.documents())
 
     @property
     def embedder(self) -> GraphEmbedder:
         return self.model.embedder
 
     def add(
-        self, graphs: Sequence[Graph], metadata: Sequence[Mapping[str, Any] | Entry] | None = None
+        self,
+        graphs: Sequence[Graph],
+        metadata: Sequence[Mapping[str, Any] | KnownFunction] | None = None,
     ) -> int:
         """Adds graphs, and returns how many were new.
 
@@ -160,18 +163,19 @@ class GraphIndex:
 
         Args:
             graphs: with tokens of the vocabulary of ``embedder``, where it has one.
-            metadata: what is known of each; the fields of :class:`Entry` are the keys.
+            metadata: what is known of each; the fields of :class:`KnownFunction` are the keys.
         """
         if metadata is None:
             metadata = [{}] * len(graphs)
         if len(metadata) != len(graphs):
             raise ConfigError(f"{len(graphs)} graphs with metadata for {len(metadata)}")
         entries = [
-            item if isinstance(item, Entry) else Entry.from_mapping(item) for item in metadata
+            item if isinstance(item, KnownFunction) else KnownFunction.from_mapping(item)
+            for item in metadata
         ]
         return self.add_rows(self.rows(graphs, entries))
 
-    def rows(self, graphs: Sequence[Graph], entries: Sequence[Entry]) -> list[Row]:
+    def rows(self, graphs: Sequence[Graph], entries: Sequence[KnownFunction]) -> list[Row]:
         """Embeds graphs; equal ones once."""
         hashes = [graph.digest() for graph in graphs]
         first: dict[str, int] = {}
@@ -205,7 +209,7 @@ class GraphIndex:
             raise ConfigError("a filter without a condition would tag everything")
         if not tags:
             raise ConfigError("no tags are given; name at least one, such as {'reviewed': 'yes'}")
-        return self.engine.tag(where, Entry.from_mapping({"tags": tags}).tags)
+        return self.engine.tag(where, KnownFunction.from_mapping({"tags": tags}).tags)
 
     def search(
         self,
@@ -246,7 +250,7 @@ class GraphIndex:
                 raise ConfigError(f"{name} must be a number from {least}, got {value!r}")
         if rerank and self.model.matcher is None:
             raise ModelError(
-                f"the library's model {self.pin} has no matcher to rerank with; use rerank 0"
+                f"the library's model {self.model_id} has no matcher to rerank with; use rerank 0"
             )
         if not len(queries):
             return []
@@ -283,7 +287,7 @@ class GraphIndex:
     def rank(self, query: Graph, ids: Sequence[int], top_k: int | None = None) -> list[Hit]:
         """Graphs of the library, by id, in the order of the matcher."""
         if self.model.matcher is None:
-            raise ModelError(f"the library's model {self.pin} has no matcher to rank with")
+            raise ModelError(f"the library's model {self.model_id} has no matcher to rank with")
         if any(isinstance(number, Graph) for number in ids):
             raise ConfigError("rank takes ids of the library; a matcher's rank takes graphs")
         if not len(ids):
@@ -369,7 +373,7 @@ class GraphIndex:
 
         matcher = self.model.matcher
         if matcher is None:
-            raise ModelError(f"the library's model {self.pin} has no matcher to explain with")
+            raise ModelError(f"the library's model {self.model_id} has no matcher to explain with")
         return [
             replace(hit, evidence=evidence(matcher, query, graph))
             if graph is not None and query.num_nodes * graph.num_nodes <= EVIDENCE_NODES
@@ -388,7 +392,7 @@ class GraphIndex:
 
     def stats(self) -> dict[str, Any]:
         """What is in the library, and the model that made it."""
-        return {"model": vars(self.pin), **self.engine.stats()}
+        return {"model": vars(self.model_id), **self.engine.stats()}
 
     def verify(self) -> Verification:
         """Reads everything, and says what is damaged, or has no business in a library."""

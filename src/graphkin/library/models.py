@@ -28,9 +28,9 @@ from graphkin.models.saving import (
 
 EMBEDDER, MATCHER = PARTS["GraphEmbedder"], PARTS["GraphMatcher"]
 CALIBRATION_FILE = "calibration.json"
-PIN_FILE = "pin.json"
+ID_FILE = "pin.json"
 FILES = frozenset(
-    {PIN_FILE, CALIBRATION_FILE}
+    {ID_FILE, CALIBRATION_FILE}
     | {f"{part}/{file}" for part in (EMBEDDER, MATCHER) for file in (CONFIG_FILE, WEIGHTS_FILE)}
 )
 """All that a library keeps of its model. A name in a library is somebody else's word: nothing is
@@ -38,7 +38,7 @@ ever written under it."""
 
 
 @dataclass(frozen=True)
-class Pin:
+class ModelId:
     """Which model made a library. Codes of different models have nothing to do with each other."""
 
     name: str
@@ -55,7 +55,7 @@ class Pin:
 class SearchModel:
     """Models that belong together, as files, and as what they compute with."""
 
-    pin: Pin
+    model_id: ModelId
     files: Mapping[str, bytes]
     """Everything that is needed to load it again, by name."""
     embedder: GraphEmbedder
@@ -82,7 +82,7 @@ class SearchModel:
         }
         if (home / CALIBRATION_FILE).exists():
             files[CALIBRATION_FILE] = read_file(home / CALIBRATION_FILE)
-        return cls.from_files({**files, PIN_FILE: _pin_file(name, __version__, files)})
+        return cls.from_files({**files, ID_FILE: _id_file(name, __version__, files)})
 
     @classmethod
     def of(
@@ -100,23 +100,23 @@ class SearchModel:
             files |= _prefixed(MATCHER, matcher.to_files())
         if calibration is not None:
             files[CALIBRATION_FILE] = calibration.to_json().encode()
-        return cls.from_files({**files, PIN_FILE: _pin_file(name, __version__, files)})
+        return cls.from_files({**files, ID_FILE: _id_file(name, __version__, files)})
 
     @classmethod
     def from_files(cls, files: Mapping[str, bytes]) -> SearchModel:
         """A model from its files, as a library keeps them; none of them touches the disk."""
-        pin = read_pin(files)
-        embedder = GraphEmbedder.from_files(_part(EMBEDDER, files), f"{EMBEDDER} of {pin}")
+        model_id = read_model_id(files)
+        embedder = GraphEmbedder.from_files(_part(EMBEDDER, files), f"{EMBEDDER} of {model_id}")
         matcher = None
         if own := _part(MATCHER, files):
-            matcher = GraphMatcher.from_files(own, f"{MATCHER} of {pin}")
+            matcher = GraphMatcher.from_files(own, f"{MATCHER} of {model_id}")
         calibration = None
         if CALIBRATION_FILE in files:
             calibration = Calibration.from_json(files[CALIBRATION_FILE])
         if matcher is not None and matcher.vocabulary != embedder.vocabulary:
-            raise ModelError(f"embedder and matcher of {pin} differ in what their tokens mean")
+            raise ModelError(f"embedder and matcher of {model_id} differ in what their tokens mean")
         space_of(embedder)
-        return cls(pin, dict(files), embedder, matcher, calibration)
+        return cls(model_id, dict(files), embedder, matcher, calibration)
 
     @property
     def space(self) -> Space:
@@ -141,11 +141,11 @@ def space_of(embedder: GraphEmbedder) -> Space:
     return Space(metric, embedder.config.graph_dim)
 
 
-def read_pin(files: Mapping[str, bytes]) -> Pin:
-    """The pin among the files of a model; torch is not needed for it.
+def read_model_id(files: Mapping[str, bytes]) -> ModelId:
+    """The model_id among the files of a model; torch is not needed for it.
 
     Raises:
-        FormatError: where the files are not those of a model, or not those that the pin names.
+        FormatError: where the files are not those of a model, or not those that the model_id names.
     """
     for name in sorted(files):
         if name not in FILES:
@@ -154,16 +154,18 @@ def read_pin(files: Mapping[str, bytes]) -> Pin:
                 "to harm whoever opens it"
             )
     try:
-        pin = Pin(**json.loads(files[PIN_FILE]))
+        model_id = ModelId(**json.loads(files[ID_FILE]))
     except (KeyError, ValueError, TypeError) as error:
-        raise FormatError(f"the model of the library is damaged: {PIN_FILE}: {error}") from error
+        raise FormatError(f"the model of the library is damaged: {ID_FILE}: {error}") from error
     identity = _identity(files)
-    if pin.weights not in (identity, _identity_of_bytes(files)):
-        raise FormatError(f"the weights of the model {pin} are not those that its pin names")
-    return replace(pin, weights=identity)
+    if model_id.weights not in (identity, _identity_of_bytes(files)):
+        raise FormatError(
+            f"the weights of the model {model_id} are not those that its model_id names"
+        )
+    return replace(model_id, weights=identity)
 
 
-def _pin_file(name: str, version: str, files: Mapping[str, bytes]) -> bytes:
+def _id_file(name: str, version: str, files: Mapping[str, bytes]) -> bytes:
     return json.dumps({"name": name, "version": version, "weights": _identity(files)}).encode()
 
 

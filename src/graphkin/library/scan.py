@@ -18,7 +18,7 @@ from graphkin.results.document import Evidence, Query, SearchResult
 if TYPE_CHECKING:
     from graphkin.graphs import Graph
     from graphkin.graphs.vocabulary import Vocabulary
-    from graphkin.library.library import GraphIndex
+    from graphkin.library.library import Library
     from graphkin.library.models import SearchModel
     from graphkin.models import AttentionMaps
     from graphkin.models.model import Progress
@@ -43,7 +43,7 @@ def functions_of(
 
 
 def search_functions(
-    index: GraphIndex,
+    index: Library,
     functions: Sequence[Function],
     top_k: int,
     *,
@@ -51,7 +51,7 @@ def search_functions(
     where: Filter | None = None,
     progress: Progress | None = None,
 ) -> list[SearchResult]:
-    """The kin of every function, in the order given; see :meth:`GraphIndex.search_many`."""
+    """The kin of every function, in the order given; see :meth:`Library.search_many`."""
     vocabulary = vocabulary_of(index.model)
     graphs = [function.to_graph(vocabulary) for function in functions]
     found = index.search_many(graphs, top_k, rerank=rerank, where=where, progress=progress)
@@ -62,7 +62,7 @@ def search_functions(
 
 
 def explained(
-    index: GraphIndex,
+    index: Library,
     functions: Sequence[Function],
     results: Sequence[SearchResult],
     progress: Progress | None = None,
@@ -87,7 +87,7 @@ def vocabulary_of(model: SearchModel) -> Vocabulary:
     """The mnemonics that a model knows; one without cannot read functions."""
     vocabulary = model.embedder.vocabulary
     if vocabulary is None:
-        raise ModelError(f"the model {model.pin} has no vocabulary of mnemonics for functions")
+        raise ModelError(f"the model {model.model_id} has no vocabulary of mnemonics for functions")
     return vocabulary
 
 
@@ -114,7 +114,7 @@ def compare(model: SearchModel, left: Function, right: Function) -> Comparison:
     from graphkin.library.rerank import best_evidence
 
     if model.matcher is None:
-        raise ModelError(f"the model {model.pin} has no matcher to compare with")
+        raise ModelError(f"the model {model.model_id} has no matcher to compare with")
     vocabulary = vocabulary_of(model)
     graphs = (left.to_graph(vocabulary), right.to_graph(vocabulary))
     vectors = model.vectors(graphs)

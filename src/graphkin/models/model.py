@@ -287,7 +287,7 @@ class GraphModel(nn.Module):
 
 
 @dataclass(frozen=True)
-class Unrolled:
+class WithSteps:
     """A model that predicts after another number of propagation steps than it was trained with."""
 
     model: GraphModel

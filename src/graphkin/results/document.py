@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from graphkin.library.records import Entry
+from graphkin.results.known_function import KnownFunction
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Hit:
     """A function of the library that resembles the query."""
 
     id: int
-    entry: Entry
+    entry: KnownFunction
     nodes: int
     """Basic blocks."""
     distance: float

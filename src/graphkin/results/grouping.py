@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from graphkin.library.records import Entry
 from graphkin.results.document import Hit, SearchResult
+from graphkin.results.known_function import KnownFunction
 
 CVE_TAG = "cve"
 CVE = re.compile(r"CVE-\d{4}-\d{4,19}", re.IGNORECASE)
@@ -24,7 +24,7 @@ class Group:
     """Each has a hit; the likeliest first."""
 
 
-def vulnerabilities(entry: Entry) -> tuple[str, ...]:
+def vulnerabilities(entry: KnownFunction) -> tuple[str, ...]:
     """What the tag ``cve`` lists, with commas or spaces between, each once."""
     listed = re.split(r"[,;\s]+", entry.tags.get(CVE_TAG, ""))
     return tuple(dict.fromkeys(_spelled(name) for name in listed if name))
@@ -34,7 +34,7 @@ def _spelled(name: str) -> str:
     return name.upper() if CVE.fullmatch(name) else name
 
 
-def tag_title(entry: Entry) -> str:
+def tag_title(entry: KnownFunction) -> str:
     """The tags on one line; vulnerabilities first, and without their key."""
     others = [f"{key}={value}" for key, value in sorted(entry.tags.items()) if key != CVE_TAG]
     return "  ".join((*vulnerabilities(entry), *others)) or UNTAGGED

@@ -9,7 +9,7 @@ from pathlib import Path
 from graphkin.binaries.backends.native import Limits
 from graphkin.errors import StorageError
 from graphkin.library.indexing.run import index_paths
-from graphkin.library.library import GraphIndex
+from graphkin.library.library import Library
 from graphkin.web import schema as api
 from graphkin.web.bodies import binary_body
 from graphkin.web.jobs import Job
@@ -22,7 +22,7 @@ class AdditionJob(Job):
 
     def __init__(
         self,
-        index: GraphIndex,
+        index: Library,
         upload: Upload,
         request: api.AdditionRequest,
         kept: Path,

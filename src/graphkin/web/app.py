@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 
 from graphkin import __version__
 from graphkin.errors import GraphkinError
-from graphkin.library.library import GraphIndex
+from graphkin.library.library import Library
 from graphkin.web import schema as api
 from graphkin.web.errors import RequestError, body, document, status_of
 from graphkin.web.guard import Guard, cookie_of, same, session_of
@@ -30,7 +30,7 @@ STYLE = Path(str(files("graphkin.results.html"))) / "pages" / "common.css"
 REVALIDATE = {"Cache-Control": "no-cache"}
 
 
-def create_app(index: GraphIndex, options: Options) -> FastAPI:
+def create_app(index: Library, options: Options) -> FastAPI:
     """The server of a library that is open; it is closed by whoever opened it."""
 
     @asynccontextmanager
@@ -77,7 +77,7 @@ def _add_status(app: FastAPI) -> None:
             version=__version__,
             library=here.options.shown_name,
             temporary=here.options.temporary,
-            model=str(model.pin),
+            model=str(model.model_id),
             functions=len(here.index),
             can_rerank=model.matcher is not None,
             calibrated=model.calibration is not None,

@@ -6,20 +6,20 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
-from graphkin.library.library import GraphIndex
-from graphkin.library.records import Entry
+from graphkin.library.library import Library
+from graphkin.results.known_function import KnownFunction
 from graphkin.results.text import encodable
 from graphkin.web.schema import LibraryBinary
 
 
 @dataclass
 class _Tally:
-    first: Entry
+    first: KnownFunction
     functions: int = 0
     tags: Counter[str] = field(default_factory=Counter)
 
 
-def binaries_of(index: GraphIndex) -> list[LibraryBinary]:
+def binaries_of(index: Library) -> list[LibraryBinary]:
     """Every binary with the number of its functions, by name."""
     tallies: dict[tuple[str, str], _Tally] = {}
     for item in index.engine.scan():

@@ -14,7 +14,7 @@ from graphkin.binaries.function import Block, Function
 from graphkin.binaries.targets import MEMBER
 from graphkin.errors import ConfigError, GraphkinError
 from graphkin.graphs import Graph
-from graphkin.library.library import GraphIndex
+from graphkin.library.library import Library
 from graphkin.library.records import Stored
 from graphkin.library.scan import vocabulary_of
 from graphkin.results.text import encodable
@@ -46,7 +46,7 @@ class Named:
 class References:
     """Looks functions up; every method may be called by any thread."""
 
-    def __init__(self, index: GraphIndex, uploads: Uploads, reader: Reader) -> None:
+    def __init__(self, index: Library, uploads: Uploads, reader: Reader) -> None:
         self._index = index
         self._uploads = uploads
         self._reader = reader

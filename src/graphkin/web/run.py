@@ -10,7 +10,7 @@ from dataclasses import replace
 import uvicorn
 
 from graphkin.errors import ConfigError, StorageError
-from graphkin.library.library import GraphIndex
+from graphkin.library.library import Library
 from graphkin.web.app import create_app
 from graphkin.web.server import Options
 
@@ -68,7 +68,7 @@ def address_of(listener: socket.socket, host: str) -> str:
     return f"http://{name}:{listener.getsockname()[1]}/"
 
 
-def run(index: GraphIndex, options: Options, listener: socket.socket) -> None:
+def run(index: Library, options: Options, listener: socket.socket) -> None:
     """Serves until Ctrl-C."""
     config = uvicorn.Config(
         create_app(index, replace(options, warm=True)),

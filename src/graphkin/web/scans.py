@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from graphkin import __version__
 from graphkin.errors import ConfigError
-from graphkin.library.library import GraphIndex
+from graphkin.library.library import Library
 from graphkin.library.records import Filter
 from graphkin.results.csv_rows import csv_rows
 from graphkin.results.document import Query, SearchResult
@@ -30,7 +30,7 @@ class ScanJob(Job):
 
     def __init__(
         self,
-        index: GraphIndex,
+        index: Library,
         uploads: Uploads,
         upload: Upload,
         request: api.ScanRequest,

@@ -11,7 +11,7 @@ from typing import cast
 from fastapi import Request
 
 from graphkin.binaries import samples
-from graphkin.library.library import MILVUS, GraphIndex
+from graphkin.library.library import MILVUS, Library
 from graphkin.library.scan import vocabulary_of
 from graphkin.results.drawing.layout import lay_out
 from graphkin.web.additions import AdditionJob
@@ -48,7 +48,7 @@ class Options:
 class Server:
     """Everything behind the API; closed when the server ends."""
 
-    def __init__(self, index: GraphIndex, options: Options) -> None:
+    def __init__(self, index: Library, options: Options) -> None:
         limits = options.limits
         self.index = index
         self.options = options

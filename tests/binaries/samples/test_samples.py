@@ -14,9 +14,11 @@ import pytest
 
 from graphkin.binaries import Function, samples
 from graphkin.binaries.backends.choose import open_source
-from graphkin.binaries.samples import build
 from graphkin.errors import ConfigError, MissingDependencyError
 from tests.binaries.samples.sample_library import runs_samples
+from tests.paths import load_script
+
+build = load_script("tools/samples/build.py")
 
 FILES = sorted(file for file in samples.ELF.rglob("*") if file.suffix != ".json" and file.is_file())
 

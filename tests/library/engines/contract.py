@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
 from graphkin.library.engines.base import Engine, Space, UnknownIdError
-from graphkin.library.records import Entry, Filter, Row, Vector
+from graphkin.library.records import Filter, Row, Vector
+from graphkin.results.known_function import KnownFunction
 
 SPACES = (Space("hamming", 64), Space("euclidean", 12), Space("cosine", 12))
 DOCUMENTS = {"config.json": b"{}", "weights": bytes(range(256)) * 300}
@@ -91,7 +92,7 @@ def sample_rows(space: Space, count: int, seed: int = 0, graphs: int = 60) -> li
 
     rows = []
     for number in range(count):
-        entry = Entry(
+        entry = KnownFunction(
             function=f"{any_of(FUNCTIONS)}{any_of(('', number))}",
             binary=any_of(BINARIES),
             address=any_of(NUMBERS),
@@ -111,7 +112,7 @@ def sample_rows(space: Space, count: int, seed: int = 0, graphs: int = 60) -> li
 def in_order_of_ids(engine: Engine, rows: Sequence[Row]) -> list[Row]:
     """The rows that an engine holds, as a scan returns them: ids need not follow the adding."""
 
-    def content(entry: Entry, graph_hash: str, vector: Vector) -> tuple[str, str, bytes]:
+    def content(entry: KnownFunction, graph_hash: str, vector: Vector) -> tuple[str, str, bytes]:
         ordered = replace(entry, tags=dict(sorted(entry.tags.items())))
         return repr(ordered), graph_hash, vector.tobytes()
 

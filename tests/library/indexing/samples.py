@@ -6,7 +6,7 @@ import torch
 
 from graphkin import GraphEmbedder, ModelConfig
 from graphkin.graphs.vocabulary import Vocabulary
-from graphkin.library.library import GraphIndex
+from graphkin.library.library import Library
 from graphkin.library.models import SearchModel
 from tests.paths import BINARIES
 
@@ -35,7 +35,7 @@ def search_model() -> SearchModel:
     return SearchModel.of(embedder)
 
 
-def content(index: GraphIndex) -> Content:
+def content(index: Library) -> Content:
     stored = list(index.engine.scan())
     vectors = index.engine.vectors([item.id for item in stored])
     return {

@@ -19,7 +19,7 @@ import pytest
 from graphkin.library.indexing import ray_cluster as ray_work
 from graphkin.library.indexing.batches import Chunk
 from graphkin.library.indexing.run import index_paths
-from graphkin.library.library import GraphIndex
+from graphkin.library.library import Library
 from tests.library.indexing.samples import SAMPLES, content, search_model
 
 # Read when Ray is imported: the cluster then listens on the loopback device only.
@@ -65,13 +65,13 @@ def files(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Callable[[str], GraphIndex]]:
+def make(tmp_path: Path) -> Iterator[Callable[[str], Library]]:
     """Makes empty libraries."""
     model = search_model()
-    made: list[GraphIndex] = []
+    made: list[Library] = []
 
-    def create(name: str) -> GraphIndex:
-        made.append(GraphIndex.create(tmp_path / f"{name}.kin", model))
+    def create(name: str) -> Library:
+        made.append(Library.create(tmp_path / f"{name}.kin", model))
         return made[-1]
 
     yield create
@@ -96,7 +96,7 @@ def test_a_machine_that_dies_costs_nothing(
     cluster: Any,
     files: Path,
     tmp_path: Path,
-    make: Callable[[str], GraphIndex],
+    make: Callable[[str], Library],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It dies when it has sent half of a file, and the other machine does it all again."""
@@ -153,7 +153,7 @@ def test_a_machine_that_dies_costs_nothing(
 
 def test_ray_of_one_machine(
     files: Path,
-    make: Callable[[str], GraphIndex],
+    make: Callable[[str], Library],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -28,9 +28,10 @@ from graphkin.library.indexing import run as indexing
 from graphkin.library.indexing.batches import Batch, Embedding, batches, ready
 from graphkin.library.indexing.files import FileJob, Reading, groups
 from graphkin.library.indexing.run import index_paths
-from graphkin.library.library import GraphIndex
+from graphkin.library.library import Library
 from graphkin.library.models import SearchModel
-from graphkin.library.records import Entry, Filter
+from graphkin.library.records import Filter
+from graphkin.results.known_function import KnownFunction
 from tests.function_samples import body, function
 from tests.library.indexing.samples import BUILDS, SAMPLES, WORDS, content, search_model
 
@@ -52,14 +53,14 @@ def builds(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def library(tmp_path: Path, model: SearchModel) -> Iterator[GraphIndex]:
-    with GraphIndex.create(tmp_path / "library.kin", model) as index:
+def library(tmp_path: Path, model: SearchModel) -> Iterator[Library]:
+    with Library.create(tmp_path / "library.kin", model) as index:
         yield index
 
 
 @pytest.fixture
-def other(tmp_path: Path, model: SearchModel) -> Iterator[GraphIndex]:
-    with GraphIndex.create(tmp_path / "other.kin", model) as index:
+def other(tmp_path: Path, model: SearchModel) -> Iterator[Library]:
+    with Library.create(tmp_path / "other.kin", model) as index:
         yield index
 
 
@@ -72,7 +73,7 @@ def workers() -> list[psutil.Process]:
 # --- What comes in ------------------------------------------------------------------------
 
 
-def test_every_function_with_what_is_known_of_it(builds: Path, library: GraphIndex) -> None:
+def test_every_function_with_what_is_known_of_it(builds: Path, library: Library) -> None:
     seen: list[tuple[int, int]] = []
     summary = index_paths(
         library,
@@ -91,7 +92,7 @@ def test_every_function_with_what_is_known_of_it(builds: Path, library: GraphInd
     graphs = library.engine.graphs([item.id for item in stored])
     for item, graph in zip(stored, graphs, strict=True):
         source = expected[item.entry.function, item.entry.address or 0, item.entry.build]
-        assert item.entry == Entry(
+        assert item.entry == KnownFunction(
             function=source.name,
             binary=str(builds / item.entry.build / "libshapes.so"),
             address=source.address,
@@ -112,7 +113,7 @@ def test_every_function_with_what_is_known_of_it(builds: Path, library: GraphInd
     assert set(summary.rates()) == {"extract", "embed", "store", "total"}
 
 
-def test_members_of_an_archive(library: GraphIndex) -> None:
+def test_members_of_an_archive(library: Library) -> None:
     archive = SAMPLES / "macho" / "fat.a"
     index_paths(library, [archive], min_blocks=1)
     binaries = {item.entry.binary for item in library.engine.scan()}
@@ -120,7 +121,7 @@ def test_members_of_an_archive(library: GraphIndex) -> None:
     assert all(name.startswith(f"{archive}(") for name in binaries)
 
 
-def test_small_functions_are_counted(builds: Path, library: GraphIndex) -> None:
+def test_small_functions_are_counted(builds: Path, library: Library) -> None:
     summary = index_paths(library, [builds], min_blocks=6)
     assert min(item.nodes for item in library.engine.scan()) >= 6
     assert summary.small > 0
@@ -131,7 +132,7 @@ def test_small_functions_are_counted(builds: Path, library: GraphIndex) -> None:
 
 
 def test_the_library_does_not_depend_on_processes_or_batches(
-    builds: Path, library: GraphIndex, other: GraphIndex, monkeypatch: pytest.MonkeyPatch
+    builds: Path, library: Library, other: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index_paths(library, [builds])
     monkeypatch.setattr(indexing_chunks, "BATCH", 7)
@@ -142,7 +143,7 @@ def test_the_library_does_not_depend_on_processes_or_batches(
 
 
 def test_equal_graphs_are_embedded_once(
-    builds: Path, library: GraphIndex, monkeypatch: pytest.MonkeyPatch
+    builds: Path, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for build in BUILDS:
         data = bytearray((builds / build / "libshapes.so").read_bytes())
@@ -181,7 +182,7 @@ def test_few_vectors_are_remembered(model: SearchModel, monkeypatch: pytest.Monk
 # --- Once ---------------------------------------------------------------------------------
 
 
-def test_what_is_there_is_not_read_again(builds: Path, library: GraphIndex) -> None:
+def test_what_is_there_is_not_read_again(builds: Path, library: Library) -> None:
     first = index_paths(library, [builds], tags={"from": "first"})
     shutil.copyfile(builds / "gcc-O0" / "libshapes.so", builds / "copy.so")
     again = index_paths(library, [builds])
@@ -193,7 +194,7 @@ def test_what_is_there_is_not_read_again(builds: Path, library: GraphIndex) -> N
 # --- Tags ---------------------------------------------------------------------------------
 
 
-def test_known_files_get_the_tags(builds: Path, library: GraphIndex) -> None:
+def test_known_files_get_the_tags(builds: Path, library: Library) -> None:
     first = index_paths(library, [builds], tags={"from": "first"})
     assert first.tagged == 0
     one = builds / "gcc-O0" / "libshapes.so"
@@ -209,7 +210,7 @@ def test_known_files_get_the_tags(builds: Path, library: GraphIndex) -> None:
 
 
 def test_functions_that_are_known_of_a_file_that_is_read_get_the_tags(
-    builds: Path, library: GraphIndex
+    builds: Path, library: Library
 ) -> None:
     one = builds / "gcc-O0" / "libshapes.so"
     first = index_paths(library, [one], min_blocks=6)
@@ -219,7 +220,7 @@ def test_functions_that_are_known_of_a_file_that_is_read_get_the_tags(
 
 
 def test_known_files_of_a_corpus_get_the_tags(
-    builds: Path, library: GraphIndex, tmp_path: Path
+    builds: Path, library: Library, tmp_path: Path
 ) -> None:
     extract([builds], tmp_path / "corpus")
     index_paths(library, [tmp_path / "corpus"])
@@ -232,7 +233,7 @@ def test_known_files_of_a_corpus_get_the_tags(
 
 
 def test_one_function_is_added_as_with_its_file(
-    builds: Path, library: GraphIndex, other: GraphIndex
+    builds: Path, library: Library, other: Library
 ) -> None:
     one = builds / "gcc-O0" / "libshapes.so"
     index_paths(other, [one], min_blocks=1)
@@ -248,12 +249,12 @@ def test_one_function_is_added_as_with_its_file(
     assert (again.known_files, again.known, again.added) == (0, len(library), 0)
 
 
-def test_one_known_function_gets_the_tags_and_no_other(builds: Path, library: GraphIndex) -> None:
+def test_one_known_function_gets_the_tags_and_no_other(builds: Path, library: Library) -> None:
     one = builds / "gcc-O0" / "libshapes.so"
     index_paths(library, [one], min_blocks=1)
     # A second function of the same name and file.
     chosen = next(library.engine.scan())
-    twin = Entry(**{**chosen.entry.to_dict(), "address": 1})
+    twin = KnownFunction(**{**chosen.entry.to_dict(), "address": 1})
     library.add(library.engine.graphs([chosen.id]), [twin])
     named = f"{one}:{chosen.entry.address:#x}"
     summary = index_paths(library, [named], tags={"cve": "X"})
@@ -262,7 +263,7 @@ def test_one_known_function_gets_the_tags_and_no_other(builds: Path, library: Gr
     assert index_paths(library, [named], tags={"cve": "X"}).tagged == 0
 
 
-def test_one_function_of_a_member_of_an_archive(library: GraphIndex) -> None:
+def test_one_function_of_a_member_of_an_archive(library: Library) -> None:
     archive = SAMPLES / "macho" / "fat.a"
     index_paths(library, [archive], min_blocks=1)
     named = list(library.engine.scan(Filter(function="out", address=0)))
@@ -274,7 +275,7 @@ def test_one_function_of_a_member_of_an_archive(library: GraphIndex) -> None:
     assert tagged.id in [item.id for item in named]
 
 
-def test_functions_that_are_not_there_are_skipped(builds: Path, library: GraphIndex) -> None:
+def test_functions_that_are_not_there_are_skipped(builds: Path, library: Library) -> None:
     one = builds / "gcc-O0" / "libshapes.so"
     function = next(NativeSource(one).functions())
     text = builds / "gcc-O0" / "build.log"
@@ -287,20 +288,20 @@ def test_functions_that_are_not_there_are_skipped(builds: Path, library: GraphIn
     assert (summary.files, summary.added) == (3, 1)
 
 
-def test_a_file_with_a_colon_in_its_name_is_a_file(builds: Path, library: GraphIndex) -> None:
+def test_a_file_with_a_colon_in_its_name_is_a_file(builds: Path, library: Library) -> None:
     shutil.copyfile(builds / "gcc-O0" / "libshapes.so", builds / "lib:shapes")
     summary = index_paths(library, [builds / "lib:shapes"])
     assert len(library.engine.finished_files()) == 1
     assert summary.added > 1
 
 
-def test_a_copy_in_the_same_run_is_not_read(builds: Path, library: GraphIndex) -> None:
+def test_a_copy_in_the_same_run_is_not_read(builds: Path, library: Library) -> None:
     shutil.copyfile(builds / "gcc-O0" / "libshapes.so", builds / "copy.so")
     summary = index_paths(library, [builds, builds / "copy.so", builds / "copy.so"])
     assert (summary.files, summary.known_files) == (5, 1)
 
 
-def test_a_file_that_was_removed_is_read_again(builds: Path, library: GraphIndex) -> None:
+def test_a_file_that_was_removed_is_read_again(builds: Path, library: Library) -> None:
     first = index_paths(library, [builds])
     removed = library.remove(Filter(build="gcc-O0"))
     again = index_paths(library, [builds])
@@ -321,7 +322,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_finished() -> None:
 
 
 def test_a_corpus_gives_what_its_binaries_give(
-    builds: Path, library: GraphIndex, other: GraphIndex, tmp_path: Path
+    builds: Path, library: Library, other: Library, tmp_path: Path
 ) -> None:
     index_paths(library, [builds])
     extract([builds], tmp_path / "corpus", min_blocks=1)
@@ -339,7 +340,7 @@ def test_a_corpus_gives_what_its_binaries_give(
     assert (both.files, both.known_files, both.known, both.added) == (8, 4, len(other), 0)
 
 
-def test_damaged_corpora_are_skipped(builds: Path, library: GraphIndex, tmp_path: Path) -> None:
+def test_damaged_corpora_are_skipped(builds: Path, library: Library, tmp_path: Path) -> None:
     extract([builds], tmp_path / "cut")
     (tmp_path / "cut" / "words.u32").write_bytes(b"")
     extract([builds], tmp_path / "scribbled")
@@ -357,7 +358,7 @@ def test_damaged_corpora_are_skipped(builds: Path, library: GraphIndex, tmp_path
 
 
 def test_bad_files_are_reported_and_the_rest_is_read(
-    builds: Path, library: GraphIndex, tmp_path: Path
+    builds: Path, library: Library, tmp_path: Path
 ) -> None:
     bad = {"text.txt": b"hello", "cut.so": BUILDS["gcc-O2"].read_bytes()[:900], "empty.so": b""}
     for name, data in bad.items():
@@ -378,7 +379,7 @@ def test_bad_files_are_reported_and_the_rest_is_read(
     assert len(again.skipped) == 5
 
 
-def test_nothing_to_read(library: GraphIndex, tmp_path: Path) -> None:
+def test_nothing_to_read(library: Library, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(FormatError, match=r"no binary and no corpus found in .*folder"):
         index_paths(library, [tmp_path / "folder"])
@@ -398,7 +399,7 @@ def test_nothing_to_read(library: GraphIndex, tmp_path: Path) -> None:
     ],
 )
 def test_bad_arguments(
-    builds: Path, library: GraphIndex, options: Any, error: type[Exception], message: str
+    builds: Path, library: Library, options: Any, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
         index_paths(library, [builds], **options)
@@ -406,7 +407,7 @@ def test_bad_arguments(
 
 
 def test_ray_that_is_not_installed(
-    builds: Path, library: GraphIndex, monkeypatch: pytest.MonkeyPatch
+    builds: Path, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingDependencyError, match=r"graphkin\[ray\]"):
@@ -416,7 +417,7 @@ def test_ray_that_is_not_installed(
 def test_a_model_without_words(builds: Path, tmp_path: Path) -> None:
     plain = SearchModel.of(GraphEmbedder(ModelConfig.named("gnn", similarity="hamming")))
     with (
-        GraphIndex.create(tmp_path / "plain.kin", plain) as index,
+        Library.create(tmp_path / "plain.kin", plain) as index,
         pytest.raises(ModelError, match="vocabulary"),
     ):
         index_paths(index, [builds])
@@ -428,8 +429,8 @@ def test_a_model_without_words(builds: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left")])
 def test_an_interrupted_run_is_taken_up(
     builds: Path,
-    library: GraphIndex,
-    other: GraphIndex,
+    library: Library,
+    other: Library,
     monkeypatch: pytest.MonkeyPatch,
     error: Any,
 ) -> None:
@@ -458,7 +459,7 @@ def test_an_interrupted_run_is_taken_up(
 KILLED = """
 import os, signal, sys
 from graphkin.library.indexing import run as indexing, batches as indexing_chunks
-from graphkin.library.library import GraphIndex
+from graphkin.library.library import Library
 
 indexing_chunks.BATCH, indexing.AHEAD = 5, 0
 
@@ -467,20 +468,20 @@ def stop(done, total):
         os.kill(os.getpid(), signal.SIGKILL)
 
 if __name__ == "__main__":
-    with GraphIndex.open(sys.argv[1]) as index:
+    with Library.open(sys.argv[1]) as index:
         indexing.index_paths(index, sys.argv[2:], progress=stop)
 """
 
 
 def test_a_killed_run_is_taken_up(
-    builds: Path, tmp_path: Path, model: SearchModel, other: GraphIndex
+    builds: Path, tmp_path: Path, model: SearchModel, other: Library
 ) -> None:
     path = tmp_path / "killed.kin"
-    GraphIndex.create(path, model).close()
+    Library.create(path, model).close()
     (tmp_path / "run.py").write_text(KILLED)
     ended = subprocess.run([sys.executable, tmp_path / "run.py", path, builds], timeout=300)
     assert ended.returncode == -signal.SIGKILL
-    with GraphIndex.open(path) as index:
+    with Library.open(path) as index:
         before = len(index)
         assert before > 0
         summary = index_paths(index, [builds])

@@ -12,8 +12,8 @@ from urllib.parse import unquote
 import pytest
 from jsonschema import Draft202012Validator
 
-from graphkin.library.records import Entry
 from graphkin.results.document import Hit, Query, SearchResult
+from graphkin.results.known_function import KnownFunction
 from graphkin.results.sarif.log import level, sarif
 from tests.results.samples import ADLER, HEARTBEAT, HOSTILE, INFLATE, QUERY, result_named
 
@@ -182,5 +182,5 @@ def test_names_are_data(name: str) -> None:
 
 
 def test_an_entry_without_a_name() -> None:
-    run = log(SearchResult(QUERY, (replace(ADLER, entry=Entry()),)))
+    run = log(SearchResult(QUERY, (replace(ADLER, entry=KnownFunction()),)))
     assert run["results"][0]["ruleId"] == "function:unnamed"

@@ -1,7 +1,7 @@
 """Graphs to and from DOT files, one graph in each. Reading needs pydot, writing does not.
 
-Attribute names are those of :mod:`graphkin.graphs.converters.attributes`: a file that graphkin wrote
-loads whole, one from elsewhere with constant input or the attributes that are named.
+Attribute names are those of :mod:`graphkin.graphs.converters.attributes`: a file that graphkin
+wrote loads whole, one from elsewhere with constant input or the attributes that are named.
 """
 
 from __future__ import annotations

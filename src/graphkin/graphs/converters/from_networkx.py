@@ -1,7 +1,6 @@
 """Graphs to and from NetworkX and PyTorch Geometric.
 
-Files are the matter of :mod:`graphkin.graphs.converters.graphml`, :mod:`graphkin.graphs.converters.dot` and
-:mod:`graphkin.graphs.converters.tudataset.dataset`.
+Files are the matter of the modules ``graphml``, ``dot`` and ``tudataset`` beside this one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Graphs to and from GraphML files, one graph in each.
 
-Attribute names are those of :mod:`graphkin.graphs.converters.attributes`: a file that graphkin wrote
-loads whole, one from elsewhere with constant input or the attributes that are named.
+Attribute names are those of :mod:`graphkin.graphs.converters.attributes`: a file that graphkin
+wrote loads whole, one from elsewhere with constant input or the attributes that are named.
 """
 
 from __future__ import annotations

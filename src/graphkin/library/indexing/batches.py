@@ -17,7 +17,8 @@ from graphkin.binaries.workers import Done, Failure
 from graphkin.graphs import Graph, TokenBags
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.indexing.files import FileJob, Result
-from graphkin.library.records import Entry, Row, Vector
+from graphkin.library.records import Row, Vector
+from graphkin.results.known_function import KnownFunction
 
 if TYPE_CHECKING:
     from graphkin.library.models import SearchModel
@@ -32,7 +33,7 @@ class Pending(NamedTuple):
     """A function that is ready to be embedded."""
 
     key: bytes
-    entry: Entry
+    entry: KnownFunction
     graph_hash: str
     graph: Graph
 
@@ -116,7 +117,7 @@ def pending(
     tags: Mapping[str, str],
 ) -> Pending:
     """A function with its entry and its key."""
-    entry = Entry(
+    entry = KnownFunction(
         function=name,
         binary=job.path + binary.part,
         address=address,

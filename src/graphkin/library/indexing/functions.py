@@ -16,7 +16,8 @@ from graphkin.binaries.targets import Target, find_function, parse_target
 from graphkin.binaries.workers import Done
 from graphkin.errors import ConfigError, FormatError
 from graphkin.library.indexing.files import FileJob, Result
-from graphkin.library.records import Entry, Filter
+from graphkin.library.records import Filter
+from graphkin.results.known_function import KnownFunction
 
 
 def function_target(path: PathLike) -> Target | None:
@@ -60,7 +61,7 @@ def _read_file(
     yield job, Done()
 
 
-def only(entry: Entry, path: str) -> Filter:
+def only(entry: KnownFunction, path: str) -> Filter:
     """What fits one function of the file at a path, wherever that was added from."""
     member = entry.binary.removeprefix(path)
     return Filter(

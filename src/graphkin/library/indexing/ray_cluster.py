@@ -228,12 +228,12 @@ def _first_line(error: Exception) -> str:
 
 def _embedder_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """What of a model's files embedding needs."""
-    from graphkin.library.models import EMBEDDER, PIN_FILE
+    from graphkin.library.models import EMBEDDER, ID_FILE
 
     return {
         name: content
         for name, content in files.items()
-        if name == PIN_FILE or name.startswith(f"{EMBEDDER}/")
+        if name == ID_FILE or name.startswith(f"{EMBEDDER}/")
     }
 
 
@@ -277,9 +277,9 @@ def _is_here(job: FileJob) -> bool:
 
 
 def _loaded(files: Mapping[str, bytes]) -> tuple[Embedding, Vocabulary]:
-    from graphkin.library.models import SearchModel, read_pin
+    from graphkin.library.models import SearchModel, read_model_id
 
-    weights = read_pin(files).weights
+    weights = read_model_id(files).weights
     if weights not in _models:
         import torch
 

@@ -24,18 +24,18 @@ from graphkin.library.indexing.corpora import CorpusJob, open_corpora
 from graphkin.library.indexing.files import FileJob, Listing, Reading
 from graphkin.library.indexing.functions import function_target, only, read_functions
 from graphkin.library.indexing.writer import IndexSummary, Store
-from graphkin.library.records import Entry
 from graphkin.library.scan import vocabulary_of
+from graphkin.results.known_function import KnownFunction
 
 if TYPE_CHECKING:
-    from graphkin.library.library import GraphIndex
+    from graphkin.library.library import Library
 
 AHEAD = 2
 """Batches that wait to be embedded while more files are read."""
 
 
 def index_paths(
-    index: GraphIndex,
+    index: Library,
     paths: Sequence[PathLike],
     *,
     tags: Mapping[str, str] | None = None,
@@ -72,7 +72,7 @@ def index_paths(
         raise ConfigError(f"jobs and min_blocks count from 1, got {jobs} and {min_blocks}")
     reading = Reading(min_blocks, backend, limits or Limits())
     check_reading(backend, reading.limits)
-    tags = Entry.from_mapping({"tags": dict(tags or {})}).tags
+    tags = KnownFunction.from_mapping({"tags": dict(tags or {})}).tags
     vocabulary = vocabulary_of(index.model)
     summary = IndexSummary()
     listing, corpora, named = _found(paths, min_blocks, summary.skipped)
@@ -136,7 +136,7 @@ def _corpus_batches(
         yield from batches(corpus.stream(vocabulary, tags), corpus.settings)
 
 
-def _embedded(index: GraphIndex, read: Iterator[Batch]) -> Generator[Chunk]:
+def _embedded(index: Library, read: Iterator[Batch]) -> Generator[Chunk]:
     """Embeds batches by a thread of their own, while the next are read.
 
     Reading stays with the caller's thread, so that Ctrl-C ends it at once; and so does the

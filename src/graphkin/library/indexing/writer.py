@@ -17,7 +17,7 @@ from graphkin.library.indexing.files import Listing
 from graphkin.library.records import Filter
 
 if TYPE_CHECKING:
-    from graphkin.library.library import GraphIndex
+    from graphkin.library.library import Library
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Store:
 
     def __init__(
         self,
-        index: GraphIndex,
+        index: Library,
         summary: IndexSummary,
         listing: Listing,
         tags: Mapping[str, str],

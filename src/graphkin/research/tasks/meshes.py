@@ -1,8 +1,8 @@
 """Meshes of objects (COIL-DEL): do two graphs show the same object from different sides?
 
 Two splits say what is unseen. By class, the objects of the test set occur in training nowhere,
-as the functions of :mod:`graphkin.research.tasks.functions.task` do. By graph, every object is known, and other
-views of it are asked for.
+as the functions of :mod:`graphkin.research.tasks.functions.task` do. By graph, every object is
+known, and other views of it are asked for.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphkin.binaries.function import base_name
-from graphkin.library.records import Entry
 from graphkin.results.document import Hit
 from graphkin.results.grouping import CVE, vulnerabilities
+from graphkin.results.known_function import KnownFunction
 from graphkin.results.text import encodable, plural, printable
 
 CATALOGUE = "https://nvd.nist.gov/vuln/detail/"
@@ -25,13 +25,13 @@ ADVICE = (
 )
 
 
-def rule_ids(entry: Entry) -> tuple[str, ...]:
+def rule_ids(entry: KnownFunction) -> tuple[str, ...]:
     """The vulnerabilities that an entry is tagged with, or else the function that it is."""
     found = tuple(encodable(name) for name in vulnerabilities(entry))
     return found or (FUNCTION + function_name(entry),)
 
 
-def function_name(entry: Entry) -> str:
+def function_name(entry: KnownFunction) -> str:
     """The name in the source, so that the clones of a compiler count as one."""
     return encodable(base_name(entry.function)) or UNNAMED
 

@@ -33,7 +33,8 @@ from graphkin.library.engines.milvus import (
     schema as milvus_schema,
 )
 from graphkin.library.engines.milvus.engine import MilvusEngine
-from graphkin.library.records import Entry, Filter
+from graphkin.library.records import Filter
+from graphkin.results.known_function import KnownFunction
 from tests.library.engines.contract import (
     DOCUMENTS,
     SPACES,
@@ -214,7 +215,7 @@ def test_ids_belong_to_keys(engine: MilvusEngine) -> None:
 
 def test_keys_that_want_the_same_id(engine: MilvusEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
-        row._replace(entry=Entry(function=f"f{place}"))
+        row._replace(entry=KnownFunction(function=f"f{place}"))
         for place, row in enumerate(sample_rows(CODES, 4))
     ]
     pairs = {
@@ -237,15 +238,15 @@ def test_keys_that_want_the_same_id(engine: MilvusEngine, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        (Entry(function="x" * 65_536), "65536 bytes"),
-        (Entry(binary="\N{SNOWMAN}" * 30_000), "90000 bytes"),
-        (Entry(tags={"note": "x" * 65_530}), "65542 bytes"),
-        (Entry(tags={f"tag{number}": "" for number in range(2001)}), "2001 tags"),
-        (Entry(function="\U0010ffff"), "leave it out"),
+        (KnownFunction(function="x" * 65_536), "65536 bytes"),
+        (KnownFunction(binary="\N{SNOWMAN}" * 30_000), "90000 bytes"),
+        (KnownFunction(tags={"note": "x" * 65_530}), "65542 bytes"),
+        (KnownFunction(tags={f"tag{number}": "" for number in range(2001)}), "2001 tags"),
+        (KnownFunction(function="\U0010ffff"), "leave it out"),
     ],
 )
 def test_what_milvus_cannot_hold_adds_nothing(
-    engine: MilvusEngine, entry: Entry, message: str
+    engine: MilvusEngine, entry: KnownFunction, message: str
 ) -> None:
     rows = sample_rows(CODES, 1100)
     with pytest.raises(ConfigError, match=message):
@@ -274,7 +275,9 @@ def test_the_longest_that_milvus_holds(engine: MilvusEngine) -> None:
     odd = "\0\x01\x7f\r\n'\"\\ \N{SNOWMAN}\U0001f600"
     tags = {f"tag{number}": str(number) for number in range(2000)}
     rows = [
-        row._replace(entry=Entry("x" * 65_535, odd, address=place, tags=tags if not place else {}))
+        row._replace(
+            entry=KnownFunction("x" * 65_535, odd, address=place, tags=tags if not place else {})
+        )
         for place, row in enumerate(sample_rows(CODES, 150))
     ]
     assert engine.add(rows) == 150, "some 10 MB, more than goes into one call"

@@ -18,7 +18,8 @@ from graphkin.graphs import Graph
 from graphkin.library.engines.base import Space
 from graphkin.library.engines.sqlite import memory as sqlite_memory
 from graphkin.library.engines.sqlite.engine import SqliteEngine
-from graphkin.library.records import Entry, Filter, Row
+from graphkin.library.records import Filter, Row
+from graphkin.results.known_function import KnownFunction
 
 SPACE = Space("hamming", 64)
 BATCH = 40
@@ -31,7 +32,7 @@ def rows(batch: int) -> list[Row]:
     for place in range(BATCH):
         nodes = 1 + (batch * BATCH + place) % 97
         graph = Graph(nodes, [(i, i + 1) for i in range(nodes - 1)], directed=True)
-        entry = Entry(function=f"f{place}", binary=binary(batch), file_hash=binary(batch))
+        entry = KnownFunction(function=f"f{place}", binary=binary(batch), file_hash=binary(batch))
         vector = np.frombuffer(random_bytes(8), np.uint8)
         made.append(Row(entry.key(graph.digest()), entry, graph.digest(), graph, vector))
     return made

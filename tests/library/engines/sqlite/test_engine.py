@@ -25,7 +25,8 @@ from graphkin.library.engines.base import Engine, Space
 from graphkin.library.engines.sqlite import memory as sqlite_memory
 from graphkin.library.engines.sqlite import nearest as scanning
 from graphkin.library.engines.sqlite.engine import SqliteEngine
-from graphkin.library.records import Entry, Filter
+from graphkin.library.records import Filter
+from graphkin.results.known_function import KnownFunction
 from tests.library.engines.contract import (
     BINARIES,
     DOCUMENTS,
@@ -103,7 +104,7 @@ def test_a_graph_is_kept_once_and_goes_with_its_last_entry(engine: SqliteEngine)
 @settings(max_examples=20, deadline=None)
 @given(
     entry=st.builds(
-        Entry,
+        KnownFunction,
         function=st.text(st.characters()),
         binary=st.text(st.characters()),
         compiler=st.text(st.characters(), max_size=3),
@@ -112,7 +113,7 @@ def test_a_graph_is_kept_once_and_goes_with_its_last_entry(engine: SqliteEngine)
         tags=st.dictionaries(st.text(st.characters()), st.text(st.characters()), max_size=2),
     )
 )
-def test_any_text_and_number_is_kept(shared: SqliteEngine, entry: Entry) -> None:
+def test_any_text_and_number_is_kept(shared: SqliteEngine, entry: KnownFunction) -> None:
     shared.add([sample_rows(SPACE, 1)[0]._replace(entry=entry, key=os.urandom(16))])
     where = Filter(function=escape(entry.function), binary=escape(entry.binary))
     *_, stored = shared.scan(where)

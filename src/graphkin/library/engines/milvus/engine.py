@@ -1,7 +1,8 @@
 """A library in a Milvus collection, for when one machine is not enough.
 
 The server keeps vectors and metadata; graphs and documents lie beside it, in a folder that every
-machine mounts (:mod:`graphkin.library.engines.milvus.bundles`), because a value of Milvus holds 64 kB at most.
+machine mounts (:mod:`graphkin.library.engines.milvus.bundles`), because a value of Milvus holds
+64 kB at most.
 
 Milvus has no transactions. The id of a row comes from its key, so that writing a row twice is
 writing it once: an ``add`` that was interrupted leaves some of its rows, each of them whole, and

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from graphkin.errors import ConfigError, FormatError
 from graphkin.library.engines.base import Space
 from graphkin.library.engines.milvus.bundles import Piece
-from graphkin.library.records import TEXT_CONDITIONS, Entry, Stored
+from graphkin.library.records import TEXT_CONDITIONS, Stored
 from graphkin.library.records import Row as GraphRow
+from graphkin.results.known_function import KnownFunction
 
 FORMAT = "graphkin library"
 VERSION = 1
@@ -154,7 +155,7 @@ def read_stored(values: Values) -> Stored:
     return Stored(values["id"], read_entry(values), values["nodes"], values["graph_hash"])
 
 
-def read_entry(values: Values) -> Entry:
+def read_entry(values: Values) -> KnownFunction:
     """The entry of a row, as far as its fields were asked for."""
     try:
         address, size = json.loads(values.get("place", "[null, null]"))
@@ -163,7 +164,7 @@ def read_entry(values: Values) -> Entry:
     except (ValueError, TypeError) as error:
         raise FormatError(f"entry {values['id']} is damaged: {error}; remove it") from error
     texts = {name: decoded(values[name]) for name in TEXT_CONDITIONS if name in values}
-    return Entry(**texts, address=address, size=size, tags=tags)
+    return KnownFunction(**texts, address=address, size=size, tags=tags)
 
 
 def read_piece(values: Values) -> Piece:
@@ -198,7 +199,7 @@ def write_record(kind: str, name: str, text: str) -> Values:
     }
 
 
-def listed_texts(entries: Iterable[Entry]) -> set[tuple[str, str, str]]:
+def listed_texts(entries: Iterable[KnownFunction]) -> set[tuple[str, str, str]]:
     """(kind, name, text) of the records that patterns are looked up in."""
     found = set()
     for entry in entries:

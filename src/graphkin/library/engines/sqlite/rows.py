@@ -17,7 +17,8 @@ from graphkin.library.engines.base import Space, UnknownIdError
 from graphkin.library.engines.sqlite.file import SqliteFile
 from graphkin.library.engines.sqlite.nearest import check_vectors
 from graphkin.library.engines.sqlite.texts import KINDS, Texts, from_sql, tags_text, to_sql
-from graphkin.library.records import Entry, Row, Stored
+from graphkin.library.records import Row, Stored
+from graphkin.results.known_function import KnownFunction
 
 T = TypeVar("T")
 
@@ -128,7 +129,7 @@ def _insert_graphs(file: SqliteFile, rows: Sequence[Row]) -> dict[str, int]:
     return {digest.hex(): number for digest, number in numbers.items()}
 
 
-def _texts(entry: Entry) -> list[tuple[int, str]]:
+def _texts(entry: KnownFunction) -> list[tuple[int, str]]:
     texts = (tags_text(entry.tags) if kind == "tags" else getattr(entry, kind) for kind in KINDS)
     return list(enumerate(texts))
 
@@ -139,7 +140,7 @@ def fetch_rows(file: SqliteFile, texts: Texts, ids: Sequence[int]) -> dict[int, 
     for row in file.execute(FETCH, (given(ids),)):
         number, binary, architecture, compiler, build, file_hash, tags, *rest = row
         address, size, function, nodes, graph_hash = rest
-        entry = Entry(
+        entry = KnownFunction(
             function=from_sql(function),
             binary=texts.text(binary),
             address=unsigned(address),

@@ -41,8 +41,8 @@ class SimHash:
 
     The features are those of the paper's baseline, Google's functionsimsearch: a hash of the
     degrees around each node within 1, 2 and 3 hops, and the trigrams of each node's tokens
-    (:func:`~graphkin.research.baselines.simhash.features.extract_features`). A feature f is hashed to
-    votes :math:`s_f \in \{-1, 1\}^{128}`, and the code of a graph is the sign of
+    (:func:`~graphkin.research.baselines.simhash.features.extract_features`). A feature f is hashed
+    to votes :math:`s_f \in \{-1, 1\}^{128}`, and the code of a graph is the sign of
 
     .. math:: x = \sum_{f} w_f \, s_f
 
@@ -120,7 +120,7 @@ class SimHash:
         return np.concatenate(parts)
 
     def codes(self, graphs: Sequence[Graph]) -> Codes:
-        """(N, bits / 8) uint8: the codes, packed as :func:`graphkin.models.similarity.pack_codes` does."""
+        """(N, bits / 8) uint8: the codes, packed as ``pack_codes`` does."""
         return pack_codes(self.vectors(graphs))
 
     def predict(self, pairs: Sequence[tuple[Graph, Graph]]) -> Floats:

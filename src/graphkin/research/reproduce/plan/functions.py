@@ -1,6 +1,6 @@
 """Models of functions: Table 2 on the left, retrieval, the sweep over T.
 
-The recipes are the constants at the top, over those of :func:`graphkin.research.tasks.functions.task.recipe`.
+The recipes are the constants at the top, over those of the task.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Models of COIL-DEL: Table 2 on the right.
 
-The recipes are the constants at the top, over those of :func:`graphkin.research.tasks.meshes.recipe`.
+The recipes are the constants at the top, over those of the task.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkin.binaries.corpus import Entry, FunctionCorpus
+from graphkin.binaries.corpus import CorpusFunction, FunctionCorpus
 
 Index = NDArray[np.int64]
 
@@ -66,7 +66,7 @@ def function_classes(corpus: FunctionCorpus, min_builds: int) -> list[FunctionCl
     return classes
 
 
-def _representative(entries: Sequence[Entry], numbers: Sequence[int]) -> int | None:
+def _representative(entries: Sequence[CorpusFunction], numbers: Sequence[int]) -> int | None:
     """The graph that stands for a function in one build.
 
     The function itself, before its clones; of clones a whole one (``.isra``, ``.constprop``)
@@ -81,7 +81,7 @@ def _representative(entries: Sequence[Entry], numbers: Sequence[int]) -> int | N
     return alike[0] if len(alike) == 1 else None
 
 
-def _rank(entry: Entry) -> int:
+def _rank(entry: CorpusFunction) -> int:
     if entry.name == entry.base_name:
         return 0
     return 2 if PART.search(entry.name) else 1

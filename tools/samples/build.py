@@ -1,4 +1,4 @@
-"""Makes the sample binaries from their sources: ``python -m graphkin.binaries.samples.build [FOLDER]``.
+"""Makes the sample binaries from their sources: ``python tools/samples/build.py [FOLDER]``.
 
 The same compilers make the same bytes. Nothing at run time needs this.
 """
@@ -18,7 +18,7 @@ from graphkin.binaries.backends.choose import open_source
 from graphkin.binaries.samples import BUILDS, ELF, FIRMWARE, FIXED_FIRMWARE
 from graphkin.errors import BuildError, MissingDependencyError
 
-SOURCES = ELF.parent / "sources"
+SOURCES = Path(__file__).parent / "sources"
 COMPILERS = {"gcc": "gcc-12", "clang": "clang-14"}
 VERSIONS = {
     "gcc-12": "gcc-12 (Debian 12.2.0-14+deb12u1) 12.2.0",
