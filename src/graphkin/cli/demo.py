@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from graphkin import __version__
 from graphkin._support.files import write_atomically
 from graphkin._support.progress import counter
 from graphkin.binaries import samples
 from graphkin.binaries.targets import find_function, parse_target
-from graphkin.library.indexing.run import index_paths
+from graphkin.library.compare import compare
+from graphkin.library.indexing.samples import index_samples
 from graphkin.library.library import Library
-from graphkin.library.records import Filter
-from graphkin.library.scan import compare, explained, functions_of, search_functions
-from graphkin.results.comparison import comparison_html
-from graphkin.results.document import SearchResult
+from graphkin.library.records import Filter, SearchOptions
+from graphkin.library.scan import MIN_PROBABILITY, RERANK, TOP, look_up, read_queries
+from graphkin.results.document import FunctionResult, Report, Tool
+from graphkin.results.html.comparison import comparison_page
 from graphkin.results.html.scan import scan_page
-from graphkin.results.json_lines import to_document
 from graphkin.results.tables import scan_table
 from graphkin.results.text import address_text
 
-MIN_BLOCKS = 5
-MIN_PROBABILITY = 0.1
-"""Of a hit that is worth a look: few functions are asked for, and each is one of many."""
-RERANK = 20
 TAG, IDENTIFIER = samples.TAG
 
 
@@ -42,9 +38,9 @@ class DemoResult:
     """In the library."""
     scanned: int
     """Functions of the firmware."""
-    results: tuple[SearchResult, ...]
+    results: tuple[FunctionResult, ...]
     """Kin of the firmware's functions among those with the tag."""
-    suspect: SearchResult | None
+    suspect: FunctionResult | None
     """The likeliest of them."""
     shared: int
     """Functions of the firmware that the library holds, by their true names."""
@@ -58,8 +54,8 @@ class DemoResult:
     def to_dict(self) -> dict[str, Any]:
         return {
             **vars(self),
-            "results": [to_document(result) for result in self.results],
-            "suspect": None if self.suspect is None else to_document(self.suspect),
+            "results": [result.to_dict() for result in self.results],
+            "suspect": None if self.suspect is None else self.suspect.to_dict(),
         }
 
     def to_text(self) -> str:
@@ -98,39 +94,45 @@ def run_demo(output: Path) -> DemoResult:
     """Indexes the sample libraries, scans the sample firmware, and draws what was found."""
     torch.set_num_threads(1)
     output.mkdir(parents=True, exist_ok=True)
-    library = output / "library.kin"
+    path = output / "library.kin"
     for leftover in output.glob("library.kin*"):
         leftover.unlink()
     began = time.monotonic()
-    with Library.create(library) as index:
-        index_samples(index)
-        functions = len(index)
+    with Library.create(path) as library:
+        index_samples(library)
+        functions = len(library)
         indexed = time.monotonic()
-        asked = functions_of(str(samples.FIRMWARE), "auto", MIN_BLOCKS, [])
-        tagged = Filter(tags={TAG: IDENTIFIER})
+        queries = list(read_queries(library, [str(samples.FIRMWARE)]))
+        tagged = SearchOptions(
+            TOP, RERANK, Filter(tags={TAG: IDENTIFIER}), MIN_PROBABILITY, evidence=True
+        )
         with counter("scanning for the tag") as progress:
-            found = search_functions(
-                index, asked, 3, rerank=RERANK, where=tagged, progress=progress
-            )
-        results = tuple(explained(index, asked, [r.above(MIN_PROBABILITY) for r in found]))
+            results = tuple(look_up(library, queries, tagged, progress=progress))
         suspect = _likeliest(results)
         with counter("scanning for all") as progress:
-            everything = search_functions(index, asked, 1, rerank=RERANK, progress=progress)
-        held = {item.entry.function for item in index.engine.scan()}
+            options = SearchOptions(1, RERANK)
+            everything = list(look_up(library, queries, options, progress=progress))
+        known_names = {item.entry.function for item in library.engine.scan()}
         scanned = time.monotonic()
         comparison = None if suspect is None else output / "comparison.html"
         if suspect is not None and comparison is not None:
-            _draw(index, suspect, comparison)
-    report = output / "report.html"
-    page = scan_page(results, library=library.name, title=f"Scan of {samples.FIRMWARE.name}")
-    write_atomically(report, page.encode())
+            _draw(library, suspect, comparison)
+        report = Report(
+            tool=Tool(version=__version__),
+            library=path.name,
+            model=str(library.model_id),
+            options={"tag": f"{TAG}={IDENTIFIER}", "min_probability": MIN_PROBABILITY},
+            results=results,
+        )
+    page = scan_page(report, title=f"Scan of {samples.FIRMWARE.name}")
+    write_atomically(output / "report.html", page.encode())
     names = samples.true_names()
-    best = [(names.get(r.query.address or 0), r.hits[0].entry.function) for r in everything]
-    shared = [(true, name) for true, name in best if true in held]
+    best = [(names.get(r.query.address or 0), r.hits[0].function) for r in everything]
+    shared = [(true, name) for true, name in best if true in known_names]
     return DemoResult(
         files=len(samples.KNOWN),
         functions=functions,
-        scanned=len(asked),
+        scanned=len(queries),
         results=results,
         suspect=suspect,
         shared=len(shared),
@@ -140,38 +142,22 @@ def run_demo(output: Path) -> DemoResult:
             "scan": scanned - indexed,
             "draw": time.monotonic() - scanned,
         },
-        library=str(library),
-        report=str(report),
+        library=str(path),
+        report=str(output / "report.html"),
         comparison=None if comparison is None else str(comparison),
     )
 
 
-def index_samples(index: Library) -> None:
-    """Adds the sample libraries, the vulnerable one with its tag."""
-    with counter("indexing files") as progress:
-        for tags, files in _by_tags():
-            index_paths(index, files, tags=dict(tags), progress=progress)
-
-
-def _by_tags() -> list[tuple[tuple[tuple[str, str], ...], list[Path]]]:
-    """The files of the library, those with equal tags together."""
-    groups: dict[tuple[tuple[str, str], ...], list[Path]] = defaultdict(list)
-    for file in samples.KNOWN:
-        groups[tuple(samples.tags(file).items())].append(file)
-    return list(groups.items())
-
-
-def _likeliest(results: tuple[SearchResult, ...]) -> SearchResult | None:
+def _likeliest(results: tuple[FunctionResult, ...]) -> FunctionResult | None:
     """The function whose best hit has the highest probability."""
-    found = [result for result in results if result.hits]
-    return max(found, key=lambda result: result.hits[0].probability or 0.0, default=None)
+    with_hits = [result for result in results if result.hits]
+    return max(with_hits, key=lambda result: result.hits[0].probability or 0.0, default=None)
 
 
-def _draw(index: Library, suspect: SearchResult, file: Path) -> None:
-    query, hit = suspect.query, suspect.hits[0]
-    sides = [
-        find_function(parse_target(f"{place.binary}:{place.address:#x}"))
-        for place in (query, hit.entry)
-    ]
-    found = compare(index.model, *sides)
-    write_atomically(file, comparison_html(found).encode())
+def _draw(library: Library, suspect: FunctionResult, file: Path) -> None:
+    left, right = (
+        find_function(parse_target(f"{side.binary}:{side.address:#x}"))
+        for side in (suspect.query, suspect.hits[0])
+    )
+    compared = compare(library.model, left, right)
+    write_atomically(file, comparison_page(compared.document, left, right, compared.maps).encode())

@@ -20,19 +20,20 @@ from graphkin.cli import (
     calibrate as calibration,
 )
 from graphkin.cli import (
+    compare,
     edits,
     functions,
     library,
     meshes,
     reproduce,
+    scan,
+    schema,
+    search,
     serve,
     show,
 )
 from graphkin.cli import (
     extract as extraction,
-)
-from graphkin.cli import (
-    search as searching,
 )
 from graphkin.cli.options import Json
 from graphkin.errors import GraphkinError
@@ -59,7 +60,10 @@ calibration.register(app)
 extraction.register(app)
 library.register(app)
 reproduce.register(app)
-searching.register(app)
+search.register(app)
+scan.register(app)
+compare.register(app)
+schema.register(app)
 serve.register(app)
 show.register(app)
 

@@ -110,6 +110,6 @@ def _opened(library: str, create: bool, payloads: Path | None) -> Library:
 
 
 def _fill(index: Library) -> None:
-    from graphkin.cli.demo import index_samples
+    from graphkin.library.indexing.samples import index_samples
 
     index_samples(index)

@@ -35,7 +35,7 @@ def show(
 ) -> None:
     """Show the control flow of a function: its blocks, instructions and edges."""
     from graphkin.binaries.targets import find_function, parse_target
-    from graphkin.results.function import to_document, to_dot, to_text
+    from graphkin.results.function import code_of, to_dot, to_text
 
     if dot and as_json:
         raise ConfigError("--dot and --json both print on stdout; choose one")
@@ -55,7 +55,7 @@ def show(
     if dot:
         typer.echo(to_dot(function))
     elif as_json:
-        document = to_document(function)
+        document = code_of(function).to_dict()
         typer.echo(json.dumps(document if plot is None else {**document, "picture": str(plot)}))
     elif plot is not None:
         typer.echo(str(plot))
@@ -65,13 +65,13 @@ def show(
 
 def _list_functions(target: Target, backend: BackendName, as_json: bool) -> None:
     from graphkin.binaries.targets import list_functions
-    from graphkin.results.function import row
+    from graphkin.results.function import summary_of
 
     skipped: list[Skipped] = []
     rows: list[dict[str, Any]] = []
     for number, function in enumerate(list_functions(target, backend, skipped)):
         if as_json:
-            rows.append(row(function))
+            rows.append(summary_of(function).to_dict())
             continue
         if not number:
             typer.echo(f"{'address':>12} {'bytes':>8} {'blocks':>7} {'edges':>7}  name")

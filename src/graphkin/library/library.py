@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from graphkin.errors import ConfigError, GraphError, GraphkinError, ModelError, StorageError
 from graphkin.graphs import Graph
-from graphkin.library.engines.base import Engine, UnknownIdError, Verification
-from graphkin.library.records import Filter, Row
-from graphkin.results.document import Hit
+from graphkin.library.engines.base import Engine, Verification
+from graphkin.library.records import Filter, Hits, Row, SearchOptions
+from graphkin.results.document import Match
 from graphkin.results.known_function import KnownFunction
 
 if TYPE_CHECKING:
@@ -26,10 +22,6 @@ if TYPE_CHECKING:
 
 MILVUS = "milvus://"
 DEFAULT_MODEL = "functions"
-PAIRS_AT_ONCE = 5_000
-"""Pairs whose graphs are in memory together while they are scored."""
-EVIDENCE_NODES = 4_000_000
-"""Attention weights of a pair, above which no evidence is computed for it."""
 
 
 class Library:
@@ -47,7 +39,7 @@ class Library:
         >>> ring = Graph(3, [(0, 1), (1, 2), (2, 0)])
         >>> with Library.create(path, SearchModel.of(embedder)) as index:
         ...     added = index.add([ring], [{"function": "ring"}])
-        ...     [hit.entry.function for hit in index.search(ring)]
+        ...     [hit.function for hit in index.search(ring)]
         ['ring']
     """
 
@@ -219,7 +211,7 @@ class Library:
         rerank: int = 0,
         where: Filter | None = None,
         evidence: bool = False,
-    ) -> list[Hit]:
+    ) -> list[Match]:
         """The kin of one graph, best first; see :meth:`search_many`."""
         if not isinstance(query, Graph):
             raise GraphError(f"search takes a graph, got {type(query).__name__}")
@@ -234,7 +226,7 @@ class Library:
         where: Filter | None = None,
         evidence: bool = False,
         progress: Progress | None = None,
-    ) -> list[list[Hit]]:
+    ) -> list[list[Match]]:
         """The kin of each graph, best first.
 
         Args:
@@ -245,150 +237,28 @@ class Library:
             evidence: say of every hit which nodes match.
             progress: called as ``progress(done, total)``, in queries.
         """
-        for name, value, least in (("top_k", top_k, 1), ("rerank", rerank, 0)):
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise ConfigError(f"{name} must be a number from {least}, got {value!r}")
-        if rerank and self.model.matcher is None:
-            raise ModelError(
-                f"the library's model {self.model_id} has no matcher to rerank with; use rerank 0"
-            )
-        if not len(queries):
-            return []
-        vectors, count = self.model.vectors(queries), max(top_k, rerank)
-        try:
-            found = self._found(queries, vectors, count, rerank > 0, where, progress)
-        except UnknownIdError:
-            # Another process removed something between finding and reading it.
-            found = self._found(queries, vectors, count, rerank > 0, where, progress)
-        found = [hits[:top_k] for hits in found]
-        if evidence:
-            found = [
-                self.explained(query, hits) for query, hits in zip(queries, found, strict=True)
-            ]
-        return found
+        options = SearchOptions(top_k, rerank, where, evidence=evidence)
+        hits: list[list[Match]] = []
+        for found in self.hits(queries, options):
+            hits.append(list(found.matches))
+            if progress is not None:
+                progress(len(hits), len(queries))
+        return hits
 
-    def _found(
-        self,
-        queries: Sequence[Graph],
-        vectors: NDArray[Any],
-        count: int,
-        rerank: bool,
-        where: Filter | None,
-        progress: Progress | None,
-    ) -> list[list[Hit]]:
-        """The nearest ``count`` of each query, in the order of the matcher where it is asked."""
-        nearest = self.engine.nearest(vectors, count, where)
-        found = [
-            self._hits(query, ids[ids >= 0].tolist(), distances[ids >= 0])
-            for query, ids, distances in zip(queries, nearest.ids, nearest.distances, strict=True)
-        ]
-        return self._reranked(queries, found, progress) if rerank else found
+    def hits(self, queries: Sequence[Graph], options: SearchOptions) -> Iterator[Hits]:
+        """What each query finds, as it is found; see :mod:`graphkin.library.search`."""
+        from graphkin.library.search import search
 
-    def rank(self, query: Graph, ids: Sequence[int], top_k: int | None = None) -> list[Hit]:
+        return search(self.model, self.engine, queries, options)
+
+    def rank(self, query: Graph, ids: Sequence[int], top_k: int | None = None) -> list[Match]:
         """Graphs of the library, by id, in the order of the matcher."""
-        if self.model.matcher is None:
-            raise ModelError(f"the library's model {self.model_id} has no matcher to rank with")
+        from graphkin.library.search import rank
+
         if any(isinstance(number, Graph) for number in ids):
             raise ConfigError("rank takes ids of the library; a matcher's rank takes graphs")
-        if not len(ids):
-            return []
-        from graphkin.library.probability import distances as distances_of
-
-        own = self.model.vectors([query])[0]
-        distances = distances_of(self.engine.space, own, self.engine.vectors(ids))
-        order = np.argsort(distances, kind="stable")
-        hits = self._hits(query, [ids[place] for place in order.tolist()], distances[order])
-        return self._reranked([query], [hits], None)[0][:top_k]
-
-    def _hits(self, query: Graph, ids: Sequence[int], distances: NDArray[np.float32]) -> list[Hit]:
-        """Hits in the order of distance, with the probability that the distance alone gives."""
-        from graphkin.library.probability import probabilities
-
-        stored = self.engine.fetch(ids)
-        others = [(item.nodes, item.graph_hash) for item in stored]
-        chances = probabilities(self.model, query, others, distances)
-        return [
-            Hit(
-                id=item.id,
-                entry=item.entry,
-                nodes=item.nodes,
-                distance=float(distance),
-                rank_before=rank,
-                probability=chance,
-                graph_hash=item.graph_hash,
-            )
-            for rank, (item, distance, chance) in enumerate(
-                zip(stored, distances.tolist(), chances, strict=True), start=1
-            )
-        ]
-
-    def _reranked(
-        self, queries: Sequence[Graph], found: Sequence[list[Hit]], progress: Progress | None
-    ) -> list[list[Hit]]:
-        from graphkin.library.rerank import score_pairs
-
-        matcher = self.model.matcher
-        assert matcher is not None, "callers check that there is one"
-        ranked: list[list[Hit]] = []
-        for chunk in _chunks(found, PAIRS_AT_ONCE):
-            part = queries[chunk]
-            ids = sorted({hit.id for hits in found[chunk] for hit in hits})
-            graphs = dict(zip(ids, self.engine.graphs(ids), strict=True))
-            pairs = [
-                (query, query_hash, graphs[hit.id], hit.graph_hash)
-                for query, query_hash, hits in zip(
-                    part, (query.digest() for query in part), found[chunk], strict=True
-                )
-                for hit in hits
-            ]
-            scores = score_pairs(matcher, pairs)
-            start = 0
-            for query, hits in zip(part, found[chunk], strict=True):
-                own = scores[start : start + len(hits)]
-                start += len(hits)
-                ranked.append(self._sorted(query, hits, own))
-            if progress is not None:
-                progress(len(ranked), len(queries))
-        return ranked
-
-    def _sorted(self, query: Graph, hits: list[Hit], scores: NDArray[np.float32]) -> list[Hit]:
-        """Hits with their scores, the most probable first."""
-        from graphkin.library.probability import probabilities
-
-        distances = np.array([hit.distance for hit in hits], dtype=np.float32)
-        others = [(hit.nodes, hit.graph_hash) for hit in hits]
-        chances = probabilities(self.model, query, others, distances, scores)
-        scored = [
-            replace(hit, score=float(score), probability=chance)
-            for hit, score, chance in zip(hits, scores, chances, strict=True)
-        ]
-        return sorted(scored, key=_order)
-
-    def explained(self, query: Graph, hits: Sequence[Hit]) -> list[Hit]:
-        """Hits with evidence: which nodes match.
-
-        Pairs of very large graphs have none, and neither has what was removed since it was found.
-        """
-        from graphkin.library.rerank import evidence
-
-        matcher = self.model.matcher
-        if matcher is None:
-            raise ModelError(f"the library's model {self.model_id} has no matcher to explain with")
-        return [
-            replace(hit, evidence=evidence(matcher, query, graph))
-            if graph is not None and query.num_nodes * graph.num_nodes <= EVIDENCE_NODES
-            else hit
-            for hit, graph in zip(hits, self._graphs([hit.id for hit in hits]), strict=True)
-        ]
-
-    def _graphs(self, ids: Sequence[int]) -> Sequence[Graph | None]:
-        """Graphs by id, None for what is gone."""
-        try:
-            return self.engine.graphs(ids)
-        except UnknownIdError:
-            if len(ids) == 1:
-                return [None]
-            return [graph for number in ids for graph in self._graphs([number])]
+        options = SearchOptions(top_k or max(len(ids), 1), rerank=max(len(ids), 1))
+        return list(rank(self.model, self.engine, query, ids, options).matches)
 
     def stats(self) -> dict[str, Any]:
         """What is in the library, and the model that made it."""
@@ -440,19 +310,3 @@ def _new_engine(
     from graphkin.library.engines.sqlite.engine import SqliteEngine
 
     return SqliteEngine.create(path, model.space, model.files, approximate=approximate)
-
-
-def _order(hit: Hit) -> tuple[float, float, int]:
-    likeness = hit.probability if hit.probability is not None else hit.score
-    return (-(likeness or 0.0), hit.distance, hit.id)
-
-
-def _chunks(found: Sequence[list[Hit]], most: int) -> Iterator[slice]:
-    """Runs of queries with at most so many hits in all, but at least one query."""
-    start = total = 0
-    for place, hits in enumerate(found):
-        if place > start and total + len(hits) > most:
-            yield slice(start, place)
-            start, total = place, 0
-        total += len(hits)
-    yield slice(start, len(found))

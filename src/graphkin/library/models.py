@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from graphkin._support.files import read_file
 from graphkin.errors import FormatError, ModelError
 from graphkin.graphs import Graph
+from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.engines.base import Metric, Space
 from graphkin.models import GraphEmbedder, GraphMatcher
 from graphkin.models.calibration import Calibration
@@ -128,6 +129,14 @@ class SearchModel:
         if self.space.metric == "hamming":
             return self.embedder.codes(graphs)
         return self.embedder.encode(graphs)
+
+
+def vocabulary_of(model: SearchModel) -> Vocabulary:
+    """The mnemonics that a model knows; one without cannot read functions."""
+    vocabulary = model.embedder.vocabulary
+    if vocabulary is None:
+        raise ModelError(f"the model {model.model_id} has no vocabulary of mnemonics for functions")
+    return vocabulary
 
 
 def space_of(embedder: GraphEmbedder) -> Space:

@@ -1,16 +1,18 @@
-"""What a library holds of each graph, and how a part of a library is chosen."""
+"""What a library holds of each graph, what is asked of it, and what it answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
+from graphkin.results.document import Match
 from graphkin.results.known_function import KnownFunction
 
 Vector = NDArray[np.uint8] | NDArray[np.float32]
@@ -40,6 +42,23 @@ class Stored:
     nodes: int
     """Of the graph: basic blocks, for a function."""
     graph_hash: str
+
+    def to_document(self) -> dict[str, Any]:
+        """The fields of a :class:`graphkin.results.document.LibraryFunction`."""
+        entry = self.entry
+        return {
+            "reference": f"library:{self.id}",
+            "id": self.id,
+            "function": entry.function,
+            "binary": entry.binary,
+            "address": entry.address,
+            "size": entry.size,
+            "blocks": self.nodes,
+            "architecture": entry.architecture,
+            "compiler": entry.compiler,
+            "build": entry.build,
+            "tags": dict(entry.tags),
+        }
 
 
 @dataclass(frozen=True)
@@ -80,3 +99,38 @@ class Filter:
 
 
 TEXT_CONDITIONS = ("function", "binary", "architecture", "compiler", "build", "file_hash")
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How a library is searched."""
+
+    top: int = 10
+    """Hits of each query."""
+    rerank: int = 0
+    """Candidates, the nearest by code, that the matcher scores again; 0 for none."""
+    where: Filter | None = None
+    """The part of the library to search."""
+    min_probability: float = 0.0
+    """Hits that are less probable are left out; without a calibration all stay."""
+    evidence: bool = False
+    """Say of every hit which blocks match."""
+
+    def __post_init__(self) -> None:
+        for name, value, least in (("top", self.top, 1), ("rerank", self.rerank, 0)):
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise ConfigError(f"{name} must be a number from {least}, got {value!r}")
+
+    @property
+    def candidates(self) -> int:
+        """How many of the nearest are looked at."""
+        return max(self.top, self.rerank)
+
+
+@dataclass(frozen=True)
+class Hits:
+    """What a query found."""
+
+    matches: tuple[Match, ...]
+    best_left_out: float | None
+    """The highest probability of what was less probable than asked for."""

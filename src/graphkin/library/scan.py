@@ -1,127 +1,151 @@
-"""Functions of a binary as queries to a library, and two functions side by side."""
+"""Every function of some binaries, or one of them, looked up in a library."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-
-import numpy as np
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphkin.binaries.backends.choose import Backend
 from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.targets import find_function, list_functions, parse_target
-from graphkin.errors import ModelError
-from graphkin.library.records import Filter
-from graphkin.results.document import Evidence, Query, SearchResult
+from graphkin.errors import GraphkinError
+from graphkin.library.library import Library
+from graphkin.library.models import vocabulary_of
+from graphkin.library.records import Filter, SearchOptions
+from graphkin.results.document import FunctionRef, FunctionResult
+from graphkin.results.function import ref_of
 
 if TYPE_CHECKING:
     from graphkin.graphs import Graph
-    from graphkin.graphs.vocabulary import Vocabulary
-    from graphkin.library.library import Library
-    from graphkin.library.models import SearchModel
-    from graphkin.models import AttentionMaps
     from graphkin.models.model import Progress
 
+MIN_BLOCKS = 5
+"""Functions of a whole file with fewer basic blocks are not looked up: too many are alike."""
+MIN_PROBABILITY = 0.5
+"""Of the hits of a scan: from here on it is likelier that they are right than wrong."""
+TOP, RERANK = 3, 20
+"""Hits, and candidates that the matcher scores again, for each function of a scan."""
+AT_ONCE = 250
+"""Functions that go through the stages of a search together."""
 
-def functions_of(
-    target: str, backend: Backend, min_blocks: int, skipped: list[Skipped]
-) -> list[Function]:
-    """The function that ``BINARY:FUNCTION`` names, whatever its size, or all of ``BINARY``.
+
+class Query(NamedTuple):
+    """A function to look up."""
+
+    ref: FunctionRef
+    graph: Graph
+
+
+def scan(
+    library: Library | str | Path,
+    targets: str | Path | Sequence[str | Path],
+    *,
+    top: int = TOP,
+    rerank: int = RERANK,
+    min_probability: float = MIN_PROBABILITY,
+    where: Filter | None = None,
+    min_blocks: int = MIN_BLOCKS,
+    backend: Backend = "auto",
+    skipped: list[Skipped] | None = None,
+) -> Iterator[FunctionResult]:
+    """Looks up every function of some binaries in a library.
+
+    Example::
+
+        for result in graphkin.scan("library.kin", "firmware.bin"):
+            for hit in result.hits:
+                print(result.query.function, hit.function, hit.binary, hit.probability)
 
     Args:
-        target: what a person typed.
-        backend: what reads the file.
-        min_blocks: of all functions, those with fewer basic blocks are left out.
+        library: an open library, or where it is; that is opened, and closed at the end.
+        targets: binaries, ``BINARY:FUNCTION`` or ``BINARY:0x1234``.
+        top: hits of each function.
+        rerank: candidates of each function that the matcher scores again; 0 for none.
+        min_probability: hits that are less probable are left out.
+        where: the part of the library to search.
+        min_blocks: functions of a whole file with fewer basic blocks are skipped.
+        backend: what reads the files.
         skipped: is filled with what could not be read.
+
+    Raises:
+        FormatError: for a file that cannot be read, or a library that is not there.
     """
-    wanted = parse_target(target)
-    if wanted.function is not None:
-        return [find_function(wanted, backend)]
-    found = list_functions(wanted, backend, skipped)
-    return [function for function in found if len(function.blocks) >= min_blocks]
+    options = SearchOptions(top, rerank, where, min_probability, evidence=rerank > 0)
+    names = [targets] if isinstance(targets, str | Path) else targets
+    with ExitStack() as stack:
+        opened = library
+        if not isinstance(opened, Library):
+            opened = stack.enter_context(Library.open(opened))
+        queries = read_queries(opened, map(str, names), backend, min_blocks, skipped=skipped)
+        yield from look_up(opened, queries, options)
 
 
-def search_functions(
-    index: Library,
-    functions: Sequence[Function],
-    top_k: int,
+def read_queries(
+    library: Library,
+    targets: Iterable[str],
+    backend: Backend = "auto",
+    min_blocks: int = MIN_BLOCKS,
     *,
-    rerank: int,
-    where: Filter | None = None,
+    skipped: list[Skipped] | None = None,
+    on_error: Callable[[GraphkinError], None] | None = None,
+) -> Iterator[Query]:
+    """The functions of binaries, ready to be looked up, as they are read.
+
+    Args:
+        library: whose model decides what of a function counts.
+        targets: what a person typed; a named function counts whatever its size.
+        backend: what reads the files.
+        min_blocks: functions of a whole file with fewer basic blocks are skipped.
+        skipped: is filled with what could not be read.
+        on_error: is told of a target that cannot be read; without it, the error is raised.
+    """
+    vocabulary = vocabulary_of(library.model)
+    for text in targets:
+        try:
+            target = parse_target(text)
+            if target.function is not None:
+                functions: Iterable[Function] = [find_function(target, backend)]
+                least = 0
+            else:
+                functions = list_functions(target, backend, skipped)
+                least = min_blocks
+            for function in functions:
+                if len(function.blocks) >= least:
+                    yield Query(ref_of(function), function.to_graph(vocabulary))
+        except GraphkinError as error:
+            if on_error is None:
+                raise
+            on_error(error)
+
+
+def look_up(
+    library: Library,
+    queries: Iterable[Query],
+    options: SearchOptions,
+    *,
+    at_once: int = AT_ONCE,
     progress: Progress | None = None,
-) -> list[SearchResult]:
-    """The kin of every function, in the order given; see :meth:`Library.search_many`."""
-    vocabulary = vocabulary_of(index.model)
-    graphs = [function.to_graph(vocabulary) for function in functions]
-    found = index.search_many(graphs, top_k, rerank=rerank, where=where, progress=progress)
-    return [
-        SearchResult(query_of(function), tuple(hits))
-        for function, hits in zip(functions, found, strict=True)
-    ]
+) -> Iterator[FunctionResult]:
+    """The result of every query, in order, as it is found.
 
-
-def explained(
-    index: Library,
-    functions: Sequence[Function],
-    results: Sequence[SearchResult],
-    progress: Progress | None = None,
-) -> list[SearchResult]:
-    """Results whose hits say which blocks match."""
-    vocabulary = vocabulary_of(index.model)
-    found = []
-    for function, result in zip(functions, results, strict=True):
-        hits = index.explained(function.to_graph(vocabulary), result.hits) if result.hits else ()
-        found.append(replace(result, hits=tuple(hits)))
-        if progress is not None:
-            progress(len(found), len(results))
-    return found
-
-
-def query_of(function: Function) -> Query:
-    """What a result says of the function that was asked for."""
-    return Query(function.binary, function.name, function.address, len(function.blocks))
-
-
-def vocabulary_of(model: SearchModel) -> Vocabulary:
-    """The mnemonics that a model knows; one without cannot read functions."""
-    vocabulary = model.embedder.vocabulary
-    if vocabulary is None:
-        raise ModelError(f"the model {model.model_id} has no vocabulary of mnemonics for functions")
-    return vocabulary
-
-
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """What the models say of two functions."""
-
-    left: Function
-    right: Function
-    distance: float
-    """Of their codes or vectors."""
-    score: float
-    """The matcher's."""
-    probability: float | None
-    """That they are the same function, as if one had been found by the other in a library."""
-    graphs: tuple[Graph, Graph]
-    maps: AttentionMaps
-    evidence: Evidence
-
-
-def compare(model: SearchModel, left: Function, right: Function) -> Comparison:
-    """Compares two functions by codes and by matching."""
-    from graphkin.library.probability import distances, probabilities
-    from graphkin.library.rerank import best_evidence
-
-    if model.matcher is None:
-        raise ModelError(f"the model {model.model_id} has no matcher to compare with")
-    vocabulary = vocabulary_of(model)
-    graphs = (left.to_graph(vocabulary), right.to_graph(vocabulary))
-    vectors = model.vectors(graphs)
-    apart = distances(model.space, vectors[0], vectors[1:])
-    maps = model.matcher.explain(*graphs)
-    other = (graphs[1].num_nodes, graphs[1].digest())
-    scores = np.array([maps.score], dtype=np.float32)
-    chance = probabilities(model, graphs[0], [other], apart, scores)
-    matched = best_evidence(maps)
-    return Comparison(left, right, float(apart[0]), maps.score, chance[0], graphs, maps, matched)
+    Args:
+        library: what is searched.
+        queries: functions; they are read as results are taken.
+        options: how it is searched.
+        at_once: queries that are searched together: many are faster, few are seen sooner.
+        progress: called as ``progress(done, total)``, where the number of queries is known.
+    """
+    total = len(queries) if isinstance(queries, Sequence) else 0
+    remaining, done = iter(queries), 0
+    while chunk := list(islice(remaining, at_once)):
+        hits = library.hits([query.graph for query in chunk], options)
+        for query, found in zip(chunk, hits, strict=True):
+            yield FunctionResult(
+                query=query.ref, hits=found.matches, best_left_out=found.best_left_out
+            )
+            done += 1
+            if progress is not None:
+                progress(done, max(total, done))

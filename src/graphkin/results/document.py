@@ -1,14 +1,92 @@
-"""What a search finds: hits in order, and why each of them is one."""
+"""The result document: what a search, a scan or a comparison says, the same for every reader.
+
+Tables, JSON, CSV, SARIF, pages and the HTTP API are renderings of these records, and
+``graphkin schema`` prints their JSON schema. Inside, an address is a number and a name is whatever
+bytes a binary holds; in JSON an address is text such as ``"0x4f10"``, a byte of a name that is not
+UTF-8 is written ``\\xff``, and a number that is not finite is null.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from typing import Annotated, Any, Literal, NamedTuple
 
-from graphkin.results.known_function import KnownFunction
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic.json_schema import models_json_schema
+
+from graphkin.results.text import address_text, encodable
+
+VERSION = 1
+"""Of the documents; it changes when a field is renamed or removed, not when one is added."""
 
 
-@dataclass(frozen=True)
-class BlockPair:
+def _parsed(address: Any) -> Any:
+    return int(address, 16) if isinstance(address, str) else address
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else value
+
+
+def _tags(tags: dict[str, str]) -> dict[str, str]:
+    return {encodable(key): encodable(value) for key, value in tags.items()}
+
+
+Name = Annotated[str, PlainSerializer(encodable, return_type=str, when_used="json")]
+Address = Annotated[
+    int,
+    BeforeValidator(_parsed, json_schema_input_type=str),
+    PlainSerializer(address_text, return_type=str, when_used="json"),
+]
+Number = Annotated[
+    float | None, PlainSerializer(_finite, return_type=float | None, when_used="json")
+]
+Tags = Annotated[
+    dict[str, str], PlainSerializer(_tags, return_type=dict[str, str], when_used="json")
+]
+
+
+class Document(BaseModel):
+    """A frozen record whose fields are described by the text below each."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document as JSON has it."""
+        return self.model_dump(mode="json")
+
+
+class FunctionRef(Document):
+    """Which function is meant."""
+
+    function: Name
+    """Its name; in a stripped file one made from its address."""
+    binary: Name
+    """The file; a member of an archive is ``path(member)``."""
+    address: Address | None = None
+    """Where it starts."""
+    blocks: int
+    """Basic blocks."""
+    reference: str | None = None
+    """What the HTTP API calls it: ``upload:FILE:NUMBER`` or ``library:ID``."""
+
+
+class LibraryFunction(FunctionRef):
+    """A function of a library, and what the library knows of it."""
+
+    id: int
+    """Unique in its library, and stable."""
+    size: int | None = None
+    """Bytes of code."""
+    architecture: Name = ""
+    compiler: Name = ""
+    build: Name = ""
+    """The configuration that made the binary, such as ``gcc-12-O2``."""
+    tags: Tags = {}
+    """Whatever somebody wants to find it by, such as ``cve: CVE-2014-0160``."""
+
+
+class BlockPair(NamedTuple):
     """A block of the query and the block of the hit that it matches."""
 
     left: int
@@ -19,62 +97,204 @@ class BlockPair:
     """How much each of the two attends to the other, from 0 to 1."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(Document):
     """Why the matcher takes two functions for the same."""
 
-    matched_share: float
+    matched_share: Number
     """Share of the query's blocks that have a partner, from 0 to 1."""
     pairs: tuple[BlockPair, ...]
-    """The strongest first."""
+    """``[left, right, weight]``: block of the query, block of the hit, mutual attention; the
+    strongest first."""
     step: int = 0
     """The propagation step after which this was seen."""
 
 
-@dataclass(frozen=True)
-class Hit:
-    """A function of the library that resembles the query."""
+class Match(LibraryFunction):
+    """A hit: a function of the library that resembles the query."""
 
-    id: int
-    entry: KnownFunction
-    nodes: int
-    """Basic blocks."""
-    distance: float
+    rank: int
+    """From 1."""
+    rank_by_distance: int
+    """Before reranking, from 1."""
+    distance: Number
     """Bits of the codes that differ, or the distance of the vectors."""
-    rank_before: int
-    """Place by distance alone, from 1."""
-    score: float | None = None
-    """Of the matcher; None where it was not asked."""
-    probability: float | None = None
-    """That both are the same code, from the score."""
+    score: Number = None
+    """The matcher's, higher is more alike; null without reranking."""
+    probability: Number = None
+    """That both are the same code; null where the model is not calibrated."""
     evidence: Evidence | None = None
-    graph_hash: str = ""
+    graph_hash: Annotated[str, Field(exclude=True)] = ""
     """Of its graph: hits of one hash are copies of each other."""
 
 
-@dataclass(frozen=True)
-class Query:
-    """The function that was looked for."""
+class FunctionResult(Document):
+    """One query function and its hits."""
 
-    binary: str
-    """The file; a member of an archive is ``path(member)``."""
-    function: str
-    address: int | None
-    nodes: int
-    """Basic blocks."""
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """One query function and what was found for it."""
-
-    query: Query
-    hits: tuple[Hit, ...]
+    query: FunctionRef
+    hits: tuple[Match, ...]
     """The best first."""
+    best_left_out: Number = None
+    """The highest probability among hits that were less probable than asked for."""
 
-    def above(self, probability: float) -> SearchResult:
-        """The result without hits that are less probable; what has no probability stays."""
-        kept = [
-            hit for hit in self.hits if hit.probability is None or hit.probability >= probability
-        ]
-        return replace(self, hits=tuple(kept))
+
+class Tool(Document):
+    """What made a document."""
+
+    name: Literal["graphkin"] = "graphkin"
+    version: str
+
+
+class Report(Document):
+    """The results of a search or a scan."""
+
+    version: int = VERSION
+    """Of the document's form."""
+    tool: Tool
+    library: Name
+    """The library that was searched: its file, or its address."""
+    model: str
+    """The library's model: name, version and hash."""
+    options: dict[str, Any]
+    """What was asked for: ``top``, ``rerank``, ``min_probability``, filters."""
+    results: tuple[FunctionResult, ...]
+    """One for each query function, in the order of the files."""
+    skipped: tuple[Name, ...] = ()
+    """Files and functions that could not be read, and why."""
+
+
+class Comparison(Document):
+    """What the models say of two functions."""
+
+    left: FunctionRef
+    right: FunctionRef
+    distance: Number
+    """Of their codes or vectors."""
+    score: Number
+    """The matcher's."""
+    probability: Number
+    """That they are the same function, as if one had been found by the other in a library."""
+    evidence: Evidence
+
+
+class FunctionSummary(Document):
+    """A function in a list of functions."""
+
+    function: Name
+    binary: Name
+    address: Address
+    size: int
+    """Bytes of code."""
+    blocks: int
+    edges: int
+    unit: Name | None = None
+    """The source file that a static function is local to."""
+
+
+class CodeBlock(Document):
+    """A basic block."""
+
+    address: Address
+    size: int
+    mnemonics: tuple[str, ...]
+    instructions: tuple[Name, ...]
+    """With operands, where they are known; else the mnemonics."""
+
+
+class CodeEdge(Document):
+    """Control flow from one block to another."""
+
+    source: int
+    """Number of a block, from 0."""
+    target: int
+    kind: str
+    """``taken``, ``not taken``, ``next``, ``jump`` or ``case``."""
+
+
+class FunctionCode(Document):
+    """One function with its code."""
+
+    function: Name
+    base_name: Name
+    """Without what compilers add, such as ``.part.0``."""
+    aliases: tuple[Name, ...]
+    binary: Name
+    unit: Name | None
+    address: Address
+    size: int
+    architecture: str
+    format: str
+    compiler: Name | None
+    file_hash: str
+    """SHA-256 of the file, in hexadecimal."""
+    blocks: tuple[CodeBlock, ...]
+    edges: tuple[CodeEdge, ...]
+    reference: str | None = None
+    """What the HTTP API calls it."""
+    text: Literal["disassembly", "mnemonics"] = "disassembly"
+    """Mnemonics where the file of a library's function is no longer at hand."""
+
+
+class LibraryBinary(Document):
+    """A file whose functions a library holds."""
+
+    binary: Name
+    name: Name
+    """Without its folder."""
+    file_hash: str
+    architecture: Name
+    compiler: Name
+    build: Name
+    functions: int
+    tags: dict[str, int]
+    """Functions that have each tag, as ``key=value``."""
+
+
+class LibraryContent(Document):
+    """What a library holds; the largest counts first."""
+
+    library: Name
+    """Its file, or its address."""
+    model: dict[str, str]
+    """Name, version and hash of the model that made it."""
+    entries: int
+    """Functions."""
+    graphs: int
+    """Different graphs among them."""
+    binaries: int
+    bytes: dict[str, int]
+    architectures: dict[str, int]
+    compilers: dict[str, int]
+    builds: dict[str, int]
+    tags: dict[str, int]
+
+
+DOCUMENTS: dict[str, type[Document]] = {
+    "report": Report,
+    "result": FunctionResult,
+    "comparison": Comparison,
+    "function": FunctionCode,
+    "functions": FunctionSummary,
+    "library": LibraryContent,
+    "library-function": LibraryFunction,
+}
+"""The documents that a person may ask the schema of, by name."""
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """The JSON schema of one document."""
+    return DOCUMENTS[name].model_json_schema(mode="serialization")
+
+
+def all_schemas() -> dict[str, Any]:
+    """One schema that defines every document under ``$defs``; ``properties`` has their names."""
+    references, definitions = models_json_schema(
+        [(document, "serialization") for document in DOCUMENTS.values()],
+        title=f"graphkin documents, version {VERSION}",
+    )
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **definitions,
+        "properties": {
+            name: references[document, "serialization"] for name, document in DOCUMENTS.items()
+        },
+    }

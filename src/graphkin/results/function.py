@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from graphkin.binaries.edges import edge_kinds
 from graphkin.binaries.function import Block, Function
+from graphkin.results.document import (
+    CodeBlock,
+    CodeEdge,
+    FunctionCode,
+    FunctionRef,
+    FunctionSummary,
+)
+from graphkin.results.text import plural
 
 EDGE_COLORS = {
     "taken": "#009e73",
@@ -28,16 +35,12 @@ def summary(function: Function) -> str:
     """The facts of a function on one line, without its name."""
     facts = (
         f"0x{function.address:x}",
-        _count(function.size, "byte"),
-        _count(len(function.blocks), "block"),
-        _count(len(function.edges), "edge"),
+        plural(function.size, "byte"),
+        plural(len(function.blocks), "block"),
+        plural(len(function.edges), "edge"),
         f"{function.architecture} {function.format}",
     )
     return " · ".join(facts)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def block_roles(function: Function) -> list[str]:
@@ -83,47 +86,68 @@ def _parts(instruction: str) -> tuple[str, str]:
     return (mnemonic if len(mnemonic) < 8 else f"{mnemonic} "), operands
 
 
-def row(function: Function) -> dict[str, Any]:
+def ref_of(function: Function, reference: str | None = None) -> FunctionRef:
+    """Which function is meant."""
+    return FunctionRef(
+        function=function.name,
+        binary=function.binary,
+        address=function.address,
+        blocks=len(function.blocks),
+        reference=reference,
+    )
+
+
+def summary_of(function: Function) -> FunctionSummary:
     """A function in a list of functions."""
-    return {
-        "name": function.name,
-        "address": function.address,
-        "size": function.size,
-        "blocks": len(function.blocks),
-        "edges": len(function.edges),
-        "binary": function.binary,
-        "unit": function.unit,
-    }
+    return FunctionSummary(
+        function=function.name,
+        binary=function.binary,
+        address=function.address,
+        size=function.size,
+        blocks=len(function.blocks),
+        edges=len(function.edges),
+        unit=function.unit,
+    )
 
 
-def to_document(function: Function) -> dict[str, Any]:
-    """Everything that is known of a function; edges count blocks from 0."""
-    return {
-        "name": function.name,
-        "base_name": function.base_name,
-        "aliases": list(function.aliases),
-        "unit": function.unit,
-        "address": function.address,
-        "size": function.size,
-        "architecture": function.architecture,
-        "format": function.format,
-        "compiler": function.compiler,
-        "binary": function.binary,
-        "file_hash": function.file_hash,
-        "blocks": [
-            {
-                "address": block.address,
-                "size": block.size,
-                "mnemonics": list(block.mnemonics),
-                "instructions": list(_instructions(block)),
-            }
+def code_of(
+    function: Function, reference: str | None = None, *, has_text: bool = True
+) -> FunctionCode:
+    """Everything that is known of a function; edges count blocks from 0.
+
+    Args:
+        function: what is described.
+        reference: what the HTTP API calls it.
+        has_text: whether its instructions are known, and not only their mnemonics.
+    """
+    return FunctionCode(
+        function=function.name,
+        base_name=function.base_name,
+        aliases=tuple(function.aliases),
+        binary=function.binary,
+        unit=function.unit,
+        address=function.address,
+        size=function.size,
+        architecture=function.architecture,
+        format=function.format,
+        compiler=function.compiler,
+        file_hash=function.file_hash,
+        blocks=tuple(
+            CodeBlock(
+                address=block.address,
+                size=block.size,
+                mnemonics=tuple(block.mnemonics),
+                instructions=tuple(_instructions(block)),
+            )
             for block in function.blocks
-        ],
-        "edges": [
-            {"source": source, "target": target, "kind": kind}
+        ),
+        edges=tuple(
+            CodeEdge(source=source, target=target, kind=kind)
             for (source, target), kind in zip(function.edges, edge_kinds(function), strict=True)
-        ],
-    }
+        ),
+        reference=reference,
+        text="disassembly" if has_text else "mnemonics",
+    )
 
 
 def to_dot(function: Function) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from graphkin.results.document import Evidence, Hit, Query, SearchResult
+from graphkin.results.document import Evidence, FunctionRef, FunctionResult, Match
 from graphkin.results.grouping import count, groups
 from graphkin.results.text import (
     address_text,
@@ -40,10 +40,10 @@ class Column:
     """Of the room that is left, where the table is too wide; 0 for what is never cut."""
 
 
-def search_table(result: SearchResult, *, width: int = 100) -> str:
+def search_table(result: FunctionResult, *, width: int = 100) -> str:
     """What was found for one function: a row for each hit, and its evidence below it.
 
-    ``was`` is the place by distance alone, ``blocks`` the share of the query's blocks that have
+    ``before`` is the rank by distance alone, ``blocks`` the share of the query's blocks that have
     a partner.
     """
     head = _sentence(result.query, width)
@@ -52,12 +52,12 @@ def search_table(result: SearchResult, *, width: int = 100) -> str:
     hits = result.hits
     table = _lines(
         [
-            Column("#", [str(rank) for rank in range(1, len(hits) + 1)], right=True),
-            Column("was", [str(hit.rank_before) for hit in hits], right=True),
+            Column("#", [str(hit.rank) for hit in hits], right=True),
+            Column("before", [str(hit.rank_by_distance) for hit in hits], right=True),
             *_measures(hits),
-            Column("function", [hit.entry.function for hit in hits], share=FUNCTION),
-            Column("binary", [hit.entry.binary for hit in hits], share=FILE),
-            Column("address", [address_text(hit.entry.address) for hit in hits], right=True),
+            Column("function", [hit.function for hit in hits], share=FUNCTION),
+            Column("binary", [hit.binary for hit in hits], share=FILE),
+            Column("address", [address_text(hit.address) for hit in hits], right=True),
         ],
         width,
     )
@@ -67,21 +67,25 @@ def search_table(result: SearchResult, *, width: int = 100) -> str:
     return "\n".join(lines)
 
 
-def scan_table(results: Iterable[SearchResult], *, width: int = 100) -> str:
+def hits_tables(results: Iterable[FunctionResult]) -> str:
+    """:func:`search_table` of each result, below each other."""
+    return "".join(f"{search_table(result)}\n" for result in results)
+
+
+def scan_table(results: Iterable[FunctionResult], *, width: int = 100) -> str:
     """One line for each function that has a hit, with its best one, under the tags of that hit.
 
     Vulnerabilities come first, then other tags, then what has none; the likeliest on top.
     """
     everything = list(results)
-    found = groups(everything)
     counts = count(everything)
     lines = []
-    for group in found:
+    for group in groups(everything):
         lines += [shortened(group.title, width)]
         rows = _scan_lines(group.results, width - len(GAP), several=counts.files > 1)
         lines += [GAP + line for line in rows]
         lines += [""]
-    end = f": {plural(counts.functions, 'function')}, {counts.found:,} with a hit"
+    end = f": {plural(counts.functions, 'function')}, {counts.with_a_hit:,} with a hit"
     if counts.files == 1:
         place = shortened(everything[0].query.binary, max(width - len(end), LEAST_NAME))
     else:
@@ -89,7 +93,7 @@ def scan_table(results: Iterable[SearchResult], *, width: int = 100) -> str:
     return "\n".join([*lines, place + end])
 
 
-def _scan_lines(results: Sequence[SearchResult], width: int, *, several: bool) -> list[str]:
+def _scan_lines(results: Sequence[FunctionResult], width: int, *, several: bool) -> list[str]:
     """The table of a group; which file a function is in, where there are several."""
     queries = [result.query for result in results]
     best = [result.hits[0] for result in results]
@@ -97,15 +101,15 @@ def _scan_lines(results: Sequence[SearchResult], width: int, *, several: bool) -
         *(column for column in _measures(best) if column.title != "score"),
         Column("function", [query.function for query in queries], share=FUNCTION),
         Column("address", [address_text(query.address) for query in queries], right=True),
-        Column("is like", [hit.entry.function for hit in best], share=FUNCTION),
-        Column("of", [hit.entry.binary for hit in best], share=FILE),
+        Column("is like", [hit.function for hit in best], share=FUNCTION),
+        Column("of", [hit.binary for hit in best], share=FILE),
     ]
     if several:
         columns.insert(-2, Column("in", [query.binary for query in queries], share=FILE))
     return _lines(columns, width)
 
 
-def _measures(hits: Sequence[Hit]) -> list[Column]:
+def _measures(hits: Sequence[Match]) -> list[Column]:
     """Probability, score, distance and blocks matched, where there are any."""
     columns = [
         Column("prob.", [number_text(hit.probability, 3) for hit in hits], right=True),
@@ -117,22 +121,22 @@ def _measures(hits: Sequence[Hit]) -> list[Column]:
 
 
 def _share(evidence: Evidence | None) -> str:
-    return "" if evidence is None else share_text(evidence.matched_share)
+    return "" if evidence is None else share_text(evidence.matched_share or 0.0)
 
 
-def _sentence(query: Query, width: int) -> str:
+def _sentence(query: FunctionRef, width: int) -> str:
     place = f" at {address_text(query.address)}" if query.address is not None else ""
-    end = f"{place}, {plural(query.nodes, 'block')}"
+    end = f"{place}, {plural(query.blocks, 'block')}"
     room = max(width - len(" of ") - len(end), 2 * LEAST_NAME)
     function = shortened(query.function, room // 2)
     return f"{function} of {shortened(query.binary, room - cell_len(function))}{end}"
 
 
-def _details(hit: Hit, width: int) -> list[str]:
+def _details(hit: Match, width: int) -> list[str]:
     """Tags and the strongest pairs of blocks, as many as fit on a line."""
     lines = []
-    if hit.entry.tags:
-        tags = "  ".join(f"{key}={value}" for key, value in sorted(hit.entry.tags.items()))
+    if hit.tags:
+        tags = "  ".join(f"{key}={value}" for key, value in sorted(hit.tags.items()))
         lines.append(INDENT + shortened(tags, width - len(INDENT)))
     if hit.evidence is not None and hit.evidence.pairs:
         line = f"{INDENT}block pairs"

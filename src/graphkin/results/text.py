@@ -88,8 +88,10 @@ def number_text(value: float | None, digits: int) -> str:
     return "" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
 
 
-def distance_text(distance: float) -> str:
-    """Bits are whole numbers, lengths are not."""
+def distance_text(distance: float | None) -> str:
+    """Bits are whole numbers, lengths are not; nothing where it is not known."""
+    if distance is None:
+        return ""
     return f"{distance:.0f}" if distance == round(distance) else f"{distance:.4g}"
 
 

@@ -11,7 +11,6 @@ from graphkin.errors import StorageError
 from graphkin.library.indexing.run import index_paths
 from graphkin.library.library import Library
 from graphkin.web import schema as api
-from graphkin.web.bodies import binary_body
 from graphkin.web.jobs import Job
 from graphkin.web.limits import ServerLimits
 from graphkin.web.uploads import Upload
@@ -66,7 +65,7 @@ class AdditionJob(Job):
     def body(self) -> api.Addition:
         return api.Addition(
             id=self.id,
-            binary=binary_body(self.upload),
+            binary=self.upload.document(),
             state=self.state,
             added=self.added,
             known=self.known,

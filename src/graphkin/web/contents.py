@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from graphkin.library.library import Library
+from graphkin.results.document import LibraryBinary
 from graphkin.results.known_function import KnownFunction
 from graphkin.results.text import encodable
-from graphkin.web.schema import LibraryBinary
 
 
 @dataclass

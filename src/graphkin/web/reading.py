@@ -17,6 +17,8 @@ from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import FormatError
 from graphkin.graphs import Graph
 from graphkin.graphs.vocabulary import Vocabulary
+from graphkin.library.records import Stored
+from graphkin.results.document import FunctionResult, LibraryFunction
 from graphkin.web.limits import ServerLimits
 
 R = TypeVar("R")
@@ -173,6 +175,18 @@ def read_function(
         lambda wanted: open_source(path, with_text=True, limits=limits, wanted=wanted),
     )
     yield replace(found, binary=_local(found.binary, path), name=cut(found.name), aliases=())
+
+
+def library_function(stored: Stored) -> LibraryFunction:
+    """A function of the library, with a name of bounded length."""
+    fields = stored.to_document()
+    return LibraryFunction(**{**fields, "function": cut(fields["function"])})
+
+
+def bounded(result: FunctionResult) -> FunctionResult:
+    """A result whose hits have names of bounded length."""
+    hits = tuple(hit.model_copy(update={"function": cut(hit.function)}) for hit in result.hits)
+    return result.model_copy(update={"hits": hits})
 
 
 def cut(text: str) -> str:

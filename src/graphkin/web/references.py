@@ -6,17 +6,18 @@ import hashlib
 import re
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from graphkin.binaries.function import Block, Function
 from graphkin.binaries.targets import MEMBER
 from graphkin.errors import ConfigError, GraphkinError
-from graphkin.graphs import Graph
 from graphkin.library.library import Library
+from graphkin.library.models import vocabulary_of
 from graphkin.library.records import Stored
-from graphkin.library.scan import vocabulary_of
+from graphkin.library.scan import Query
+from graphkin.results.document import FunctionRef
 from graphkin.results.text import encodable
 from graphkin.web.reading import Reader
 from graphkin.web.uploads import Uploads
@@ -32,17 +33,6 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-@dataclass(frozen=True, eq=False)
-class Named:
-    """A function that a reference stands for, ready to be searched for."""
-
-    reference: str
-    function: str
-    binary: str
-    address: int | None
-    graph: Graph
-
-
 class References:
     """Looks functions up; every method may be called by any thread."""
 
@@ -54,17 +44,23 @@ class References:
         self._texts: OrderedDict[str, tuple[Function, bool]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def named(self, reference: str) -> Named:
-        """The function with its graph."""
+    def query(self, reference: str) -> Query:
+        """The function with its graph, ready to be looked up."""
         uploaded = UPLOADED.fullmatch(reference)
         if uploaded:
             upload = self._uploads.get(uploaded[1])
-            one = self._uploads.function(upload.id, int(uploaded[2]))
-            return Named(reference, one.name, upload.label(one), one.address, one.graph)
+            return upload.query(self._uploads.function(upload.id, int(uploaded[2])), reference)
         stored = self._stored(reference)
-        graph = self._index.engine.graphs([stored.id])[0]
+        (graph,) = self._index.engine.graphs([stored.id])
         entry = stored.entry
-        return Named(reference, entry.function, entry.binary, entry.address, graph)
+        ref = FunctionRef(
+            function=entry.function,
+            binary=entry.binary,
+            address=entry.address,
+            blocks=stored.nodes,
+            reference=reference,
+        )
+        return Query(ref, graph)
 
     def with_text(self, reference: str) -> tuple[Function, bool]:
         """The function with its instructions; False where only their mnemonics are known."""

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-
 from graphkin import __version__
-from graphkin.errors import ConfigError
 from graphkin.library.library import Library
-from graphkin.library.records import Filter
-from graphkin.results.csv_rows import csv_rows
-from graphkin.results.document import Query, SearchResult
-from graphkin.results.html.scan import scan_page
-from graphkin.results.json_lines import to_json_line
-from graphkin.results.sarif.log import sarif
+from graphkin.library.records import SearchOptions
+from graphkin.library.scan import look_up
+from graphkin.results.document import FunctionResult, Report, Tool
 from graphkin.web import schema as api
-from graphkin.web.bodies import binary_body, hit_body, query_body
 from graphkin.web.jobs import Job
-from graphkin.web.reading import Listed
-from graphkin.web.references import Named
+from graphkin.web.reading import bounded
 from graphkin.web.uploads import Upload, Uploads
 
 AT_ONCE = 8
@@ -30,99 +21,67 @@ class ScanJob(Job):
 
     def __init__(
         self,
-        index: Library,
+        library: Library,
         uploads: Uploads,
         upload: Upload,
         request: api.ScanRequest,
-        where: Filter,
         most_blocks: int,
     ) -> None:
         super().__init__()
-        self._index = index
+        self._library = library
         self._uploads = uploads
         self.upload = upload
         self._request = request
-        self._where = where
         self._most_blocks = most_blocks
         self.done = 0
         self.total = 0
-        self.results: list[SearchResult] = []
+        self.results: list[FunctionResult] = []
         """Of every function, in order."""
-        self.found: list[api.ResultBody] = []
-        """Of those with a hit, as watchers see them; it only grows."""
+        self.with_hits: list[FunctionResult] = []
+        """Those with a hit, as watchers see them; it only grows."""
 
     def work(self) -> None:
-        listed = self._uploads.functions(self.upload.id)
-        least, most = self._request.min_blocks, self._most_blocks
-        asked = [(number, one) for number, one in enumerate(listed) if least <= one.blocks <= most]
-        self.total = len(asked)
-        for start in range(0, len(asked), AT_ONCE):
-            self.checkpoint()
-            self._look_up(asked[start : start + AT_ONCE])
+        request = self._request
+        queries = [
+            self.upload.query(function, f"upload:{self.upload.id}:{number}")
+            for number, function in enumerate(self._uploads.functions(self.upload.id))
+            if request.query_min_blocks <= function.blocks <= self._most_blocks
+        ]
+        self.total = len(queries)
+        options = SearchOptions(
+            request.top,
+            request.rerank,
+            request.where.filter(),
+            request.min_probability,
+            evidence=request.rerank > 0,
+        )
         self.checkpoint()
-
-    def _look_up(self, asked: list[tuple[int, Listed]]) -> None:
-        request, index = self._request, self._index
-        graphs = [one.graph for _, one in asked]
-        found = index.search_many(graphs, request.top, rerank=request.rerank, where=self._where)
-        for (number, one), hits in zip(asked, found, strict=True):
-            query = self._named(number, one)
-            known = Query(query.binary, query.function, query.address, one.blocks)
-            result = SearchResult(known, tuple(hits)).above(request.min_probability)
-            if result.hits and request.rerank:
-                explained = tuple(index.explained(one.graph, result.hits))
-                result = SearchResult(known, explained)
+        for result in look_up(self._library, queries, options, at_once=AT_ONCE):
             self.results.append(result)
             self.done += 1
             if result.hits:
-                bodies = [hit_body(hit, rank) for rank, hit in enumerate(result.hits, start=1)]
-                self.found.append(api.ResultBody(query=query_body(query), hits=bodies))
-
-    def _named(self, number: int, one: Listed) -> Named:
-        reference = f"upload:{self.upload.id}:{number}"
-        return Named(reference, one.name, self.upload.label(one), one.address, one.graph)
+                self.with_hits.append(bounded(result))
+            self.checkpoint()
 
     def body(self) -> api.Scan:
+        """How far it is."""
         return api.Scan(
             id=self.id,
-            binary=binary_body(self.upload),
+            binary=self.upload.document(),
             state=self.state,
             done=self.done,
             total=self.total,
-            found=len(self.found),
+            found=len(self.with_hits),
             error=self.error,
             seconds=round(self.seconds, 3),
         )
 
-
-def report(scan: ScanJob, form: str, library: str) -> tuple[str, str]:
-    """The type and the text of a file with what a scan has found."""
-    if form not in FORMS:
-        raise ConfigError(f"unknown format {form!r}; choose one of {', '.join(FORMS)}")
-    kind, write = FORMS[form]
-    return kind, write(list(scan.results), library)
-
-
-def _json(results: list[SearchResult], _: str) -> str:
-    return "[" + ",\n".join(map(to_json_line, results)) + "]\n"
-
-
-def _csv(results: list[SearchResult], _: str) -> str:
-    return "".join(csv_rows(results))
-
-
-def _sarif(results: list[SearchResult], library: str) -> str:
-    return json.dumps(sarif(results, tool_version=__version__, library=library), indent=1) + "\n"
-
-
-def _html(results: list[SearchResult], library: str) -> str:
-    return scan_page(results, library=library)
-
-
-FORMS: dict[str, tuple[str, Callable[[list[SearchResult], str], str]]] = {
-    "json": ("application/json", _json),
-    "csv": ("text/csv", _csv),
-    "sarif": ("application/sarif+json", _sarif),
-    "html": ("text/html", _html),
-}
-"""Forms of a report: those of ``graphkin scan --format``, but for JSON, which is one list."""
+    def report(self, library: str) -> Report:
+        """What was found so far."""
+        return Report(
+            tool=Tool(version=__version__),
+            library=library,
+            model=str(self._library.model_id),
+            options=self._request.model_dump(mode="json", exclude={"binary"}),
+            results=tuple(self.results),
+        )

@@ -1,10 +1,19 @@
-"""What the API takes and gives, as JSON documents."""
+"""What the API takes, and what it gives beside the documents of results/: status, uploads, jobs."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from graphkin.library.records import Filter
+from graphkin.library.scan import MIN_BLOCKS, MIN_PROBABILITY, RERANK, TOP
+from graphkin.results.document import (
+    FunctionResult,
+    FunctionSummary,
+    LibraryBinary,
+    LibraryFunction,
+)
 
 Text = Annotated[str, Field(max_length=1000)]
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
@@ -20,6 +29,13 @@ class Request(Document):
     """A request: an unknown key is a mistake."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class SearchAnswer(FunctionResult):
+    """The hits of one function."""
+
+    seconds: float
+    """That the search took."""
 
 
 class ErrorBody(Document):
@@ -78,50 +94,18 @@ class Binary(Document):
     """The first of them."""
 
 
-class FunctionRow(Document):
+class FunctionRow(FunctionSummary):
+    """A function of an uploaded file."""
+
     number: int
-    """Place in the file, from 0."""
-    name: str
-    address: str
-    size: int
-    blocks: int
-    edges: int
+    """In the order of the file, from 0."""
     member: str | None
     """Of an archive."""
-    unit: str | None
-    """The source file that a static function is local to."""
 
 
 class FunctionList(Document):
     binary: Binary
     functions: list[FunctionRow]
-
-
-class BlockBody(Document):
-    address: str
-    instructions: list[str]
-
-
-class EdgeBody(Document):
-    source: int
-    target: int
-    kind: str
-
-
-class FunctionBody(Document):
-    """One function with its code."""
-
-    reference: str
-    name: str
-    binary: str
-    address: str | None
-    size: int | None
-    architecture: str
-    compiler: str | None
-    text: Literal["disassembly", "mnemonics"]
-    """Mnemonics where the file of a library's entry is no longer at hand."""
-    blocks: list[BlockBody]
-    edges: list[EdgeBody]
 
 
 class Where(Request):
@@ -132,9 +116,22 @@ class Where(Request):
     architecture: Text | None = None
     compiler: Text | None = None
     build: Text | None = None
-    min_nodes: Annotated[int, Field(ge=0)] = 0
-    max_nodes: Annotated[int, Field(ge=0)] | None = None
+    min_blocks: Annotated[int, Field(ge=0)] = 0
+    max_blocks: Annotated[int, Field(ge=0)] | None = None
     tags: Annotated[dict[Text, Text], Field(max_length=20)] = {}
+
+    def filter(self) -> Filter:
+        """The part as a library takes it; an empty text is no condition."""
+        return Filter(
+            function=self.function or None,
+            binary=self.binary or None,
+            architecture=self.architecture or None,
+            compiler=self.compiler or None,
+            build=self.build or None,
+            min_nodes=self.min_blocks,
+            max_nodes=self.max_blocks,
+            tags=self.tags,
+        )
 
 
 class SearchRequest(Request):
@@ -146,72 +143,12 @@ class SearchRequest(Request):
     where: Where = Where()
 
 
-class QueryBody(Document):
-    reference: str
-    function: str
-    binary: str
-    address: str | None
-    blocks: int
-
-
-class HitBody(Document):
-    rank: int
-    rank_before: int
-    """By distance alone."""
-    probability: float | None
-    score: float | None
-    """Of the matcher; none without reranking."""
-    distance: float
-    """Bits of the codes that differ: the score before reranking."""
-    function: str
-    binary: str
-    address: str | None
-    blocks: int
-    architecture: str
-    compiler: str
-    build: str
-    tags: dict[str, str]
-    reference: str
-    matched_share: float | None = None
-    """Blocks of the query that have a partner; only scans look."""
-
-
-class SearchBody(Document):
-    query: QueryBody
-    seconds: float
-    hits: list[HitBody]
-
-
-class ResultBody(Document):
-    query: QueryBody
-    hits: list[HitBody]
-
-
-class SideBody(Document):
-    reference: str
-    binary: str
-    function: str
-    address: str
-    blocks: int
-
-
-class ComparisonBody(Document):
-    left: SideBody
-    right: SideBody
-    distance: float | None
-    score: float | None
-    probability: float | None
-    matched_share: float | None
-    pairs: list[tuple[int, int, float]]
-    """Strongest first: block of the left, block of the right, weight."""
-
-
 class ScanRequest(Request):
     binary: Text
-    top: Annotated[int, Field(ge=1)] = 3
-    rerank: Annotated[int, Field(ge=0)] = 20
-    min_probability: Annotated[float, Field(ge=0, le=1)] = 0.5
-    min_blocks: Annotated[int, Field(ge=1)] = 5
+    top: Annotated[int, Field(ge=1)] = TOP
+    rerank: Annotated[int, Field(ge=0)] = RERANK
+    min_probability: Annotated[float, Field(ge=0, le=1)] = MIN_PROBABILITY
+    query_min_blocks: Annotated[int, Field(ge=1)] = MIN_BLOCKS
     where: Where = Where()
 
 
@@ -259,46 +196,8 @@ class Removal(Document):
     """That are left."""
 
 
-class LibraryBody(Document):
-    path: str
-    model: dict[str, str]
-    entries: int
-    graphs: int
-    binaries: int
-    bytes: dict[str, int]
-    architectures: dict[str, int]
-    compilers: dict[str, int]
-    builds: dict[str, int]
-    tags: dict[str, int]
-
-
-class LibraryBinary(Document):
-    binary: str
-    name: str
-    file_hash: str
-    architecture: str
-    compiler: str
-    build: str
-    functions: int
-    tags: dict[str, int]
-
-
 class LibraryBinaries(Document):
     binaries: list[LibraryBinary]
-
-
-class LibraryFunction(Document):
-    reference: str
-    id: int
-    function: str
-    binary: str
-    address: str | None
-    size: int | None
-    blocks: int
-    architecture: str
-    compiler: str
-    build: str
-    tags: dict[str, str]
 
 
 class LibraryFunctions(Document):

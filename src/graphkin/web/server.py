@@ -12,7 +12,7 @@ from fastapi import Request
 
 from graphkin.binaries import samples
 from graphkin.library.library import MILVUS, Library
-from graphkin.library.scan import vocabulary_of
+from graphkin.library.models import vocabulary_of
 from graphkin.results.drawing.layout import lay_out
 from graphkin.web.additions import AdditionJob
 from graphkin.web.errors import RequestError

@@ -14,7 +14,10 @@ from tempfile import mkstemp
 
 from graphkin.binaries.function import Function
 from graphkin.errors import FormatError, StorageError
+from graphkin.library.scan import Query
+from graphkin.results.document import FunctionRef
 from graphkin.results.text import encodable, printable
+from graphkin.web import schema as api
 from graphkin.web.errors import RequestError, UnknownError
 from graphkin.web.limits import ServerLimits
 from graphkin.web.reading import FileFacts, Listed, Reader
@@ -39,6 +42,32 @@ class Upload:
     def label(self, function: Listed) -> str:
         """What a function's binary is called."""
         return f"{self.name}({function.member})" if function.member else self.name
+
+    def query(self, function: Listed, reference: str) -> Query:
+        """A function of the file, ready to be looked up."""
+        ref = FunctionRef(
+            function=function.name,
+            binary=self.label(function),
+            address=function.address,
+            blocks=function.blocks,
+            reference=reference,
+        )
+        return Query(ref, function.graph)
+
+    def document(self) -> api.Binary:
+        """The file as the API describes it."""
+        compiler = self.facts.compiler
+        return api.Binary(
+            id=self.id,
+            name=self.name,
+            bytes=self.bytes,
+            architecture=self.facts.architecture,
+            format=self.facts.format,
+            compiler=None if compiler is None else encodable(compiler),
+            functions=self.count,
+            skipped=self.facts.skipped,
+            skipped_reasons=[encodable(reason) for reason in self.facts.reasons],
+        )
 
 
 class Uploads:

@@ -24,7 +24,7 @@ from graphkin.errors import ConfigError, FormatError, MissingDependencyError
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.indexing.batches import Chunk, Embedding, FileEnd, batches, ready
 from graphkin.library.indexing.files import FileJob, Reading, groups, hash_file
-from graphkin.library.scan import vocabulary_of
+from graphkin.library.models import vocabulary_of
 
 if TYPE_CHECKING:
     from graphkin.library.models import SearchModel

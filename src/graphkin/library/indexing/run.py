@@ -24,7 +24,7 @@ from graphkin.library.indexing.corpora import CorpusJob, open_corpora
 from graphkin.library.indexing.files import FileJob, Listing, Reading
 from graphkin.library.indexing.functions import function_target, only, read_functions
 from graphkin.library.indexing.writer import IndexSummary, Store
-from graphkin.library.scan import vocabulary_of
+from graphkin.library.models import vocabulary_of
 from graphkin.results.known_function import KnownFunction
 
 if TYPE_CHECKING:

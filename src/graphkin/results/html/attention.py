@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError
-from graphkin.library.rerank import Attention
-from graphkin.results.document import BlockPair
+from graphkin.results.evidence import Attention, mutual_pairs
 
 LEAST = 0.01
 """Weights below it are left out."""
@@ -21,35 +20,20 @@ SCALE = 1000
 
 def checked(maps: Attention, left: int, right: int) -> int:
     """How many steps there are, if all maps fit functions of so many blocks."""
-    forth, back = maps.left_to_right, maps.right_to_left
-    if not forth or len(forth) != len(back):
+    left_to_right, right_to_left = maps.left_to_right, maps.right_to_left
+    if not left_to_right or len(left_to_right) != len(right_to_left):
         raise ConfigError(
-            f"attention has {len(forth)} maps forth and {len(back)} back; give one each way "
-            "for every step"
+            f"attention has {len(left_to_right)} maps from left to right and {len(right_to_left)} "
+            "from right to left; give one each way for every step"
         )
-    for maps_one_way, shape in ((forth, (left, right)), (back, (right, left))):
-        for found in maps_one_way:
-            if found.shape != shape:
+    for one_way, shape in ((left_to_right, (left, right)), (right_to_left, (right, left))):
+        for weights in one_way:
+            if weights.shape != shape:
                 raise ConfigError(
-                    f"attention is {found.shape}, but the functions have {left} and {right} "
+                    f"attention is {weights.shape}, but the functions have {left} and {right} "
                     f"blocks: expected {shape}"
                 )
-    return len(forth)
-
-
-def mutual_pairs(forth: NDArray[np.float32], back: NDArray[np.float32]) -> list[BlockPair]:
-    """Blocks that look at each other most, in the order of the left ones.
-
-    The weight of a pair is the smaller of the two: both must look firmly.
-    """
-    partners = forth.argmax(axis=1)
-    rows = np.arange(len(forth))
-    is_mutual = back.argmax(axis=1)[partners] == rows
-    weights = np.minimum(forth[rows, partners], back[partners, rows])
-    return [
-        BlockPair(int(row), int(partners[row]), float(weights[row]))
-        for row in np.flatnonzero(is_mutual)
-    ]
+    return len(left_to_right)
 
 
 def sparse(weights: NDArray[np.float32]) -> dict[str, Any]:
@@ -76,10 +60,10 @@ def steps(maps: Attention) -> list[dict[str, Any]]:
         {
             "pairs": [
                 [pair.left, pair.right, int(pair.weight * SCALE)]
-                for pair in mutual_pairs(forth, back)
+                for pair in mutual_pairs(left_to_right, right_to_left)
             ],
-            "forth": sparse(forth),
-            "back": sparse(back),
+            "forth": sparse(left_to_right),
+            "back": sparse(right_to_left),
         }
-        for forth, back in zip(maps.left_to_right, maps.right_to_left, strict=True)
+        for left_to_right, right_to_left in zip(maps.left_to_right, maps.right_to_left, strict=True)
     ]

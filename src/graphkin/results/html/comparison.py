@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from graphkin.binaries.function import Function
 from graphkin.errors import ConfigError
-from graphkin.library.rerank import LEAST_WEIGHT, Attention, best_evidence
+from graphkin.results.document import Comparison
+from graphkin.results.evidence import LEAST_WEIGHT, Attention
 from graphkin.results.function import summary
 from graphkin.results.html.attention import SCALE, checked, steps
 from graphkin.results.html.function import Drawing, draw
@@ -15,13 +16,7 @@ SCRIPTS = ("comparison_view", "comparison_events")
 
 
 def comparison_page(
-    left: Function,
-    right: Function,
-    *,
-    maps: Attention,
-    score: float | None = None,
-    probability: float | None = None,
-    distance: float | None = None,
+    comparison: Comparison, left: Function, right: Function, maps: Attention
 ) -> str:
     """One HTML file with both control-flow graphs.
 
@@ -30,12 +25,10 @@ def comparison_page(
     can be set to any step, and to the least weight that counts.
 
     Args:
+        comparison: what the models say.
         left: with the text of its instructions; mnemonics stand in where there is none.
         right: likewise.
         maps: the attention between their blocks, from ``GraphMatcher.explain``.
-        score: of the matcher.
-        probability: that both are the same code.
-        distance: of their codes.
 
     Raises:
         ConfigError: for a function without blocks, or maps of other functions.
@@ -44,12 +37,13 @@ def comparison_page(
         if not function.blocks:
             raise ConfigError(f"{function.name} of {function.binary} has no blocks to compare")
     last = checked(maps, len(left.blocks), len(right.blocks)) - 1
-    shown = best_evidence(maps)
-    matched = round(shown.matched_share * len(left.blocks))
+    shown = comparison.evidence
+    share = shown.matched_share or 0.0
+    matched = round(share * len(left.blocks))
     numbers = [
-        ("probability", number_text(probability, 3)),
-        ("score", number_text(score, 3)),
-        ("distance", "" if distance is None else distance_text(distance)),
+        ("probability", number_text(comparison.probability, 3)),
+        ("score", number_text(comparison.score, 3)),
+        ("distance", distance_text(comparison.distance)),
     ]
     drawings = draw(left), draw(right)
     data = {
@@ -63,7 +57,7 @@ def comparison_page(
         "left_head": _head(left),
         "right_head": _head(right),
         "facts": facts(numbers),
-        "share": f"{share_text(shown.matched_share)} ({matched} of {len(left.blocks)})",
+        "share": f"{share_text(share)} ({matched} of {len(left.blocks)})",
         "shown": str(shown.step),
         "last": str(last),
         "threshold": f"{LEAST_WEIGHT:g}",

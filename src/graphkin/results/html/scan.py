@@ -2,56 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
-from graphkin.results.document import Hit, SearchResult
+from graphkin.results.document import FunctionResult, Report
 from graphkin.results.grouping import count, groups, tag_title
 from graphkin.results.html.page import facts, page, text
-from graphkin.results.json_lines import hit_document
 from graphkin.results.sarif.log import level
 from graphkin.results.text import address_text, distance_text, number_text, share_text
 
 
-def scan_page(
-    results: Iterable[SearchResult], *, library: str, title: str = "graphkin scan"
-) -> str:
+def scan_page(report: Report, title: str = "graphkin scan") -> str:
     """One row for each function that has a hit, with its best one; a click shows all its hits.
 
     Functions without hits are counted, not listed.
     """
-    everything = list(results)
-    counts = count(everything)
-    found = [result for group in groups(everything) for result in group.results]
+    counts = count(report.results)
+    with_hits = [result for group in groups(report.results) for result in group.results]
     numbers = [
         ("files", f"{counts.files:,}"),
         ("functions", f"{counts.functions:,}"),
-        ("with a hit", f"{counts.found:,}"),
+        ("with a hit", f"{counts.with_a_hit:,}"),
         ("hits", f"{counts.hits:,}"),
-        ("library", library),
+        ("library", report.library),
+        ("model", report.model),
     ]
-    data = [
-        [_details(hit, rank) for rank, hit in enumerate(result.hits, start=1)] for result in found
-    ]
+    data = [[hit.to_dict() for hit in result.hits] for result in with_hits]
     markup = {
         "title": text(title),
         "facts": facts(numbers),
-        "rows": "\n".join(_row(number, result) for number, result in enumerate(found)),
-        "nothing": "" if found else '<p class="nothing">Nothing was found.</p>',
+        "rows": "\n".join(_row(number, result) for number, result in enumerate(with_hits)),
+        "nothing": "" if with_hits else '<p class="nothing">Nothing was found.</p>',
     }
     return page("scan", title=title, markup=markup, data=data)
 
 
-def _details(hit: Hit, rank: int) -> dict[str, Any]:
-    """What a row opens to; scripts would round large numbers, so that addresses are text."""
-    return {**hit_document(hit, rank), "address": address_text(hit.entry.address)}
-
-
-def _row(number: int, result: SearchResult) -> str:
+def _row(number: int, result: FunctionResult) -> str:
     """A row; what it is sorted by is in ``data-key`` where the text does not sort."""
     query, best = result.query, result.hits[0]
     evidence = best.evidence
-    tags = tag_title(best.entry) if best.entry.tags else ""
+    tags = tag_title(best) if best.tags else ""
     cells = (
         _cell(
             f'<button type="button" aria-expanded="false">{text(query.function) or "unnamed"}'
@@ -61,17 +48,17 @@ def _row(number: int, result: SearchResult) -> str:
         _cell(text(query.binary)),
         _cell(f"<code>{address_text(query.address)}</code>", str(query.address or 0)),
         _cell(
-            f'<span class="chance {level(best.probability)}">'
+            f'<span class="probability {level(best.probability)}">'
             f"{number_text(best.probability, 3) or '-'}</span>",
             str(-1 if best.probability is None else best.probability),
         ),
-        _cell(distance_text(best.distance), str(best.distance)),
+        _cell(distance_text(best.distance), str(best.distance or 0.0)),
         _cell(
-            "" if evidence is None else share_text(evidence.matched_share),
-            str(-1 if evidence is None else evidence.matched_share),
+            "" if evidence is None else share_text(evidence.matched_share or 0.0),
+            str(-1 if evidence is None else evidence.matched_share or 0.0),
         ),
-        _cell(f"<span>{text(best.entry.function)}</span>"),
-        _cell(text(best.entry.binary)),
+        _cell(f"<span>{text(best.function)}</span>"),
+        _cell(text(best.binary)),
         _cell(text(tags)),
     )
     return f'<tr data-row="{number}">{"".join(cells)}</tr>'

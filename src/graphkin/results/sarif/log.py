@@ -10,13 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graphkin.results.document import Hit, Query, SearchResult
+from graphkin.results.document import FunctionRef, FunctionResult, Match, Report
 from graphkin.results.grouping import likelihood, vulnerabilities
-from graphkin.results.json_lines import finite, hit_document
 from graphkin.results.sarif.locations import BASE, Artifacts, member_of
 from graphkin.results.sarif.rules import message_text, rule, rule_ids
 from graphkin.results.text import address_text, encodable, share_text
@@ -31,36 +29,27 @@ ERROR_FROM, WARNING_FROM = 0.9, 0.5
 class Finding(NamedTuple):
     """A function of a scanned file, and the hits that are about one rule."""
 
-    query: Query
+    query: FunctionRef
     rule_id: str
-    hits: list[tuple[int, Hit]]
-    """With their ranks; the likeliest first."""
+    hits: list[Match]
+    """The likeliest first."""
 
 
-def sarif(
-    results: Iterable[SearchResult],
-    *,
-    tool_version: str,
-    library: str,
-    root: str | os.PathLike[str] | None = None,
-) -> dict[str, Any]:
+def sarif(report: Report, root: str | os.PathLike[str] | None = None) -> dict[str, Any]:
     """A log of one run, ready for ``json.dumps``.
 
     Args:
-        results: of a scan.
-        tool_version: of graphkin.
-        library: what was searched.
+        report: of a scan.
         root: the directory that locations are relative to; the current one by default. A file
             outside it gets its absolute ``file:`` URI.
     """
-    everything = list(results)
-    findings = [finding for result in everything for finding in _findings(result)]
-    rules: dict[str, list[Hit]] = {}
+    findings = [finding for result in report.results for finding in _findings(result)]
+    rules: dict[str, list[Match]] = {}
     for finding in findings:
-        rules.setdefault(finding.rule_id, []).extend(hit for _, hit in finding.hits)
+        rules.setdefault(finding.rule_id, []).extend(finding.hits)
     places = {name: place for place, name in enumerate(rules)}
     artifacts = Artifacts(Path.cwd() if root is None else Path(root).absolute())
-    for result in everything:
+    for result in report.results:
         artifacts.location(result.query.binary)
     return {
         "$schema": SCHEMA,
@@ -70,7 +59,7 @@ def sarif(
                 "tool": {
                     "driver": {
                         "name": "graphkin",
-                        "version": tool_version,
+                        "version": report.tool.version,
                         "rules": [rule(name, hits) for name, hits in rules.items()],
                     }
                 },
@@ -82,25 +71,24 @@ def sarif(
                 "results": [
                     _result(finding, places[finding.rule_id], artifacts) for finding in findings
                 ],
-                "properties": {"library": encodable(library)},
+                "properties": {"library": encodable(report.library), "model": report.model},
             }
         ],
     }
 
 
-def _findings(result: SearchResult) -> list[Finding]:
-    found: dict[str, list[tuple[int, Hit]]] = {}
-    for rank, hit in enumerate(result.hits, start=1):
-        for name in rule_ids(hit.entry):
-            found.setdefault(name, []).append((rank, hit))
+def _findings(result: FunctionResult) -> list[Finding]:
+    by_rule: dict[str, list[Match]] = {}
+    for hit in result.hits:
+        for name in rule_ids(hit):
+            by_rule.setdefault(name, []).append(hit)
     return [
-        Finding(result.query, name, sorted(hits, key=lambda item: likelihood(item[1])))
-        for name, hits in found.items()
+        Finding(result.query, name, sorted(hits, key=likelihood)) for name, hits in by_rule.items()
     ]
 
 
 def _result(finding: Finding, place: int, artifacts: Artifacts) -> dict[str, Any]:
-    query, hit = finding.query, finding.hits[0][1]
+    query, hit = finding.query, finding.hits[0]
     location = artifacts.location(query.binary)
     document: dict[str, Any] = {
         "ruleId": finding.rule_id,
@@ -110,15 +98,12 @@ def _result(finding: Finding, place: int, artifacts: Artifacts) -> dict[str, Any
         "locations": [_location(query, location)],
         "partialFingerprints": _fingerprints(finding, location["uri"]),
         "properties": {
-            "probability": finite(hit.probability),
-            "score": finite(hit.score),
-            "distance": finite(hit.distance),
-            "hits": [hit_document(item, rank) for rank, item in finding.hits],
+            **hit.model_dump(mode="json", include={"probability", "score", "distance"}),
+            "hits": [item.to_dict() for item in finding.hits],
         },
     }
-    probability = finite(hit.probability)
-    if probability is not None:
-        document["rank"] = round(100 * probability, 3)
+    if document["properties"]["probability"] is not None:
+        document["rank"] = round(100 * document["properties"]["probability"], 3)
     return document
 
 
@@ -129,7 +114,7 @@ def level(probability: float | None) -> str:
     return "error" if probability >= ERROR_FROM else "warning"
 
 
-def _location(query: Query, artifact: dict[str, Any]) -> dict[str, Any]:
+def _location(query: FunctionRef, artifact: dict[str, Any]) -> dict[str, Any]:
     # Dashboards place results by lines, and drop those that have none; a binary has one "line".
     physical: dict[str, Any] = {"artifactLocation": artifact, "region": {"startLine": 1}}
     name = encodable(query.function)
@@ -148,17 +133,18 @@ def _location(query: Query, artifact: dict[str, Any]) -> dict[str, Any]:
 
 
 def _message(finding: Finding) -> str:
-    query, hit = finding.query, finding.hits[0][1]
-    entry = hit.entry
-    parts = [f"{message_text(query.function)} resembles {message_text(entry.function)}"]
-    if entry.binary:
-        parts.append(f" of {message_text(entry.binary)}")
-    if vulnerabilities(entry):
+    query, hit = finding.query, finding.hits[0]
+    parts = [f"{message_text(query.function)} resembles {message_text(hit.function)}"]
+    if hit.binary:
+        parts.append(f" of {message_text(hit.binary)}")
+    if vulnerabilities(hit):
         parts.append(f" ({message_text(finding.rule_id)})")
     if hit.probability is not None:
         parts.append(f", the same code with probability {hit.probability:.3f}")
     if hit.evidence is not None:
-        parts.append(f"; {share_text(hit.evidence.matched_share)} of its blocks have a partner")
+        parts.append(
+            f"; {share_text(hit.evidence.matched_share or 0.0)} of its blocks have a partner"
+        )
     place = address_text(query.address)
     return "".join(parts) + (f". It is at {place}." if place else ".")
 

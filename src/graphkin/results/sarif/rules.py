@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphkin.binaries.function import base_name
-from graphkin.results.document import Hit
+from graphkin.results.document import LibraryFunction, Match
 from graphkin.results.grouping import CVE, vulnerabilities
-from graphkin.results.known_function import KnownFunction
 from graphkin.results.text import encodable, plural, printable
 
 CATALOGUE = "https://nvd.nist.gov/vuln/detail/"
@@ -25,21 +24,21 @@ ADVICE = (
 )
 
 
-def rule_ids(entry: KnownFunction) -> tuple[str, ...]:
-    """The vulnerabilities that an entry is tagged with, or else the function that it is."""
-    found = tuple(encodable(name) for name in vulnerabilities(entry))
-    return found or (FUNCTION + function_name(entry),)
+def rule_ids(function: LibraryFunction) -> tuple[str, ...]:
+    """The vulnerabilities that a function is tagged with, or else the function that it is."""
+    found = tuple(encodable(name) for name in vulnerabilities(function))
+    return found or (FUNCTION + function_name(function),)
 
 
-def function_name(entry: KnownFunction) -> str:
+def function_name(function: LibraryFunction) -> str:
     """The name in the source, so that the clones of a compiler count as one."""
-    return encodable(base_name(entry.function)) or UNNAMED
+    return encodable(base_name(function.function)) or UNNAMED
 
 
-def rule(rule_id: str, hits: Sequence[Hit]) -> dict[str, Any]:
+def rule(rule_id: str, hits: Sequence[Match]) -> dict[str, Any]:
     """The rule for some hits, with what the library says of them."""
-    names = sorted({function_name(hit.entry) for hit in hits})
-    is_function = not vulnerabilities(hits[0].entry)
+    names = sorted({function_name(hit) for hit in hits})
+    is_function = not vulnerabilities(hits[0])
     what = (
         f"A copy of {message_text(names[0])}"
         if is_function
@@ -69,7 +68,7 @@ def message_text(name: str) -> str:
     return printable(name).replace("{", "{{").replace("}", "}}").replace("](", "] (")
 
 
-def _tags(hits: Sequence[Hit]) -> list[str]:
+def _tags(hits: Sequence[Match]) -> list[str]:
     """All tags of the hits, as ``key=value``."""
-    found = {f"{key}={value}" for hit in hits for key, value in hit.entry.tags.items()}
+    found = {f"{key}={value}" for hit in hits for key, value in hit.tags.items()}
     return sorted(encodable(tag) for tag in found)

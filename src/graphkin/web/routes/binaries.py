@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from graphkin.results.document import FunctionCode
+from graphkin.results.function import code_of
+from graphkin.results.text import address_text, encodable
 from graphkin.web import schema as api
-from graphkin.web.bodies import binary_body, function_body, row_body
 from graphkin.web.errors import RequestError
+from graphkin.web.reading import Listed
 from graphkin.web.routes.shared import ERRORS, Here
+from graphkin.web.uploads import Upload
 
 router = APIRouter(prefix="/api", tags=["functions"], responses=ERRORS)
 
@@ -38,19 +42,19 @@ async def send_binary(
         seconds = here.limits.upload_seconds
         raise RequestError(408, f"the file did not arrive within {seconds:g} s") from None
     upload = await here.receiving.run(lambda: here.uploads.take(path, digest, name))
-    return binary_body(upload)
+    return upload.document()
 
 
 @router.get("/binaries")
 async def list_binaries(here: Here) -> list[api.Binary]:
     """The files that the server still has, the newest first."""
-    return [binary_body(upload) for upload in here.uploads.newest_first()]
+    return [upload.document() for upload in here.uploads.newest_first()]
 
 
 @router.get("/binaries/{binary}")
 async def get_binary(binary: str, here: Here) -> api.Binary:
     """One of them."""
-    return binary_body(here.uploads.get(binary))
+    return here.uploads.get(binary).document()
 
 
 @router.get("/binaries/{binary}/functions", response_model=api.FunctionList)
@@ -59,18 +63,35 @@ async def list_functions(binary: str, here: Here) -> Response:
 
     def written() -> bytes:
         upload = here.uploads.get(binary)
-        rows = [row_body(number, one) for number, one in enumerate(here.uploads.functions(binary))]
-        document = {"binary": binary_body(upload).model_dump(), "functions": rows}
+        functions = here.uploads.functions(binary)
+        rows = [_row(number, one, upload) for number, one in enumerate(functions)]
+        document = {"binary": upload.document().model_dump(), "functions": rows}
         return json.dumps(document, separators=(",", ":")).encode()
 
     return Response(await here.reading.run(written), media_type="application/json")
 
 
 @router.get("/functions/{reference}")
-async def get_function(reference: str, here: Here) -> api.FunctionBody:
+async def get_function(reference: str, here: Here) -> FunctionCode:
     """One function with its code: ``upload:FILE:NUMBER`` or ``library:ID``."""
 
-    def read() -> api.FunctionBody:
-        return function_body(reference, *here.references.with_text(reference))
+    def read() -> FunctionCode:
+        function, has_text = here.references.with_text(reference)
+        return code_of(function, reference, has_text=has_text)
 
     return await here.reading.run(read)
+
+
+def _row(number: int, function: Listed, upload: Upload) -> dict[str, Any]:
+    """A row of :class:`api.FunctionRow`; there may be many thousands, so they are not checked."""
+    return {
+        "number": number,
+        "function": encodable(function.name),
+        "binary": encodable(upload.label(function)),
+        "address": address_text(function.address),
+        "size": function.size,
+        "blocks": function.blocks,
+        "edges": function.edges,
+        "member": None if function.member is None else encodable(function.member),
+        "unit": None if function.unit is None else encodable(function.unit),
+    }

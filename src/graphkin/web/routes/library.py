@@ -12,12 +12,13 @@ from fastapi.responses import StreamingResponse
 
 from graphkin.errors import ConfigError
 from graphkin.library.records import Filter
+from graphkin.results.document import LibraryContent
 from graphkin.results.text import encodable
 from graphkin.web import schema as api
 from graphkin.web.additions import AdditionJob
-from graphkin.web.bodies import stored_body
 from graphkin.web.contents import binaries_of
 from graphkin.web.events import stream
+from graphkin.web.reading import library_function
 from graphkin.web.routes.shared import ERRORS, Here
 
 router = APIRouter(prefix="/api/library", tags=["library"], responses=ERRORS)
@@ -27,14 +28,14 @@ Condition = Annotated[str, Query(max_length=10_000)]
 
 
 @router.get("")
-async def library_summary(here: Here) -> api.LibraryBody:
+async def library_summary(here: Here) -> LibraryContent:
     """How much the library holds, and of what; the largest counts first."""
     stats = await asyncio.to_thread(here.index.stats)
     counts = {
         name: {encodable(key): count for key, count in islice(stats[name].items(), MOST_COUNTS)}
         for name in ("architectures", "compilers", "builds", "tags")
     }
-    return api.LibraryBody(path=here.options.shown_name, **{**stats, **counts})
+    return LibraryContent(library=here.options.shown_name, **{**stats, **counts})
 
 
 @router.get("/binaries")
@@ -68,7 +69,7 @@ async def library_functions(
         found = list(islice(here.index.engine.scan(part, after), limit + 1))
         more = found[limit - 1].id if len(found) > limit else None
         return api.LibraryFunctions(
-            functions=[stored_body(one) for one in found[:limit]], next=more
+            functions=[library_function(stored) for stored in found[:limit]], next=more
         )
 
     return await asyncio.to_thread(page)

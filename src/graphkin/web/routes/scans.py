@@ -9,11 +9,11 @@ from fastapi import APIRouter, Header, Response
 from fastapi.responses import StreamingResponse
 
 from graphkin.errors import ConfigError
+from graphkin.results.render import format_named
 from graphkin.web import schema as api
-from graphkin.web.bodies import filter_of
 from graphkin.web.events import stream
 from graphkin.web.routes.shared import ERRORS, Here
-from graphkin.web.scans import ScanJob, report
+from graphkin.web.scans import ScanJob
 
 router = APIRouter(prefix="/api/scans", tags=["scans"], responses=ERRORS)
 
@@ -25,8 +25,7 @@ async def start_scan(request: api.ScanRequest, here: Here) -> api.Scan:
     if request.top > limits.top or request.rerank > limits.rerank:
         raise ConfigError(f"top is at most {limits.top} here, and rerank {limits.rerank}")
     upload = here.uploads.get(request.binary)
-    where = filter_of(request.where)
-    job = ScanJob(here.index, here.uploads, upload, request, where, limits.query_blocks)
+    job = ScanJob(here.index, here.uploads, upload, request, limits.query_blocks)
     return here.scans.add(job).body()
 
 
@@ -55,14 +54,16 @@ async def scan_events(
     """Server-sent events: ``progress``, ``results`` as they are found, and at last ``end``."""
     job = here.scans.get(scan)
     seen = int(last_event_id) if last_event_id.isdecimal() and len(last_event_id) < 10 else 0
-    return stream(job, job.body, job.found, seen)
+    return stream(job, job.body, job.with_hits, seen)
 
 
 @router.get("/{scan}/report")
 async def scan_report(scan: str, here: Here, format: str = "json") -> Response:
-    """What was found so far, as a file: ``json``, ``csv``, ``sarif`` or ``html``."""
-    job = here.scans.get(scan)
-    kind, content = await asyncio.to_thread(report, job, format, here.options.shown_name)
+    """What was found so far, as a file: ``json``, ``jsonl``, ``csv``, ``sarif`` or ``html``."""
+    job, chosen = here.scans.get(scan), format_named(format)
+    content = await asyncio.to_thread(lambda: chosen.write(job.report(here.options.shown_name)))
     disposition = f'attachment; filename="scan-{job.id}.{format}"'
     headers = {"Content-Disposition": disposition}
-    return Response(content.encode(), media_type=f"{kind}; charset=utf-8", headers=headers)
+    return Response(
+        content.encode(), media_type=f"{chosen.media_type}; charset=utf-8", headers=headers
+    )

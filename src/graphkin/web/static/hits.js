@@ -14,9 +14,9 @@ import {
 import { href } from "./router.js";
 
 /** A probability with its colour and a bar. */
-export function chance(value) {
+export function probabilityBar(value) {
   const bar = make("i", { class: "bar", "aria-hidden": "true", vars: { "--share": value ?? 0 } });
-  return make("span", { class: `chance ${severity(value)}` }, probability(value), bar);
+  return make("span", { class: `probability ${severity(value)}` }, probability(value), bar);
 }
 
 export const tagList = (texts) =>
@@ -34,19 +34,17 @@ export function compareLink(left, right, name) {
 const COLUMNS = [
   ["#", "", (hit) => hit.rank, "rank"],
   ["probability", "That both are the same function, compiled in different ways", (hit) =>
-    hit.probability === null ? null : chance(hit.probability)],
+    hit.probability === null ? null : probabilityBar(hit.probability)],
   ["function", "", (hit) => name(hit), "wide"],
   ["address", "", (hit) => hit.address, "mono"],
   ["built", "Architecture, and the build or compiler", (hit) => built(hit)],
   ["score", "After reranking: higher is closer", (hit) => decimal(hit.score, 2), "number"],
   ["distance", "Before reranking: lower is closer", (hit) =>
     Number(hit.distance.toPrecision(4)), "number"],
-  ["was", "Rank by distance alone", (hit) => hit.rank_before, "number"],
+  ["before", "Rank by distance alone", (hit) => hit.rank_by_distance, "number"],
   ["blocks", "Blocks of the function", (hit) => hit.blocks, "number spare"],
   ["matched", "Share of the blocks that have a partner", (hit) =>
-    hit.matched_share === undefined || hit.matched_share === null
-      ? null
-      : percent(hit.matched_share), "number"],
+    hit.evidence ? percent(hit.evidence.matched_share) : null, "number"],
 ];
 
 function name(hit) {

@@ -12,7 +12,7 @@ import {
   words,
 } from "./format.js";
 import { growing } from "./growing.js";
-import { chance, compareLink, fileName, hitsTable, tagList } from "./hits.js";
+import { compareLink, fileName, hitsTable, probabilityBar, tagList } from "./hits.js";
 import { href } from "./router.js";
 import { sorter } from "./sorting.js";
 
@@ -207,7 +207,7 @@ function resultRow(result) {
     cell(null, "wide", button),
     cell("address", "mono", query.address ?? ""),
     cell("blocks", "number", count(query.blocks)),
-    cell("probability", "", chance(hit.probability)),
+    cell("probability", "", probabilityBar(hit.probability)),
     cell(
       "is like",
       "wide",

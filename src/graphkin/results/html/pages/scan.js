@@ -47,7 +47,7 @@ function hitCells(hit) {
   const build = [hit.architecture, hit.build || hit.compiler].filter(Boolean).join(" ");
   return [
     [hit.rank, ""],
-    [hit.rank_before, ""],
+    [hit.rank_by_distance, ""],
     [decimal(hit.probability, 3), ""],
     [decimal(hit.score, 2), ""],
     [Number(hit.distance.toPrecision(4)), ""],
@@ -63,7 +63,7 @@ function hitCells(hit) {
 
 const COLUMNS = [
   "#",
-  "was",
+  "before",
   "probability",
   "score",
   "distance",

@@ -1,0 +1,68 @@
+"""``compare``: two functions side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphkin.cli.options import Backend, Json, checked_backend
+from graphkin.errors import ConfigError
+
+if TYPE_CHECKING:
+    from graphkin.binaries.function import Function
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the verb to the application."""
+    app.command("compare")(compare)
+
+
+def compare(
+    left: Annotated[str, typer.Argument(help="BINARY:FUNCTION or BINARY:0x1234.")],
+    right: Annotated[str, typer.Argument(help="The other function, likewise.")],
+    model: Annotated[
+        str, typer.Option(help="A model that ships with graphkin, or a folder.")
+    ] = "functions",
+    html: Annotated[
+        Path | None, typer.Option(help="Write the comparison as one HTML file.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the attention: a .png, .svg or .pdf file.")
+    ] = None,
+    backend: Backend = "auto",
+    as_json: Json = False,
+) -> None:
+    """Compare two functions: how alike they are, and which block matches which."""
+    from graphkin._support.files import picture_ending, write_atomically
+    from graphkin.library.compare import compare as run
+    from graphkin.library.models import SearchModel
+    from graphkin.results.comparison import comparison_text
+    from graphkin.results.html.comparison import comparison_page
+    from graphkin.results.render import to_json
+
+    if plot is not None:
+        picture_ending(plot)
+    functions = _function(left, backend), _function(right, backend)
+    compared = run(SearchModel.load(model), *functions)
+    if html is not None:
+        page = comparison_page(compared.document, *functions, compared.maps)
+        write_atomically(html, page.encode())
+    if plot is not None:
+        from graphkin.results.drawing.attention import plot_attention
+
+        plot_attention(*compared.graphs, compared.maps, plot)
+    if as_json:
+        typer.echo(to_json(compared.document))
+    else:
+        typer.echo(comparison_text(compared.document, *functions))
+
+
+def _function(target: str, backend: str) -> Function:
+    from graphkin.binaries.targets import find_function, parse_target
+
+    parsed = parse_target(target)
+    if parsed.function is None:
+        raise ConfigError(f"name one function to compare: {target}:FUNCTION or {target}:0x1234")
+    return find_function(parsed, checked_backend(backend))

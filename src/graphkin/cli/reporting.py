@@ -1,0 +1,155 @@
+"""What ``search`` and ``scan`` share: options, the work itself, and how the report is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphkin.cli.options import checked_backend, show_skipped
+from graphkin.errors import ConfigError, GraphkinError
+
+if TYPE_CHECKING:
+    from graphkin.binaries.function import Skipped
+    from graphkin.library.library import Library
+    from graphkin.library.records import SearchOptions
+    from graphkin.results.document import Report
+
+FOUND = 20
+"""The exit code of ``--exit-code`` where something was found; no error has it."""
+WORTH_A_LOOK = 0.1
+"""A probability that is above that of most functions."""
+
+Rerank = Annotated[
+    int, typer.Option(help="Nearest candidates that the matcher scores again; 0 for none.", min=0)
+]
+Top = Annotated[int, typer.Option(help="Hits to show for each function.", min=1)]
+QueryMinBlocks = Annotated[
+    int, typer.Option(help="Skip query functions with fewer basic blocks.", min=1)
+]
+MinProbability = Annotated[
+    float, typer.Option(help="Show only hits at least this probable.", min=0.0, max=1.0)
+]
+ExitCode = Annotated[
+    bool,
+    typer.Option("--exit-code", help=f"Exit with {FOUND} when something was found, else with 0."),
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format", help="Format of the report: table, hits, json, jsonl, csv, sarif, html."
+    ),
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Write to this file, not to stdout.")
+]
+
+
+def chosen_format(name: str | None, as_json: bool, default: str) -> str:
+    """The format that the options ask for; contradictions and unknown names are refused."""
+    from graphkin.results.render import format_named
+
+    chosen = name or ("json" if as_json else default)
+    format_named(chosen)
+    if as_json and chosen != "json":
+        raise ConfigError(f"--json and --format {chosen} ask for different things")
+    return chosen
+
+
+def report_on(
+    library: Library,
+    name: str,
+    targets: Sequence[str],
+    options: SearchOptions,
+    *,
+    backend: str,
+    min_blocks: int,
+) -> Report:
+    """Looks up the functions of all targets.
+
+    A file that cannot be read is named on stderr, and the others go on; where none can be read,
+    the command fails.
+    """
+    from graphkin import __version__
+    from graphkin._support.progress import counter
+    from graphkin.library.scan import look_up, read_queries
+    from graphkin.results.document import Report, Tool
+
+    if not len(library):
+        typer.echo("graphkin: the library is empty; nothing can be found in it", err=True)
+    skipped: list[Skipped] = []
+    failures: list[GraphkinError] = []
+    queries = list(
+        read_queries(
+            library,
+            targets,
+            checked_backend(backend),
+            min_blocks,
+            skipped=skipped,
+            on_error=failures.append,
+        )
+    )
+    show_skipped(skipped)
+    if len(failures) == len(targets) == 1:
+        raise failures[0]
+    for error in failures:
+        typer.echo(f"graphkin: {error}", err=True)
+    if len(failures) == len(targets):
+        raise typer.Exit(failures[0].exit_code)
+    if options.min_probability and library.model.calibration is None:
+        typer.echo(
+            "graphkin: the library's model has no calibration, so --min-probability leaves "
+            "nothing out",
+            err=True,
+        )
+    with counter("searching") as progress:
+        results = tuple(look_up(library, queries, options, progress=progress))
+    report = Report(
+        tool=Tool(version=__version__),
+        library=name,
+        model=str(library.model_id),
+        options={**_asked(options), "min_blocks": min_blocks, "backend": backend},
+        results=results,
+        skipped=tuple(map(str, [*failures, *skipped])),
+    )
+    _hint(report, options.min_probability)
+    return report
+
+
+def _asked(options: SearchOptions) -> dict[str, Any]:
+    """Options as a report has them; of the filter, what is set."""
+    asked = asdict(options)
+    where = asked.pop("where") or {}
+    return {**asked, "where": {name: value for name, value in where.items() if value}}
+
+
+def _hint(report: Report, min_probability: float) -> None:
+    """Says what a lower probability would show, where nothing is left."""
+    worth = sum((result.best_left_out or 0.0) >= WORTH_A_LOOK for result in report.results)
+    if worth and not any(result.hits for result in report.results):
+        typer.echo(
+            f"graphkin: nothing is as probable as {min_probability:g}; "
+            f"--min-probability {WORTH_A_LOOK:g} lists {worth} functions",
+            err=True,
+        )
+
+
+def write_report(report: Report, name: str, output: Path | None) -> None:
+    """Prints a report in a format, or writes it to a file."""
+    from graphkin._support.files import write_atomically
+    from graphkin.results.render import render
+
+    text = render(report, name)
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        write_atomically(output, text.encode())
+
+
+def finish(report: Report, exit_code: bool) -> None:
+    """Ends with a code of its own where something was found and the caller wants to know."""
+    if exit_code and any(result.hits for result in report.results):
+        raise typer.Exit(FOUND)

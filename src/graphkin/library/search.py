@@ -1,0 +1,238 @@
+"""The cascade of a search: nearest codes, probability, rerank by matching, evidence.
+
+Each chunk of queries goes through all stages once; graphs that the matcher scores are read once,
+and serve for the evidence too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkin.errors import ModelError
+from graphkin.graphs import Graph
+from graphkin.library.engines.base import Engine, UnknownIdError
+from graphkin.library.models import SearchModel
+from graphkin.library.probability import distances as distances_between
+from graphkin.library.probability import probabilities
+from graphkin.library.records import Hits, SearchOptions, Stored
+from graphkin.results.document import Evidence, Match
+from graphkin.results.evidence import best_evidence
+
+if TYPE_CHECKING:
+    from graphkin.models import GraphMatcher
+
+PAIRS_AT_ONCE = 5_000
+"""Pairs whose graphs are in memory together while they are scored."""
+EVIDENCE_WEIGHTS = 4_000_000
+"""Attention weights of a pair, above which no evidence is computed for it."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A graph of the library on its way to become a hit."""
+
+    stored: Stored
+    distance: float
+    rank_by_distance: int
+    probability: float | None
+    score: float | None = None
+
+
+def search(
+    model: SearchModel, engine: Engine, queries: Sequence[Graph], options: SearchOptions
+) -> Iterator[Hits]:
+    """The hits of each query, best first, chunk by chunk."""
+    _check_matcher(model, options)
+    chunk = max(1, PAIRS_AT_ONCE // options.candidates)
+    for start in range(0, len(queries), chunk):
+        part = queries[start : start + chunk]
+        try:
+            hits = _search_chunk(model, engine, part, options)
+        except UnknownIdError:
+            # Another process removed something between finding and reading it.
+            hits = _search_chunk(model, engine, part, options)
+        yield from hits
+
+
+def _check_matcher(model: SearchModel, options: SearchOptions) -> None:
+    if model.matcher is None and (options.rerank or options.evidence):
+        raise ModelError(
+            f"the library's model {model.model_id} has no matcher to rerank or explain with; "
+            "use rerank 0 and no evidence"
+        )
+
+
+def rank(
+    model: SearchModel, engine: Engine, query: Graph, ids: Sequence[int], options: SearchOptions
+) -> Hits:
+    """Graphs of the library, by id, in the order of the matcher."""
+    _check_matcher(model, options)
+    if not len(ids):
+        return Hits((), None)
+    own = model.vectors([query])[0]
+    distances = distances_between(engine.space, own, engine.vectors(ids))
+    order = np.argsort(distances, kind="stable")
+    candidates = _candidates(
+        model, engine, query, [ids[row] for row in order.tolist()], distances[order]
+    )
+    graphs = _graphs(engine, [candidates])
+    (reranked,) = _reranked(model, [query], [candidates], graphs)
+    return _hits(model, query, reranked, graphs, options)
+
+
+def _search_chunk(
+    model: SearchModel, engine: Engine, queries: Sequence[Graph], options: SearchOptions
+) -> list[Hits]:
+    nearest = engine.nearest(model.vectors(queries), options.candidates, options.where)
+    found = [
+        _candidates(model, engine, query, ids[ids >= 0].tolist(), distances[ids >= 0])
+        for query, ids, distances in zip(queries, nearest.ids, nearest.distances, strict=True)
+    ]
+    graphs: dict[int, Graph] = {}
+    if options.rerank:
+        graphs = _graphs(engine, found)
+        found = _reranked(model, queries, found, graphs)
+    elif options.evidence:
+        graphs = _graphs(engine, [candidates[: options.top] for candidates in found])
+    return [
+        _hits(model, query, candidates, graphs, options)
+        for query, candidates in zip(queries, found, strict=True)
+    ]
+
+
+def _candidates(
+    model: SearchModel,
+    engine: Engine,
+    query: Graph,
+    ids: Sequence[int],
+    distances: NDArray[np.float32],
+) -> list[Candidate]:
+    """In the order of distance, with the probability that the distance alone gives."""
+    stored = engine.fetch(ids)
+    others = [(item.nodes, item.graph_hash) for item in stored]
+    by_distance = probabilities(model, query, others, distances)
+    return [
+        Candidate(item, float(distance), rank_by_distance, probability)
+        for rank_by_distance, (item, distance, probability) in enumerate(
+            zip(stored, distances.tolist(), by_distance, strict=True), start=1
+        )
+    ]
+
+
+def _graphs(engine: Engine, found: Sequence[Sequence[Candidate]]) -> dict[int, Graph]:
+    """The graphs of all candidates, by id; each is read once."""
+    ids = sorted({candidate.stored.id for candidates in found for candidate in candidates})
+    return dict(zip(ids, engine.graphs(ids), strict=True))
+
+
+def _reranked(
+    model: SearchModel,
+    queries: Sequence[Graph],
+    found: Sequence[list[Candidate]],
+    graphs: dict[int, Graph],
+) -> list[list[Candidate]]:
+    """Candidates with the matcher's scores, the most probable first."""
+    assert model.matcher is not None, "_check_matcher refuses a model without"
+    pairs = [
+        (query, query_hash, graphs[candidate.stored.id], candidate.stored.graph_hash)
+        for query, query_hash, candidates in zip(
+            queries, (query.digest() for query in queries), found, strict=True
+        )
+        for candidate in candidates
+    ]
+    scores = score_pairs(model.matcher, pairs)
+    ranked, start = [], 0
+    for query, candidates in zip(queries, found, strict=True):
+        own = scores[start : start + len(candidates)]
+        start += len(candidates)
+        distances = np.array([candidate.distance for candidate in candidates], dtype=np.float32)
+        others = [(candidate.stored.nodes, candidate.stored.graph_hash) for candidate in candidates]
+        by_score = probabilities(model, query, others, distances, own)
+        scored = [
+            replace(candidate, score=float(score), probability=probability)
+            for candidate, score, probability in zip(candidates, own, by_score, strict=True)
+        ]
+        ranked.append(sorted(scored, key=_order))
+    return ranked
+
+
+def _order(candidate: Candidate) -> tuple[float, float, int]:
+    likeness = candidate.score if candidate.probability is None else candidate.probability
+    return (-(likeness or 0.0), candidate.distance, candidate.stored.id)
+
+
+def score_pairs(
+    matcher: GraphMatcher, pairs: Sequence[tuple[Graph, str, Graph, str]]
+) -> NDArray[np.float32]:
+    """(P,) scores of the matcher; a pair of contents that occurs twice is computed once.
+
+    Compilers make equal graphs of a function at several levels, so that a third of the candidates
+    of a query may be copies of others.
+
+    Args:
+        matcher: what scores.
+        pairs: two graphs, each with its hash.
+    """
+    rows: dict[tuple[str, str], int] = {}
+    distinct: list[tuple[Graph, Graph]] = []
+    row_of = np.empty(len(pairs), dtype=np.int64)
+    for number, (left, left_hash, right, right_hash) in enumerate(pairs):
+        row = rows.setdefault((left_hash, right_hash), len(distinct))
+        if row == len(distinct):
+            distinct.append((left, right))
+        row_of[number] = row
+    if not distinct:
+        return np.zeros(0, dtype=np.float32)
+    return matcher.predict(distinct)[row_of]
+
+
+def _hits(
+    model: SearchModel,
+    query: Graph,
+    candidates: Sequence[Candidate],
+    graphs: dict[int, Graph],
+    options: SearchOptions,
+) -> Hits:
+    """The best candidates as documents, with evidence where it is asked for."""
+    best = candidates[: options.top]
+    kept, left_out = [], []
+    for candidate in best:
+        probability = candidate.probability
+        if probability is not None and probability < options.min_probability:
+            left_out.append(probability)
+        else:
+            kept.append(candidate)
+    matches = []
+    for rank_, candidate in enumerate(kept, start=1):
+        evidence = None
+        if options.evidence and model.matcher is not None:
+            evidence = _evidence(model.matcher, query, graphs[candidate.stored.id])
+        matches.append(match_of(candidate, rank_, evidence))
+    return Hits(tuple(matches), max(left_out, default=None))
+
+
+def _evidence(matcher: GraphMatcher, query: Graph, graph: Graph) -> Evidence | None:
+    """Which blocks match; None for graphs too large to keep their attention."""
+    if query.num_nodes * graph.num_nodes > EVIDENCE_WEIGHTS:
+        return None
+    return best_evidence(matcher.explain(query, graph))
+
+
+def match_of(candidate: Candidate, rank_: int, evidence: Evidence | None) -> Match:
+    """A candidate as the document of a hit."""
+    stored = candidate.stored
+    return Match(
+        **stored.to_document(),
+        rank=rank_,
+        rank_by_distance=candidate.rank_by_distance,
+        distance=candidate.distance,
+        score=candidate.score,
+        probability=candidate.probability,
+        evidence=evidence,
+        graph_hash=stored.graph_hash,
+    )

@@ -1,0 +1,70 @@
+"""From attention between two graphs to the blocks that match."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkin.results.document import BlockPair, Evidence
+
+STRONGEST = 10
+"""Pairs of blocks that evidence lists."""
+LEAST_WEIGHT = 0.5
+"""Attention that a block pays its partner, at least, for the two to count as matched."""
+
+
+class Attention(Protocol):
+    """What a matcher explains: :class:`graphkin.models.matcher.AttentionMaps` fits."""
+
+    @property
+    def left_to_right(self) -> Sequence[NDArray[np.float32]]:
+        """(n1, n2) for each step: row i says where node i of the left graph looks."""
+
+    @property
+    def right_to_left(self) -> Sequence[NDArray[np.float32]]:
+        """(n2, n1) for each step: row j says where node j of the right graph looks."""
+
+
+def mutual_pairs(
+    left_to_right: NDArray[np.float32], right_to_left: NDArray[np.float32]
+) -> list[BlockPair]:
+    """Blocks that look at each other most, in the order of the left ones.
+
+    The weight of a pair is the smaller of the two: both must look firmly.
+    """
+    partners = left_to_right.argmax(axis=1)
+    rows = np.arange(len(left_to_right))
+    is_mutual = right_to_left.argmax(axis=1)[partners] == rows
+    weights = np.minimum(left_to_right[rows, partners], right_to_left[partners, rows])
+    return [
+        BlockPair(int(row), int(partners[row]), float(weights[row]))
+        for row in np.flatnonzero(is_mutual)
+    ]
+
+
+def matched_blocks(
+    left_to_right: NDArray[np.float32], right_to_left: NDArray[np.float32], step: int = 0
+) -> Evidence:
+    """The evidence in attention (n1, n2) of the left graph, and (n2, n1) of the right one.
+
+    Two blocks are matched where each is what the other looks at most, and both look firmly.
+    """
+    matched = [
+        pair for pair in mutual_pairs(left_to_right, right_to_left) if pair.weight >= LEAST_WEIGHT
+    ]
+    strongest = sorted(matched, key=lambda pair: -pair.weight)[:STRONGEST]
+    share = len(matched) / max(len(left_to_right), 1)
+    return Evidence(matched_share=share, pairs=tuple(strongest), step=step)
+
+
+def best_evidence(maps: Attention) -> Evidence:
+    """The evidence of the propagation step at which most blocks are matched, the first of them.
+
+    Before it, blocks know little of their surroundings; later, all know much of the whole graph.
+    """
+    both_ways = zip(maps.left_to_right, maps.right_to_left, strict=True)
+    steps = [matched_blocks(*maps_of_step, step) for step, maps_of_step in enumerate(both_ways)]
+    return max(steps, key=lambda evidence: evidence.matched_share or 0.0)

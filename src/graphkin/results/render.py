@@ -1,0 +1,59 @@
+"""A report in every form that graphkin writes: the one place that knows the formats."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from graphkin.errors import ConfigError
+from graphkin.results.csv_rows import csv_rows
+from graphkin.results.document import Document, Report
+from graphkin.results.html.scan import scan_page
+from graphkin.results.sarif.log import sarif
+from graphkin.results.tables import hits_tables, scan_table
+
+
+@dataclass(frozen=True)
+class Format:
+    """A form of a report."""
+
+    media_type: str
+    write: Callable[[Report], str]
+    """The text of a whole file, with a line end at its end."""
+
+
+def to_json(document: Document) -> str:
+    """One line of ASCII, without its end; no reader finds lone surrogates or NaN in it."""
+    return json.dumps(document.to_dict(), allow_nan=False)
+
+
+def _json_lines(report: Report) -> str:
+    return "".join(f"{to_json(result)}\n" for result in report.results)
+
+
+FORMATS: dict[str, Format] = {
+    "table": Format("text/plain", lambda report: scan_table(report.results) + "\n"),
+    "hits": Format("text/plain", lambda report: hits_tables(report.results)),
+    "json": Format("application/json", lambda report: to_json(report) + "\n"),
+    "jsonl": Format("application/jsonl", _json_lines),
+    "csv": Format("text/csv", lambda report: "".join(csv_rows(report.results))),
+    "sarif": Format(
+        "application/sarif+json", lambda report: json.dumps(sarif(report), indent=1) + "\n"
+    ),
+    "html": Format("text/html", scan_page),
+}
+"""``table`` has a line for each function with a hit, ``hits`` every hit with its evidence; ``json``
+is the whole report as one document, ``jsonl`` a line for each function."""
+
+
+def format_named(name: str) -> Format:
+    """The format of a name; another is refused."""
+    if name not in FORMATS:
+        raise ConfigError(f"unknown format {name!r}; choose one of {', '.join(FORMATS)}")
+    return FORMATS[name]
+
+
+def render(report: Report, name: str) -> str:
+    """A report in one of the formats."""
+    return format_named(name).write(report)
