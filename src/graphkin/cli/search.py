@@ -9,18 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphkin.cli.filters import (
-    ArchitectureFilter,
-    BinaryFilter,
-    BuildFilter,
-    CompilerFilter,
-    FunctionFilter,
-    MaxBlocks,
-    MinBlocks,
-    TagFilter,
-    chosen_part,
-)
-from graphkin.cli.library import LibraryArgument, Payloads, open_library
+from graphkin.cli.filters import with_filter
+from graphkin.cli.library import GraphsFolder, LibraryArgument, open_library
 from graphkin.cli.options import Backend, Json, checked_backend, show_skipped
 from graphkin.errors import ConfigError, GraphkinError
 
@@ -37,7 +27,8 @@ Rerank = Annotated[
     int, typer.Option(help="Nearest candidates that the matcher scores again; 0 for none.", min=0)
 ]
 QueryBlocks = Annotated[
-    int, typer.Option("--min-blocks", help="Ask for no smaller functions of a whole file.", min=1)
+    int,
+    typer.Option("--query-min-blocks", help="Skip query functions with fewer basic blocks.", min=1),
 ]
 ExitCode = Annotated[
     bool, typer.Option("--exit-code", help="Exit with 1 when something was found, else with 0.")
@@ -54,6 +45,7 @@ def register(app: typer.Typer) -> None:
     app.command("compare")(compare)
 
 
+@with_filter
 def search(
     library: LibraryArgument,
     target: Annotated[
@@ -62,17 +54,11 @@ def search(
     top: Annotated[int, typer.Option(help="Hits of each function.", min=1)] = 10,
     rerank: Rerank = 100,
     min_probability: MinProbability = 0.0,
-    min_blocks: QueryBlocks = 5,
+    query_min_blocks: QueryBlocks = 5,
     backend: Backend = "auto",
-    function: FunctionFilter = None,
-    binary: BinaryFilter = None,
-    architecture: ArchitectureFilter = None,
-    compiler: CompilerFilter = None,
-    build: BuildFilter = None,
-    tag: TagFilter = None,
-    min_nodes: MinBlocks = 0,
-    max_nodes: MaxBlocks = None,
-    payloads: Payloads = None,
+    *,
+    where: Filter,
+    graphs_folder: GraphsFolder = None,
     exit_code: ExitCode = False,
     as_json: Json = False,
 ) -> None:
@@ -80,24 +66,15 @@ def search(
     from graphkin.results.json_lines import to_json_line
     from graphkin.results.tables import search_table
 
-    part = chosen_part(
-        function=function,
-        binary=binary,
-        architecture=architecture,
-        compiler=compiler,
-        build=build,
-        tag=tag,
-        min_nodes=min_nodes,
-        max_nodes=max_nodes,
-    )
-    functions = _functions([target], backend, min_blocks)
-    with open_library(library, payloads) as opened:
-        results = _results(opened, functions, top, rerank, part, min_probability)
+    functions = _functions([target], backend, query_min_blocks)
+    with open_library(library, graphs_folder) as opened:
+        results = _results(opened, functions, top, rerank, where, min_probability)
     for result in results:
         typer.echo(to_json_line(result) if as_json else search_table(result))
     _finish(results, exit_code)
 
 
+@with_filter
 def scan(
     library: LibraryArgument,
     targets: Annotated[list[str], typer.Argument(help="Binaries, or single BINARY:FUNCTION.")],
@@ -113,17 +90,11 @@ def scan(
     html: Annotated[
         Path | None, typer.Option(help="Write the report as one HTML file, too.")
     ] = None,
-    min_blocks: QueryBlocks = 5,
+    query_min_blocks: QueryBlocks = 5,
     backend: Backend = "auto",
-    function: FunctionFilter = None,
-    binary: BinaryFilter = None,
-    architecture: ArchitectureFilter = None,
-    compiler: CompilerFilter = None,
-    build: BuildFilter = None,
-    tag: TagFilter = None,
-    min_nodes: MinBlocks = 0,
-    max_nodes: MaxBlocks = None,
-    payloads: Payloads = None,
+    *,
+    where: Filter,
+    graphs_folder: GraphsFolder = None,
     exit_code: ExitCode = False,
     as_json: Json = False,
 ) -> None:
@@ -136,19 +107,9 @@ def scan(
         raise ConfigError(f"unknown format {chosen!r}; choose one of {', '.join(FORMATS)}")
     if as_json and chosen != "json":
         raise ConfigError(f"--json and --format {chosen} ask for different things")
-    part = chosen_part(
-        function=function,
-        binary=binary,
-        architecture=architecture,
-        compiler=compiler,
-        build=build,
-        tag=tag,
-        min_nodes=min_nodes,
-        max_nodes=max_nodes,
-    )
-    functions = _functions(targets, backend, min_blocks)
-    with open_library(library, payloads) as opened:
-        results = _results(opened, functions, top, rerank, part, min_probability)
+    functions = _functions(targets, backend, query_min_blocks)
+    with open_library(library, graphs_folder) as opened:
+        results = _results(opened, functions, top, rerank, where, min_probability)
     if html is not None:
         write_atomically(html, scan_page(results, library=library).encode())
     text = _rendered(chosen, results, library)
@@ -230,7 +191,7 @@ def _results(
     functions: Sequence[Function],
     top: int,
     rerank: int,
-    part: Filter,
+    where: Filter,
     min_probability: float,
 ) -> list[SearchResult]:
     """The hits of every function, with evidence where the matcher was asked."""
@@ -241,7 +202,7 @@ def _results(
         typer.echo("graphkin: the library is empty; nothing can be found in it", err=True)
     with counter("searching") as progress:
         results = search_functions(
-            index, functions, top, rerank=rerank, where=part, progress=progress
+            index, functions, top, rerank=rerank, where=where, progress=progress
         )
     if min_probability and index.model.calibration is None:
         typer.echo(
