@@ -318,6 +318,37 @@ class TestLibrary:
         assert verified.code == 0
         assert json.loads(verified.out)["entries"] == total - 1
 
+    def test_blocks_choose_functions(self, run: Graphkin, library: Path):
+        sizes = [item["nodes"] for item in lines(run("library", library, "list", "--json").out)]
+        least, most = sorted(sizes)[2], sorted(sizes)[-3]
+        part = run(
+            "library", library, "list", "--json", "--min-blocks", least, "--max-blocks", most
+        )
+        expected = [size for size in sizes if least <= size <= most]
+        assert [item["nodes"] for item in lines(part.out)] == expected
+        assert 0 < len(expected) < len(sizes)
+
+    @pytest.mark.parametrize(
+        "verb",
+        [["search"], ["scan"], ["library", "list"], ["library", "tag"], ["library", "remove"]],
+    )
+    def test_filters_are_the_same_everywhere(self, run: Graphkin, verb: list[str]):
+        names = [
+            "function",
+            "binary",
+            "architecture",
+            "compiler",
+            "build",
+            "tag",
+            "min-blocks",
+            "max-blocks",
+        ]
+        text = run(*verb, "--help").out
+        panel = text[text.index("Functions of the library") :]
+        assert [word for word in panel.split() if word.startswith("--")] == [
+            f"--{name}" for name in names
+        ]
+
     def test_tags_are_added_and_changed(self, run: Graphkin, library: Path):
         outcome = run(
             "library", library, "tag", "--function", NAME, "--set", "cve=X", "--set", "seen=yes"

@@ -1,9 +1,11 @@
-"""Options that choose a part of a library."""
+"""Options that choose functions of a library, declared once for every verb that takes them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -12,64 +14,81 @@ from graphkin.errors import ConfigError
 if TYPE_CHECKING:
     from graphkin.library.records import Filter
 
-PANEL = "Part of the library (texts may hold * and ?)"
-
-FunctionFilter = Annotated[
-    str | None, typer.Option("--function", help="Name of the function.", rich_help_panel=PANEL)
-]
-BinaryFilter = Annotated[
-    str | None, typer.Option("--binary", help="Path of the binary.", rich_help_panel=PANEL)
-]
-ArchitectureFilter = Annotated[
-    str | None, typer.Option("--architecture", help="x86-64, aarch64, ...", rich_help_panel=PANEL)
-]
-CompilerFilter = Annotated[
-    str | None,
-    typer.Option("--compiler", help="What binaries say of it.", rich_help_panel=PANEL),
-]
-BuildFilter = Annotated[
-    str | None,
-    typer.Option("--build", help="The folder that binaries lay in.", rich_help_panel=PANEL),
-]
-TagFilter = Annotated[
-    list[str] | None,
-    typer.Option("--tag", help="KEY=VALUE, or KEY for any value.", rich_help_panel=PANEL),
-]
-MinBlocks = Annotated[
-    int, typer.Option("--min-nodes", help="Basic blocks, at least.", rich_help_panel=PANEL, min=0)
-]
-MaxBlocks = Annotated[
-    int | None,
-    typer.Option("--max-nodes", help="Basic blocks, at most.", rich_help_panel=PANEL, min=1),
-]
+PANEL = "Functions of the library (texts may hold * and ?)"
 
 
-def chosen_part(
-    *,
-    function: str | None = None,
-    binary: str | None = None,
-    architecture: str | None = None,
-    compiler: str | None = None,
-    build: str | None = None,
-    tag: Sequence[str] | None = None,
-    min_nodes: int = 0,
-    max_nodes: int | None = None,
+def _filter(
+    function: Annotated[
+        str | None, typer.Option(help="Name of the function.", rich_help_panel=PANEL)
+    ] = None,
+    binary: Annotated[
+        str | None, typer.Option(help="Path of the binary.", rich_help_panel=PANEL)
+    ] = None,
+    architecture: Annotated[
+        str | None,
+        typer.Option(help="Processor: x86-64, aarch64, ...", rich_help_panel=PANEL),
+    ] = None,
+    compiler: Annotated[
+        str | None, typer.Option(help="Compiler named in the binary.", rich_help_panel=PANEL)
+    ] = None,
+    build: Annotated[
+        str | None,
+        typer.Option(help="Build, the name of the binary's folder.", rich_help_panel=PANEL),
+    ] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="KEY=VALUE, or KEY for any value; repeat it to require several.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None,
+    min_blocks: Annotated[
+        int, typer.Option(help="Fewest basic blocks.", rich_help_panel=PANEL, min=0)
+    ] = 0,
+    max_blocks: Annotated[
+        int | None, typer.Option(help="Most basic blocks.", rich_help_panel=PANEL, min=1)
+    ] = None,
 ) -> Filter:
-    """The filter that the options ask for."""
+    """The filter that the options describe."""
     from graphkin.library.records import Filter
 
     pairs = [item.partition("=") for item in tag or ()]
-    tags = {key: value if equals else "*" for key, equals, value in pairs}
     return Filter(
         function=function,
         binary=binary,
         architecture=architecture,
         compiler=compiler,
         build=build,
-        tags=tags,
-        min_nodes=min_nodes,
-        max_nodes=max_nodes,
+        tags={key: value if equals else "*" for key, equals, value in pairs},
+        min_nodes=min_blocks,
+        max_nodes=max_blocks,
     )
+
+
+def with_filter(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose parameter ``where: Filter`` becomes the eight options of a filter."""
+    options = _parameters(_filter)
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        where = _filter(**{option.name: values.pop(option.name) for option in options})
+        command(**values, where=where)
+
+    parameters: list[Parameter] = []
+    for parameter in _parameters(command):
+        parameters += options if parameter.name == "where" else [parameter]
+    run.__annotations__ = {item.name: item.annotation for item in parameters}
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _parameters(function: Callable[..., Any]) -> list[Parameter]:
+    """Parameters as typer reads them; Filter is imported for type checkers only."""
+    hints = get_type_hints(function, localns={"Filter": object}, include_extras=True)
+    return [
+        parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY)
+        for name, parameter in signature(function).parameters.items()
+    ]
 
 
 def parse_tags(items: Sequence[str], option: str = "--tag") -> dict[str, str]:

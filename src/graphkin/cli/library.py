@@ -12,18 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from graphkin.cli.filters import (
-    ArchitectureFilter,
-    BinaryFilter,
-    BuildFilter,
-    CompilerFilter,
-    FunctionFilter,
-    MaxBlocks,
-    MinBlocks,
-    TagFilter,
-    chosen_part,
-    parse_tags,
-)
+from graphkin.cli.filters import parse_tags, with_filter
 from graphkin.cli.options import Backend, Jobs, Json, checked_backend, checked_jobs, show_skipped
 from graphkin.errors import ConfigError, FormatError
 from graphkin.results.text import encodable, plural, printable
@@ -31,12 +20,13 @@ from graphkin.results.text import encodable, plural, printable
 if TYPE_CHECKING:
     from graphkin.library.indexing.writer import IndexSummary
     from graphkin.library.library import Library
+    from graphkin.library.records import Filter
 
 LibraryArgument = Annotated[
     str, typer.Argument(help="A library: a file, or milvus://host:port/name.")
 ]
-Payloads = Annotated[
-    Path | None, typer.Option(help="Where a Milvus library keeps its graphs, a folder.")
+GraphsFolder = Annotated[
+    Path | None, typer.Option(help="Folder in which a Milvus library keeps its graphs.")
 ]
 
 MOST_SHOWN = 12
@@ -97,7 +87,7 @@ def index(
     approximate: Annotated[
         bool, typer.Option(help="Make a new library approximate: faster beyond 10 million.")
     ] = False,
-    payloads: Payloads = None,
+    graphs_folder: GraphsFolder = None,
     as_json: Json = False,
 ) -> None:
     """Add the functions of binaries to a library; what is there already costs little.
@@ -114,7 +104,7 @@ def index(
         raise ConfigError(f"name what to add to {library}: graphkin index LIBRARY PATH...")
     tags = parse_tags(tag or [])
     reader, processes = checked_backend(backend), checked_jobs(jobs)
-    with _open_or_create(library, model, approximate, payloads) as opened:
+    with _open_or_create(library, model, approximate, graphs_folder) as opened:
         try:
             with counter("indexing files") as progress:
                 summary = index_paths(
@@ -159,18 +149,18 @@ def _from_stdin() -> list[str]:
 
 
 def _open_or_create(
-    library: str, model: str | None, approximate: bool, payloads: Path | None
+    library: str, model: str | None, approximate: bool, graphs_folder: Path | None
 ) -> Library:
     from graphkin.library.library import DEFAULT_MODEL, Library
 
-    if library_exists(library, payloads):
-        return Library.open(library, model, payloads=payloads)
+    if library_exists(library, graphs_folder):
+        return Library.open(library, model, graphs_folder=graphs_folder)
     return Library.create(
-        library, model or DEFAULT_MODEL, approximate=approximate, payloads=payloads
+        library, model or DEFAULT_MODEL, approximate=approximate, graphs_folder=graphs_folder
     )
 
 
-def library_exists(library: str, payloads: Path | None = None) -> bool:
+def library_exists(library: str, graphs_folder: Path | None = None) -> bool:
     """Whether there is such a file, or collection."""
     from graphkin.library.library import MILVUS
 
@@ -183,18 +173,20 @@ def library_exists(library: str, payloads: Path | None = None) -> bool:
     return MilvusEngine.exists(library)
 
 
-def open_library(library: str, payloads: Path | None = None) -> Library:
+def open_library(library: str, graphs_folder: Path | None = None) -> Library:
     """A library that must exist."""
     from graphkin.library.library import Library
 
-    if not library_exists(library, payloads):
+    if not library_exists(library, graphs_folder):
         raise FormatError(f"there is no library {library}; `graphkin index` makes one")
-    return Library.open(library, payloads=payloads)
+    return Library.open(library, graphs_folder=graphs_folder)
 
 
-def stats(library: LibraryArgument, payloads: Payloads = None, as_json: Json = False) -> None:
+def stats(
+    library: LibraryArgument, graphs_folder: GraphsFolder = None, as_json: Json = False
+) -> None:
     """Count what a library holds, and say which model made it."""
-    with open_library(library, payloads) as opened:
+    with open_library(library, graphs_folder) as opened:
         found = opened.stats()
     if as_json:
         typer.echo(json.dumps({"library": library, **found}))
@@ -214,79 +206,49 @@ def _shown(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+@with_filter
 def list_(
     library: LibraryArgument,
-    function: FunctionFilter = None,
-    binary: BinaryFilter = None,
-    architecture: ArchitectureFilter = None,
-    compiler: CompilerFilter = None,
-    build: BuildFilter = None,
-    tag: TagFilter = None,
-    min_nodes: MinBlocks = 0,
-    max_nodes: MaxBlocks = None,
+    *,
+    where: Filter,
     limit: Annotated[int, typer.Option(help="Functions to list; 0 for all.", min=0)] = 0,
-    payloads: Payloads = None,
+    graphs_folder: GraphsFolder = None,
     as_json: Json = False,
 ) -> None:
     """List functions of a library, one a line; with --json one object a line."""
-    part = chosen_part(
-        function=function,
-        binary=binary,
-        architecture=architecture,
-        compiler=compiler,
-        build=build,
-        tag=tag,
-        min_nodes=min_nodes,
-        max_nodes=max_nodes,
-    )
-    with open_library(library, payloads) as opened:
-        found = opened.engine.scan(part)
+    with open_library(library, graphs_folder) as opened:
+        found = opened.engine.scan(where)
         for item in islice(found, limit) if limit else found:
             if as_json:
                 document = {"id": item.id, "nodes": item.nodes, **item.entry.to_dict()}
                 typer.echo(encodable(json.dumps(document, ensure_ascii=False)))
                 continue
             entry = item.entry
-            where = "" if entry.address is None else f"{entry.address:#x}"
+            address = "" if entry.address is None else f"{entry.address:#x}"
             tags = " ".join(f"{key}={value}" for key, value in entry.tags.items())
-            line = f"{item.id:>9} {item.nodes:>6} {where:>12}  {entry.function}  {entry.binary}"
+            line = f"{item.id:>9} {item.nodes:>6} {address:>12}  {entry.function}  {entry.binary}"
             typer.echo(printable(f"{line}  {tags}".rstrip()))
 
 
+@with_filter
 def tag_(
     library: LibraryArgument,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="KEY=VALUE to keep; repeatable.")
     ] = None,
-    function: FunctionFilter = None,
-    binary: BinaryFilter = None,
-    architecture: ArchitectureFilter = None,
-    compiler: CompilerFilter = None,
-    build: BuildFilter = None,
-    tag: TagFilter = None,
-    min_nodes: MinBlocks = 0,
-    max_nodes: MaxBlocks = None,
-    payloads: Payloads = None,
+    *,
+    where: Filter,
+    graphs_folder: GraphsFolder = None,
     as_json: Json = False,
 ) -> None:
-    """Tag the functions that fit every condition; at least one is needed. Other tags stay."""
-    part = chosen_part(
-        function=function,
-        binary=binary,
-        architecture=architecture,
-        compiler=compiler,
-        build=build,
-        tag=tag,
-        min_nodes=min_nodes,
-        max_nodes=max_nodes,
-    )
+    """Tag the functions that match every condition; at least one is needed. Other tags stay."""
     tags = parse_tags(set_ or [], "--set")
     if not tags:
         raise ConfigError("name the tags to give, for example --set reviewed=yes")
-    if part.is_empty():
+    if where.is_empty():
         raise ConfigError("name what to tag, for example --function 'tls1_*'")
-    with open_library(library, payloads) as opened:
-        count = opened.tag(part, tags)
+    with open_library(library, graphs_folder) as opened:
+        count = opened.tag(where, tags)
         total = len(opened)
     if as_json:
         typer.echo(json.dumps({"library": library, "tagged": count, "total": total}))
@@ -294,35 +256,20 @@ def tag_(
     typer.echo(f"{library}: {plural(count, 'function')} tagged, {total:,} in all")
 
 
+@with_filter
 def remove(
     library: LibraryArgument,
-    function: FunctionFilter = None,
-    binary: BinaryFilter = None,
-    architecture: ArchitectureFilter = None,
-    compiler: CompilerFilter = None,
-    build: BuildFilter = None,
-    tag: TagFilter = None,
-    min_nodes: MinBlocks = 0,
-    max_nodes: MaxBlocks = None,
+    *,
+    where: Filter,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many.")] = False,
-    payloads: Payloads = None,
+    graphs_folder: GraphsFolder = None,
     as_json: Json = False,
 ) -> None:
-    """Remove the functions that fit every condition; at least one is needed."""
-    part = chosen_part(
-        function=function,
-        binary=binary,
-        architecture=architecture,
-        compiler=compiler,
-        build=build,
-        tag=tag,
-        min_nodes=min_nodes,
-        max_nodes=max_nodes,
-    )
-    if part.is_empty():
+    """Remove the functions that match every condition; at least one is needed."""
+    if where.is_empty():
         raise ConfigError("name what to remove, for example --binary '*/libold.so'")
-    with open_library(library, payloads) as opened:
-        count = opened.engine.count(part) if dry_run else opened.remove(part)
+    with open_library(library, graphs_folder) as opened:
+        count = opened.engine.count(where) if dry_run else opened.remove(where)
         left = len(opened)
     if as_json:
         document = {"library": library, "removed": 0 if dry_run else count, "fitting": count}
@@ -332,12 +279,14 @@ def remove(
     typer.echo(f"{library}: {count:,} functions {verb}, {left:,} in all")
 
 
-def verify(library: LibraryArgument, payloads: Payloads = None, as_json: Json = False) -> None:
+def verify(
+    library: LibraryArgument, graphs_folder: GraphsFolder = None, as_json: Json = False
+) -> None:
     """Read everything, and say what is damaged; the exit code is 11 where something is."""
     from graphkin.library.engines.base import Verification
 
     try:
-        with open_library(library, payloads) as opened:
+        with open_library(library, graphs_folder) as opened:
             found = opened.verify()
     except FormatError as error:  # so much is damaged that it does not open
         found = Verification(damage=[str(error)])
@@ -353,9 +302,11 @@ def verify(library: LibraryArgument, payloads: Payloads = None, as_json: Json = 
         raise typer.Exit(FormatError.exit_code)
 
 
-def compact(library: LibraryArgument, payloads: Payloads = None, as_json: Json = False) -> None:
+def compact(
+    library: LibraryArgument, graphs_folder: GraphsFolder = None, as_json: Json = False
+) -> None:
     """Give back the space of what was removed."""
-    with open_library(library, payloads) as opened:
+    with open_library(library, graphs_folder) as opened:
         opened.compact()
         found = opened.stats()
     typer.echo(json.dumps({"library": library, **found}) if as_json else f"{library}: compacted")
@@ -364,7 +315,7 @@ def compact(library: LibraryArgument, payloads: Payloads = None, as_json: Json =
 def copy(
     source: LibraryArgument,
     target: Annotated[str, typer.Argument(help="Another library, made when absent.")],
-    payloads: Payloads = None,
+    graphs_folder: GraphsFolder = None,
     as_json: Json = False,
 ) -> None:
     """Copy a library into another, of any engine; what is there already is not copied again."""
@@ -373,10 +324,10 @@ def copy(
     from graphkin.library.library import Library
 
     with open_library(source) as opened:
-        if library_exists(target, payloads):
-            place = Library.open(target, payloads=payloads)
+        if library_exists(target, graphs_folder):
+            place = Library.open(target, graphs_folder=graphs_folder)
         else:
-            place = Library.create(target, opened.model, payloads=payloads)
+            place = Library.create(target, opened.model, graphs_folder=graphs_folder)
         with place, counter("copying functions") as progress:
             copied = run(opened.engine, place.engine, progress)
             total = len(place)

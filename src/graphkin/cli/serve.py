@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphkin.cli.library import Payloads, library_exists
+from graphkin.cli.library import GraphsFolder, library_exists
 from graphkin.cli.options import Json
 from graphkin.errors import ConfigError, FormatError
 from graphkin.results.text import plural
@@ -56,7 +56,7 @@ def serve(
     upload_mb: Annotated[int, typer.Option(help="Largest file that is taken.", min=1)] = 256,
     seconds: Annotated[float, typer.Option(help="Time to read one file.", min=1)] = 120.0,
     memory_mb: Annotated[int, typer.Option(help="Memory to read one file.", min=64)] = 2048,
-    payloads: Payloads = None,
+    graphs_folder: GraphsFolder = None,
     as_json: Json = False,
 ) -> None:
     """Serve a page to search, compare and scan with, and the same as a JSON API."""
@@ -80,7 +80,7 @@ def serve(
         if place is None:
             home = stack.enter_context(TemporaryDirectory(prefix="graphkin-library-"))
             place = str(Path(home, "demo.kin" if demo else "temporary.kin"))
-        index = stack.enter_context(_opened(place, create or library is None, payloads))
+        index = stack.enter_context(_opened(place, create or library is None, graphs_folder))
         if demo:
             _fill(index)
         address = address_of(listener, host)
@@ -97,16 +97,16 @@ def serve(
         run(index, Options(place, temporary, read_only, secret, limits=limits), listener)
 
 
-def _opened(library: str, create: bool, payloads: Path | None) -> Library:
+def _opened(library: str, create: bool, graphs_folder: Path | None) -> Library:
     from graphkin.library.library import Library
 
-    if library_exists(library, payloads):
-        return Library.open(library, payloads=payloads)
+    if library_exists(library, graphs_folder):
+        return Library.open(library, graphs_folder=graphs_folder)
     if not create:
         raise FormatError(
             f"there is no library {library}; `graphkin index` makes one, and --create an empty one"
         )
-    return Library.create(library, payloads=payloads)
+    return Library.create(library, graphs_folder=graphs_folder)
 
 
 def _fill(index: Library) -> None:

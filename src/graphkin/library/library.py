@@ -64,7 +64,7 @@ class Library:
         model: str | Path | SearchModel = DEFAULT_MODEL,
         *,
         approximate: bool = False,
-        payloads: str | Path | None = None,
+        graphs_folder: str | Path | None = None,
     ) -> Self:
         """A new, empty library.
 
@@ -74,13 +74,13 @@ class Library:
                 at hand. The library keeps a copy.
             approximate: search by an inverted file, which is faster beyond tens of millions of
                 graphs and misses some of the nearest; see :meth:`verify`.
-            payloads: where a Milvus library keeps its graphs.
+            graphs_folder: folder in which a Milvus library keeps its graphs.
         """
         from graphkin.library.models import SearchModel
 
         if not isinstance(model, SearchModel):
             model = SearchModel.load(model)
-        index = cls(_new_engine(path, model, approximate, payloads), path)
+        index = cls(_new_engine(path, model, approximate, graphs_folder), path)
         index.__dict__["model"] = model
         return index
 
@@ -90,14 +90,14 @@ class Library:
         path: str | Path,
         model: str | Path | SearchModel | None = None,
         *,
-        payloads: str | Path | None = None,
+        graphs_folder: str | Path | None = None,
     ) -> Self:
         """A library that exists; a file that does not is made by the first :meth:`add`.
 
         Args:
             path: the file, or the address of a Milvus collection.
             model: refuse a library that another model made.
-            payloads: where a Milvus library keeps its graphs, if they were moved.
+            graphs_folder: folder in which a Milvus library keeps its graphs, if they were moved.
         """
         from graphkin.library.models import SearchModel
 
@@ -107,7 +107,7 @@ class Library:
         if str(path).startswith(MILVUS):
             from graphkin.library.engines.milvus.engine import MilvusEngine
 
-            engine = MilvusEngine.open(str(path), payloads=payloads)
+            engine = MilvusEngine.open(str(path), payloads=graphs_folder)
         else:
             from graphkin.library.engines.sqlite.engine import SqliteEngine
 
@@ -299,14 +299,14 @@ def _new_engine(
     path: str | Path,
     model: SearchModel,
     approximate: bool = False,
-    payloads: str | Path | None = None,
+    graphs_folder: str | Path | None = None,
 ) -> Engine:
     if str(path).startswith(MILVUS):
         from graphkin.library.engines.milvus.engine import MilvusEngine
 
         if approximate:
             raise ConfigError("approximate search is an option of a library in a file")
-        return MilvusEngine.create(str(path), model.space, model.files, payloads=payloads)
+        return MilvusEngine.create(str(path), model.space, model.files, payloads=graphs_folder)
     from graphkin.library.engines.sqlite.engine import SqliteEngine
 
     return SqliteEngine.create(path, model.space, model.files, approximate=approximate)
