@@ -35,8 +35,8 @@ os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS
 
 from graphkin.binaries.function import Function
 from graphkin.binaries.targets import find_function, parse_target
-from graphkin.results.comparison import comparison_html
 from graphkin.results.drawing.layout import lay_out
+from graphkin.results.html.comparison import comparison_page
 from graphkin.results.html.function import SPACING, draw
 
 if TYPE_CHECKING:
@@ -157,8 +157,8 @@ def browser(is_wanted: bool) -> Iterator[Browser | None]:
 def measured(
     targets: list[str], functions: list[Function], repeats: int, chromium: Browser | None
 ) -> Iterator[Row]:
+    from graphkin.library.compare import compare
     from graphkin.library.models import SearchModel
-    from graphkin.library.scan import compare
 
     model = SearchModel.load("functions")
     smallest = min(functions, key=lambda function: len(function.blocks))
@@ -171,12 +171,14 @@ def measure(
     target: str, function: Function, model: SearchModel, repeats: int, chromium: Browser | None
 ) -> Row:
     """Times one function."""
-    from graphkin.library.scan import compare
+    from graphkin.library.compare import compare
 
     sizes = sizes_of(function)
     layout, _ = fastest(lambda: lay_out(sizes, function.edges, SPACING), repeats)
-    models, found = fastest(lambda: compare(model, function, function), 1)
-    seconds, content = fastest(lambda: comparison_html(found), repeats)
+    models, compared = fastest(lambda: compare(model, function, function), 1)
+    seconds, content = fastest(
+        lambda: comparison_page(compared.document, *compared.functions, compared.maps), repeats
+    )
     blocks, edges = len(function.blocks), len(function.edges)
     row = Row(target, blocks, edges, layout, models, seconds, len(content.encode()))
     if chromium is None:

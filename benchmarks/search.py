@@ -28,14 +28,13 @@ import torch
 
 from graphkin import Graph, Library
 from graphkin._support.progress import counter
-from graphkin.binaries.function import Skipped
 from graphkin.graphs import TokenBags
 from graphkin.library.engines.base import Space
 from graphkin.library.engines.sqlite.engine import SqliteEngine
 from graphkin.library.indexing.run import index_paths
 from graphkin.library.models import SearchModel
-from graphkin.library.records import Filter, Row
-from graphkin.library.scan import functions_of, search_functions
+from graphkin.library.records import Filter, Row, SearchOptions
+from graphkin.library.scan import look_up, read_queries
 from graphkin.results.known_function import KnownFunction
 
 WIDTH = 128
@@ -172,25 +171,24 @@ def scan_time(folder: Path, model: SearchModel, size: int, binary: Path) -> dict
                 bar(start + len(part), size)
         stages: dict[str, float] = {}
         began = time.perf_counter()
-        skipped: list[Skipped] = []
-        functions = functions_of(str(binary), "auto", 5, skipped)
+        queries = list(read_queries(index, [str(binary)]))
         stages["read"] = time.perf_counter() - began
         _timed(model.embedder, "encode", stages, "embed")
         _timed(index.engine, "nearest", stages, "scan")
         _timed(index.engine, "fetch", stages, "fetch")
         _timed(index.engine, "graphs", stages, "graphs")
         _timed(model.matcher, "predict", stages, "rerank")
-        search_functions(index, functions, 3, rerank=20)
+        list(look_up(index, queries, SearchOptions(3, 20)))
         total = time.perf_counter() - began
-    blocks = float(np.mean([len(function.blocks) for function in functions]))
+    blocks = float(np.mean([query.ref.blocks for query in queries]))
     stages["other"] = total - sum(stages.values())
     return {
         "binary": binary.name,
-        "functions": len(functions),
+        "functions": len(queries),
         "blocks": blocks,
         "library": size,
         "seconds": total,
-        "seconds_for_1000": 1000 * total / len(functions),
+        "seconds_for_1000": 1000 * total / len(queries),
         "stages": stages,
     }
 

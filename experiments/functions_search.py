@@ -119,10 +119,10 @@ def examples(model: SearchModel, task: FunctionTask, split: str, seed: int) -> E
     rows, scores, labels, numbers = [], [], [], []
     for number, ((group, query, _), hits) in enumerate(zip(asked, found, strict=True)):
         apart = np.array([hit.distance for hit in hits], dtype=np.float32)
-        others = [(hit.nodes, hit.graph_hash) for hit in hits]
+        others = [(hit.blocks, hit.graph_hash) for hit in hits]
         rows.append(figures_of(model.space, query, others, apart))
         scores += [hit.score for hit in hits]
-        labels += [hit.entry.function == str(group) for hit in hits]
+        labels += [hit.function == str(group) for hit in hits]
         numbers += [number] * len(hits)
     columns = [np.concatenate(rows), *map(np.array, (scores, labels, numbers))]
     return Examples(*columns, pool=len(held), queries=len(asked))
@@ -169,7 +169,7 @@ def ranks(found: Sequence[Sequence[Hit]], reranked: bool) -> np.ndarray:
     for number, hits in enumerate(found):
         keys = [-(hit.probability or 0.0) if reranked else hit.distance for hit in hits]
         own = next(
-            (key for key, hit in zip(keys, hits, strict=True) if hit.entry.function == str(number)),
+            (key for key, hit in zip(keys, hits, strict=True) if hit.function == str(number)),
             np.inf,
         )
         places.append(sum(key <= own for key in keys) if own < np.inf else np.inf)

@@ -20,7 +20,7 @@ def test_the_demo_finds_the_vulnerable_function(run: Graphkin, tmp_path: Path) -
     assert own.exists()
     assert found["files"] == len(samples.KNOWN)
     suspect = found["suspect"]
-    assert samples.true_names()[suspect["query"]["address"]] == samples.VULNERABLE[1]
+    assert samples.true_names()[int(suspect["query"]["address"], 16)] == samples.VULNERABLE[1]
     hit = suspect["hits"][0]
     assert hit["function"] == samples.VULNERABLE[1]
     assert hit["tags"] == {TAG: IDENTIFIER}

@@ -14,7 +14,7 @@ import pytest
 from graphkin._support.files import write_all_atomically
 from graphkin.binaries import samples
 from graphkin.binaries.targets import list_functions, parse_target
-from tests.command_line import Graphkin
+from tests.command_line import Graphkin, Outcome
 from tests.library.sample_models import search_model
 
 BEAT, PROTO = "libkinbeat.so", "libkinproto.so"
@@ -58,6 +58,13 @@ def library(library_bytes: bytes, tmp_path: Path) -> Path:
     path = tmp_path / "library.kin"
     path.write_bytes(library_bytes)
     return path
+
+
+def results(outcome: Outcome) -> list[dict[str, Any]]:
+    """The results of a report."""
+    assert outcome.code == 0, outcome.err
+    found: list[dict[str, Any]] = json.loads(outcome.out)["results"]
+    return found
 
 
 def lines(text: str) -> list[dict[str, Any]]:
@@ -154,23 +161,25 @@ class TestSearch:
 
     def test_json_has_one_object_for_each_function(self, run: Graphkin, library: Path):
         file = samples.path(f"gcc-O0/{PROTO}")
-        found = lines(run("search", library, file, "--json", "--top", 2, "--rerank", 3).out)
+        options = ("--top", 2, "--rerank", 3)
+        found = results(run("search", library, file, "--json", *options))
         functions = [one for one in list_functions(parse_target(str(file))) if len(one.blocks) >= 5]
-        assert [one["query"]["address"] for one in found] == [one.address for one in functions]
+        assert [one["query"]["address"] for one in found] == [hex(one.address) for one in functions]
+        assert lines(run("search", library, file, "--format", "jsonl", *options).out) == found
         for one in found:
             assert len(one["hits"]) == 2
             for hit in one["hits"]:
                 assert hit.keys() >= {
                     "binary", "function", "address", "distance", "score", "probability",
-                    "rank_before",
+                    "rank_by_distance",
                 }  # fmt: skip
 
     def test_without_rerank_the_order_is_that_of_the_codes(self, run: Graphkin, library: Path):
-        (found,) = lines(
-            run("search", library, f"{KNOWN}:{NAME}", "--json", "--rerank", 0, "--top", 20).out
+        (found,) = results(
+            run("search", library, f"{KNOWN}:{NAME}", "--json", "--rerank", 0, "--top", 20)
         )
         hits = found["hits"]
-        assert [hit["rank_before"] for hit in hits] == list(range(1, 21))
+        assert [hit["rank_by_distance"] for hit in hits] == list(range(1, 21))
         assert [hit["distance"] for hit in hits] == sorted(hit["distance"] for hit in hits)
         assert {hit["score"] for hit in hits} == {None}
         assert hits[0]["function"] == NAME
@@ -178,16 +187,16 @@ class TestSearch:
     def test_a_part_of_the_library(self, run: Graphkin, library: Path):
         target = f"{KNOWN}:{NAME}"
         options = ("--json", "--rerank", 0)
-        (found,) = lines(run("search", library, target, "--tag", "cve", *options).out)
+        (found,) = results(run("search", library, target, "--tag", "cve", *options))
         assert [hit["function"] for hit in found["hits"]] == [NAME]
-        (found,) = lines(run("search", library, target, "--binary", "*proto*", *options).out)
+        (found,) = results(run("search", library, target, "--binary", "*proto*", *options))
         assert all(hit["binary"].endswith(PROTO) for hit in found["hits"])
-        (found,) = lines(run("search", library, target, "--architecture", "arm", *options).out)
+        (found,) = results(run("search", library, target, "--architecture", "arm", *options))
         assert found["hits"] == []
 
     def test_exit_codes(self, run: Graphkin, library: Path):
         target = f"{KNOWN}:{NAME}"
-        assert run("search", library, target, "--exit-code", "--rerank", 0).code == 1
+        assert run("search", library, target, "--exit-code", "--rerank", 0).code == 20
         outcome = run("search", library, target, "--exit-code", "--architecture", "arm")
         assert outcome.code == 0
         assert "nothing found" in outcome.out
@@ -223,7 +232,7 @@ class TestScan:
 
     def test_formats(self, run: Graphkin, library: Path, tmp_path: Path):
         target = KNOWN
-        found = lines(run("scan", library, target, *self.ALL, "--json").out)
+        found = results(run("scan", library, target, *self.ALL, "--json"))
         assert [one["query"]["function"] for one in found] == [NAME]
         assert len(found[0]["hits"]) == 3
         assert found[0]["hits"][0]["evidence"]["matched_share"] >= 0
@@ -244,8 +253,8 @@ class TestScan:
         assert other.read_text() == page.read_text()
 
     def test_improbable_hits_are_left_out(self, run: Graphkin, library: Path):
-        (found,) = lines(
-            run("scan", library, KNOWN, "--min-probability", 1, "--rerank", 5, "--json").out
+        (found,) = results(
+            run("scan", library, KNOWN, "--min-probability", 1, "--rerank", 5, "--json")
         )
         assert found["hits"] == []
 
@@ -259,7 +268,9 @@ class TestScan:
         outcome = run("scan", library, "absent.so", KNOWN, *self.ALL, "--json")
         assert outcome.code == 0
         assert "absent.so" in outcome.err
-        assert len(lines(outcome.out)) == 1
+        report = json.loads(outcome.out)
+        assert len(report["results"]) == 1
+        assert "absent.so" in report["skipped"][0]
 
     def test_mistakes(self, run: Graphkin, library: Path):
         assert run("scan", library, KNOWN, "--format", "xml").code == 12
@@ -382,7 +393,7 @@ class TestLibrary:
         assert again["copied"] == 0
         target = f"{KNOWN}:{NAME}"
         found = [
-            run("search", one, target, "--json", "--rerank", 5).out for one in (library, other)
+            results(run("search", one, target, "--json", "--rerank", 5)) for one in (library, other)
         ]
         assert found[0] == found[1]
 

@@ -70,7 +70,7 @@ def test_json(show: Run) -> None:
     code, out, err = show(f"{SAMPLE}:find", "--json")
     assert (code, err) == (0, "")
     document = json.loads(out)
-    assert (document["name"], document["address"], document["size"]) == ("find", 0x1000E, 105)
+    assert (document["function"], document["address"], document["size"]) == ("find", "0x1000e", 105)
     assert (len(document["blocks"]), len(document["edges"])) == (12, 15)
     assert document["blocks"][0]["instructions"] == ["test edx, edx", "jle 0x10071"]
     assert document["compiler"].startswith("GCC")
@@ -90,7 +90,7 @@ def test_plot(show: Run, tmp_path: Path, ending: str) -> None:
     assert show(f"{SAMPLE}:find", "--plot", path) == (0, f"{path}\n", "")
     assert path.stat().st_size > 5_000
     document = json.loads(show(f"{SAMPLE}:find", "--plot", path, "--json")[1])
-    assert (document["name"], document["picture"]) == ("find", str(path))
+    assert (document["function"], document["picture"]) == ("find", str(path))
 
 
 def test_plot_beside_dot(show: Run, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_binary_alone_lists_its_functions(show: Run) -> None:
     ]
     document = json.loads(show(SAMPLE, "--json")[1])
     assert document["binary"] == str(SAMPLE)
-    assert [row["name"] for row in document["functions"]] == ["twice", "find", "grade", "apply"]
+    assert [row["function"] for row in document["functions"]] == ["twice", "find", "grade", "apply"]
 
 
 def test_a_path_with_a_colon(show: Run, tmp_path: Path) -> None:

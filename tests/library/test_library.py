@@ -17,12 +17,13 @@ import torch
 from graphkin import AttentionMaps, Filter, Graph, GraphEmbedder, Library, ModelConfig
 from graphkin.errors import ConfigError, FormatError, GraphError, ModelError, StorageError
 from graphkin.library import library as index_module
+from graphkin.library import search as search_module
 from graphkin.library.engines.base import Nearest
 from graphkin.library.engines.sqlite.engine import SqliteEngine
 from graphkin.library.models import SearchModel, read_model_id
 from graphkin.library.probability import distances
-from graphkin.library.rerank import best_evidence, matched_nodes
 from graphkin.models.calibration import pair_figures
+from graphkin.results.evidence import best_evidence, matched_blocks
 from graphkin.results.known_function import KnownFunction
 from tests.library.sample_models import WORDS, search_model
 
@@ -69,12 +70,12 @@ def test_a_search_is_the_nearest_by_the_embedder(model: SearchModel, tmp_path: P
     with Library.create(tmp_path / "library.kin", model) as index:
         assert index.add(GRAPHS, NAMES) == len(index) == 40
         hits = index.search(GRAPHS[7], top_k=40)
-    assert hits[0].entry.function == "f7"
+    assert hits[0].function == "f7"
     assert hits[0].distance == pytest.approx(0, abs=1e-5)
     vectors = model.vectors(GRAPHS)
     wanted = np.sort(distances(model.space, vectors[7], vectors))
     np.testing.assert_allclose([hit.distance for hit in hits], wanted, rtol=1e-4, atol=1e-4)
-    assert [hit.rank_before for hit in hits] == list(range(1, 41))
+    assert [hit.rank_by_distance for hit in hits] == list(range(1, 41))
     assert all(hit.score is None for hit in hits)
 
 
@@ -89,24 +90,24 @@ def test_reranked_hits_are_those_of_the_matcher(model: SearchModel, tmp_path: Pa
     places = {hit.id: hit for hit in near}
     everything = []
     for hit in near:
-        (score,) = model.matcher.predict([(GRAPHS[3], GRAPHS[int(hit.entry.function[1:])])])
+        (score,) = model.matcher.predict([(GRAPHS[3], GRAPHS[int(hit.function[1:])])])
         largest = model.space.width if model.space.metric == "hamming" else 1.0
-        equal = [hit.entry.function == "f3"]
-        figures = pair_figures([hit.distance], largest, GRAPHS[3].num_nodes, [hit.nodes], equal)
+        equal = [hit.function == "f3"]
+        figures = pair_figures([hit.distance], largest, GRAPHS[3].num_nodes, [hit.blocks], equal)
         everything.append((float(model.calibration.by_score(figures, [score])[0]), hit.id, score))
     everything.sort(reverse=True)
     assert [hit.id for hit in hits] == [number for _, number, _ in everything[:5]]
     for hit, (chance, _, score) in zip(hits, everything, strict=False):
         assert hit.score == pytest.approx(score, rel=1e-3, abs=1e-4)
         assert hit.probability == pytest.approx(chance, rel=1e-2, abs=1e-4)
-        assert hit.rank_before == places[hit.id].rank_before
+        assert hit.rank_by_distance == places[hit.id].rank_by_distance
     assert [hit.id for hit in ranked] == [hit.id for hit in hits]
 
 
 def test_many_queries_are_many_searches(library: Library, monkeypatch: pytest.MonkeyPatch):
     queries = graphs(6, seed=1)
     one_by_one = [library.search(query, 4, rerank=8) for query in queries]
-    monkeypatch.setattr(index_module, "PAIRS_AT_ONCE", 20)
+    monkeypatch.setattr(search_module, "PAIRS_AT_ONCE", 20)
     seen: list[tuple[int, int]] = []
     found = library.search_many(
         queries, 4, rerank=8, progress=lambda done, total: seen.append((done, total))
@@ -114,7 +115,7 @@ def test_many_queries_are_many_searches(library: Library, monkeypatch: pytest.Mo
     assert [[hit.id for hit in hits] for hits in found] == [
         [hit.id for hit in hits] for hits in one_by_one
     ]
-    assert seen == [(2, 6), (4, 6), (6, 6)]
+    assert seen == [(done, 6) for done in range(1, 7)]
     assert library.search_many([], 4) == []
 
 
@@ -130,7 +131,7 @@ def test_without_calibration_the_score_ranks(tmp_path: Path):
 
 def test_a_part_of_the_library(library: Library):
     hits = library.search(GRAPHS[0], 40, where=Filter(binary="lib1*"))
-    assert {hit.entry.binary for hit in hits} == {"lib1.so"}
+    assert {hit.binary for hit in hits} == {"lib1.so"}
     assert len(hits) == 13
 
 
@@ -140,14 +141,14 @@ def test_evidence_names_nodes_of_both_graphs(library: Library):
     assert 0 <= hit.evidence.matched_share <= 1
     for pair in hit.evidence.pairs:
         assert 0 <= pair.left < GRAPHS[2].num_nodes
-        assert 0 <= pair.right < hit.nodes
+        assert 0 <= pair.right < hit.blocks
         assert 0.5 <= pair.weight <= 1
 
 
 def test_matched_nodes_by_hand():
     forth = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], dtype=np.float32)
     back = np.array([[0.7, 0.1, 0.2], [0.1, 0.3, 0.6]], dtype=np.float32)
-    found = matched_nodes(forth, back)
+    found = matched_blocks(forth, back)
     # 1 looks at 1, which looks at 2; 2 looks at 0, which looks at 0.
     assert [(pair.left, pair.right) for pair in found.pairs] == [(0, 0)]
     assert found.pairs[0].weight == pytest.approx(0.7)
@@ -173,7 +174,7 @@ def test_removal(library: Library):
     assert library.remove(Filter(binary="lib0.so")) == 14
     assert len(library) == 26
     library.compact()
-    assert {hit.entry.binary for hit in library.search(GRAPHS[0], 40)} == {"lib1.so", "lib2.so"}
+    assert {hit.binary for hit in library.search(GRAPHS[0], 40)} == {"lib1.so", "lib2.so"}
     with pytest.raises(ConfigError, match="everything"):
         library.remove(Filter())
     assert library.verify().damage == []
@@ -183,7 +184,7 @@ def test_tags(library: Library):
     assert library.tag(Filter(binary="lib0.so"), {"cve": "X", "seen": "yes"}) == 14
     assert library.tag(Filter(function="f3"), {"cve": "Y"}) == 1
     (hit,) = library.search(GRAPHS[3], 1, where=Filter(tags={"cve": "*"}))
-    assert hit.entry == KnownFunction("f3", "lib0.so", tags={"cve": "Y", "seen": "yes"})
+    assert (hit.function, hit.binary, hit.tags) == ("f3", "lib0.so", {"cve": "Y", "seen": "yes"})
     for where, tags, message in (
         (Filter(), {"cve": "X"}, "everything"),
         (Filter(function="f1"), {}, "no tags"),
@@ -223,15 +224,6 @@ def test_what_is_removed_while_it_is_found_is_not_found(
     monkeypatch.setattr(library.engine, "nearest", Removing(library, path, 2))
     with pytest.raises(ConfigError, match="search again"):
         library.search(GRAPHS[5], rerank=rerank)
-
-
-def test_what_was_removed_since_has_no_evidence(library: Library, tmp_path: Path):
-    hits = library.search(GRAPHS[5], 4)
-    with SqliteEngine.open(tmp_path / "library.kin") as other:
-        other.remove(Filter(function=hits[1].entry.function))
-    explained = library.explained(GRAPHS[5], hits)
-    assert [hit.id for hit in explained] == [hit.id for hit in hits]
-    assert [hit.evidence is None for hit in explained] == [False, True, False, False]
 
 
 def test_a_library_carries_its_models(library: Library, tmp_path: Path, hamming: SearchModel):
@@ -275,7 +267,7 @@ def test_a_closed_library_says_so(library: Library):
 def test_bad_arguments(library: Library):
     with pytest.raises(ConfigError, match="takes ids"):
         library.rank(GRAPHS[0], GRAPHS[:2])  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="top_k"):
+    with pytest.raises(ConfigError, match="top must be"):
         library.search(GRAPHS[0], 0)
     with pytest.raises(ConfigError, match="rerank"):
         library.search(GRAPHS[0], rerank=-1)
@@ -347,7 +339,7 @@ class TestSearchModel:
     def test_files_that_were_changed(self, hamming: SearchModel):
         changed = dict(hamming.files)
         changed["embedder/config.json"] = changed["embedder/config.json"].replace(b"gru", b"rnn")
-        with pytest.raises(FormatError, match="not those that its pin names"):
+        with pytest.raises(FormatError, match="not those that its id names"):
             SearchModel.from_files(changed)
         with pytest.raises(FormatError, match="damaged"):
             read_model_id({"pin.json": json.dumps({"name": "x"}).encode()})

@@ -63,8 +63,8 @@ def test_search_across_compilers_finds_most_functions(tmp_path: Path) -> None:
         shared = [name for name in asked if name in held]
         found = index.search_many([asked[name] for name in shared], 10, rerank=10)
     assert len(shared) > 30
-    first = [hits[0].entry.function == name for hits, name in zip(found, shared, strict=True)]
-    names = [{hit.entry.function for hit in hits} for hits in found]
+    first = [hits[0].function == name for hits, name in zip(found, shared, strict=True)]
+    names = [{hit.function for hit in hits} for hits in found]
     among = [name in those for name, those in zip(shared, names, strict=True)]
     assert np.mean(first) > 0.5
     assert np.mean(among) > 0.8
@@ -83,9 +83,9 @@ def test_what_the_design_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert matcher.predict([(graphs[0], graphs[1])]).shape == (1,)
     assert len(matcher.rank(query, candidates, top_k=10)) == 10
     assert matcher.explain(graphs[0], graphs[1]).steps > 0
-    index = Library.open("library.kin")
+    index = Library.create("library.kin")
     index.add(graphs, metadata)
     hits = index.search(query, top_k=10, rerank=100)
-    assert hits[0].entry.function == "f0"
+    assert hits[0].function == "f0"
     assert hits[0].probability > 0.9
     index.close()

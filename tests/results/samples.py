@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html.parser import HTMLParser
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.binaries import Block, Function
-from graphkin.results.document import BlockPair, Evidence, Hit, Query, SearchResult
-from graphkin.results.known_function import KnownFunction
+from graphkin.results.document import (
+    BlockPair,
+    Comparison,
+    Document,
+    Evidence,
+    FunctionRef,
+    FunctionResult,
+    Match,
+    Report,
+    Tool,
+)
+from graphkin.results.evidence import Attention, best_evidence
+from graphkin.results.function import ref_of
+from graphkin.results.html.comparison import comparison_page
 
 IMAGE = "<img src=x onerror=\"document.title='owned'\">"
 SCRIPT = "</script><script>document.title='owned'</script>"
@@ -18,37 +31,81 @@ TERMINAL = "clear\x1b[2J\x07\u202eback\nline"
 NOT_UTF8 = "caf\udce9\ud800"
 HOSTILE = (IMAGE, SCRIPT, TERMINAL, NOT_UTF8, '=HYPERLINK("x")', "operator[](int){0}", "a,b'c\"d")
 
-HEARTBEAT = Hit(
+HEARTBEAT = Match(
     id=1,
-    entry=KnownFunction(
-        function="tls1_process_heartbeat",
-        binary="openssl-1.0.1f/clang-14-O3/libssl.so.1.0.0",
-        address=0xFFFFFFFF81000123,
-        size=900,
-        architecture="x86-64",
-        compiler="clang 14",
-        build="clang-14-O3",
-        tags={"cve": "CVE-2014-0160", "package": "openssl"},
-    ),
-    nodes=41,
+    reference="library:1",
+    function="tls1_process_heartbeat",
+    binary="openssl-1.0.1f/clang-14-O3/libssl.so.1.0.0",
+    address=0xFFFFFFFF81000123,
+    size=900,
+    architecture="x86-64",
+    compiler="clang 14",
+    build="clang-14-O3",
+    tags={"cve": "CVE-2014-0160", "package": "openssl"},
+    blocks=41,
+    rank=1,
+    rank_by_distance=4,
     distance=12.0,
-    rank_before=4,
     score=-1.5,
     probability=0.987,
-    evidence=Evidence(0.93, (BlockPair(0, 0, 0.99), BlockPair(3, 4, 0.75))),
+    evidence=Evidence(matched_share=0.93, pairs=(BlockPair(0, 0, 0.99), BlockPair(3, 4, 0.75))),
 )
-INFLATE = Hit(2, KnownFunction("inflate.part.0", "libz.so", 0x40), 90, 30.0, 1, -3.0, 0.6)
-ADLER = Hit(3, KnownFunction("adler32", "libz.so"), 12, 0.125, 2)
-QUERY = Query("firmware/lib one.so", "sub_1234", 0x1234, 44)
+INFLATE = Match(
+    id=2,
+    function="inflate.part.0",
+    binary="libz.so",
+    address=0x40,
+    blocks=90,
+    rank=1,
+    rank_by_distance=1,
+    distance=30.0,
+    score=-3.0,
+    probability=0.6,
+)
+ADLER = Match(
+    id=3,
+    function="adler32",
+    binary="libz.so",
+    blocks=12,
+    rank=2,
+    rank_by_distance=2,
+    distance=0.125,
+)
+QUERY = FunctionRef(function="sub_1234", binary="firmware/lib one.so", address=0x1234, blocks=44)
 
 
-def hit_named(name: str) -> Hit:
-    return replace(INFLATE, entry=KnownFunction(function=name, binary=name, tags={name: name}))
+D = TypeVar("D", bound=Document)
 
 
-def result_named(name: str) -> SearchResult:
+def changed(document: D, **fields: object) -> D:
+    """A document with other values."""
+    return document.model_copy(update=fields)
+
+
+def result(*hits: Match, query: FunctionRef = QUERY) -> FunctionResult:
+    """Hits in this order."""
+    ranked = (changed(hit, rank=rank) for rank, hit in enumerate(hits, start=1))
+    return FunctionResult(query=query, hits=tuple(ranked))
+
+
+def report(*results: FunctionResult, library: str = "library.kin") -> Report:
+    return Report(
+        tool=Tool(version="1.2.3"),
+        library=library,
+        model="functions 1.2.3 (0123456789ab)",
+        options={"top": 3},
+        results=results,
+    )
+
+
+def hit_named(name: str) -> Match:
+    return changed(INFLATE, function=name, binary=name, address=None, tags={name: name})
+
+
+def result_named(name: str) -> FunctionResult:
     """A result in which everything that can be named has a name."""
-    return SearchResult(Query(name, name, 0x10, 3), (hit_named(name),))
+    query = FunctionRef(function=name, binary=name, address=0x10, blocks=3)
+    return result(hit_named(name), query=query)
 
 
 def function(count: int, name: str = "sample", instruction: str = "mov eax, 1") -> Function:
@@ -76,6 +133,27 @@ def attention(left: int, right: int, steps: int = 2, seed: int = 0) -> Maps:
         maps.left_to_right.append(_softmax(scores))
         maps.right_to_left.append(_softmax(scores.T))
     return maps
+
+
+def compared_page(
+    left: Function,
+    right: Function,
+    maps: Attention,
+    *,
+    score: float | None = None,
+    probability: float | None = None,
+    distance: float | None = None,
+) -> str:
+    """The page of two functions, with numbers made up."""
+    comparison = Comparison(
+        left=ref_of(left),
+        right=ref_of(right),
+        distance=distance,
+        score=score,
+        probability=probability,
+        evidence=best_evidence(maps),
+    )
+    return comparison_page(comparison, left, right, maps)
 
 
 def _softmax(scores: NDArray[np.float64]) -> NDArray[np.float32]:

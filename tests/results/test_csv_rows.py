@@ -7,25 +7,31 @@ import csv
 import pytest
 
 from graphkin.results.csv_rows import COLUMNS, cell, csv_rows
-from graphkin.results.document import SearchResult
-from tests.results.samples import ADLER, HEARTBEAT, HOSTILE, QUERY, result_named
+from graphkin.results.document import FunctionResult
+from tests.results.samples import (
+    ADLER,
+    HEARTBEAT,
+    HOSTILE,
+    result,
+    result_named,
+)
 
 
-def read(*results: SearchResult) -> list[dict[str, str]]:
+def read(*results: FunctionResult) -> list[dict[str, str]]:
     return list(csv.DictReader(csv_rows(results)))
 
 
 def test_rows() -> None:
-    rows = read(SearchResult(QUERY, (HEARTBEAT, ADLER)), SearchResult(QUERY, ()))
+    rows = read(result(HEARTBEAT, ADLER), result())
     assert len(rows) == 2
     assert tuple(rows[0]) == COLUMNS
     assert rows[0] == {
         "query_binary": "firmware/lib one.so",
         "query_function": "sub_1234",
         "query_address": "0x1234",
-        "query_nodes": "44",
+        "query_blocks": "44",
         "rank": "1",
-        "rank_before": "4",
+        "rank_by_distance": "4",
         "probability": "0.987000",
         "score": "-1.500000",
         "distance": "12",
@@ -33,7 +39,7 @@ def test_rows() -> None:
         "binary": "openssl-1.0.1f/clang-14-O3/libssl.so.1.0.0",
         "function": "tls1_process_heartbeat",
         "address": "0xffffffff81000123",
-        "nodes": "41",
+        "blocks": "41",
         "architecture": "x86-64",
         "compiler": "clang 14",
         "build": "clang-14-O3",

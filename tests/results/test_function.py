@@ -10,7 +10,8 @@ import pytest
 from graphkin.binaries import Block, Function
 from graphkin.binaries.backends.native import NativeSource
 from graphkin.binaries.edges import edge_kinds
-from graphkin.results.function import row, summary, to_document, to_dot, to_text
+from graphkin.results.function import code_of, summary, summary_of, to_dot, to_text
+from graphkin.results.render import to_json
 from tests.binaries.compiling import Compile
 
 LOOP = Function(
@@ -118,22 +119,24 @@ def test_one_of_a_kind_is_singular() -> None:
 
 
 def test_the_document_is_complete() -> None:
-    document = json.loads(json.dumps(to_document(LOOP)))
+    document = json.loads(to_json(code_of(LOOP)))
     assert document == {
-        "name": "count.part.0",
+        "function": "count.part.0",
         "base_name": "count",
         "aliases": ["also"],
         "unit": "count.c",
-        "address": 0x1000,
+        "address": "0x1000",
         "size": 12,
         "architecture": "x86-64",
         "format": "elf",
         "compiler": "GCC 12",
         "binary": "libx.so",
         "file_hash": "ab" * 32,
+        "reference": None,
+        "text": "disassembly",
         "blocks": [
             {
-                "address": one.address,
+                "address": f"{one.address:#x}",
                 "size": one.size,
                 "mnemonics": list(one.mnemonics),
                 "instructions": list(one.instructions or ()),
@@ -146,7 +149,7 @@ def test_the_document_is_complete() -> None:
             {"source": 1, "target": 2, "kind": "not taken"},
         ],
     }
-    assert row(LOOP)["blocks"] == row(LOOP)["edges"] == 3
+    assert summary_of(LOOP).blocks == summary_of(LOOP).edges == 3
 
 
 def test_dot_is_read_by_another_tool() -> None:

@@ -39,9 +39,9 @@ def test_the_functions_are_those_of_the_file(client: TestClient) -> None:
     rows = client.get(f"/api/binaries/{FIRMWARE_ID}/functions").json()["functions"]
     expected = list(list_functions(parse_target(str(samples.FIRMWARE))))
     assert [row["number"] for row in rows] == list(range(len(expected)))
-    assert [(row["name"], int(row["address"], 16), row["size"], row["blocks"]) for row in rows] == [
-        (one.name, one.address, one.size, len(one.blocks)) for one in expected
-    ]
+    assert [
+        (row["function"], int(row["address"], 16), row["size"], row["blocks"]) for row in rows
+    ] == [(one.name, one.address, one.size, len(one.blocks)) for one in expected]
 
 
 def test_the_code_of_a_function(client: TestClient) -> None:
@@ -49,8 +49,8 @@ def test_the_code_of_a_function(client: TestClient) -> None:
     code = client.get(f"/api/functions/upload:{FIRMWARE_ID}:3").json()
     row = client.get(f"/api/binaries/{FIRMWARE_ID}/functions").json()["functions"][3]
     assert code["text"] == "disassembly"
-    assert (code["name"], code["address"], code["binary"]) == (
-        row["name"],
+    assert (code["function"], code["address"], code["binary"]) == (
+        row["function"],
         row["address"],
         "gateway",
     )
@@ -63,7 +63,7 @@ def test_the_code_of_an_entry_comes_from_its_file(client: TestClient) -> None:
     reference = entry["functions"][0]["reference"]
     code = client.get(f"/api/functions/{reference}").json()
     assert code["text"] == "disassembly"
-    assert code["name"] == "process_heartbeat"
+    assert code["function"] == "process_heartbeat"
 
 
 def test_an_entry_without_its_file_shows_mnemonics(serve: Serve) -> None:
@@ -94,7 +94,7 @@ def test_huge_names_are_cut(client: TestClient) -> None:
     binary = send(client, content, "names.o").json()
     row = client.get(f"/api/binaries/{binary['id']}/functions").json()["functions"][0]
     code = client.get(f"/api/functions/upload:{binary['id']}:0").json()
-    assert row["name"] == code["name"] == "n" * MOST_LETTERS + "…"
+    assert row["function"] == code["function"] == "n" * MOST_LETTERS + "…"
     listed = client.app.state.server.uploads.functions(binary["id"])[0]  # type: ignore[attr-defined]
     assert listed.nbytes > replace(listed, name="n").nbytes + MOST_LETTERS
 

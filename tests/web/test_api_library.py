@@ -17,7 +17,7 @@ def test_what_is_in_it(client: TestClient, library: Path) -> None:
     with Library.open(library) as index:
         stats = index.stats()
     body = client.get("/api/library").json()
-    assert body["path"] == "samples.kin"
+    assert body["library"] == "samples.kin"
     assert (body["entries"], body["graphs"]) == (stats["entries"], stats["graphs"])
     assert body["architectures"] == {"x86-64": stats["entries"]}
     assert body["tags"] == {"=".join(samples.TAG): body["tags"]["=".join(samples.TAG)]}

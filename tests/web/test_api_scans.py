@@ -42,7 +42,7 @@ def test_a_scan_tells_what_it_finds_while_it_runs(client: TestClient) -> None:
     best = max(results, key=lambda one: one["hits"][0]["probability"])
     assert best["query"]["reference"] == suspect(client)
     assert best["hits"][0]["function"] == "process_heartbeat"
-    assert 0 < best["hits"][0]["matched_share"] <= 1
+    assert 0 < best["hits"][0]["evidence"]["matched_share"] <= 1
     assert client.get(f"/api/scans/{scan}").json()["state"] == "done"
     assert [one["id"] for one in client.get("/api/scans").json()] == [scan]
 
@@ -69,11 +69,14 @@ def test_reports(client: TestClient) -> None:
     }
     for form, found in report.items():
         assert found.headers["content-disposition"] == f'attachment; filename="scan-{scan}.{form}"'
-    lines = report["json"].json()
-    assert len(lines) == end["total"]
-    assert sum(bool(line["hits"]) for line in lines) == end["found"]
+    document = report["json"].json()
+    results = document["results"]
+    assert (document["tool"]["name"], document["library"]) == ("graphkin", "samples.kin")
+    assert document["options"]["min_probability"] == SCAN.get("min_probability", 0.5)
+    assert len(results) == end["total"]
+    assert sum(bool(result["hits"]) for result in results) == end["found"]
     rows = list(csv.DictReader(report["csv"].text.splitlines()))
-    assert len(rows) == sum(len(line["hits"]) for line in lines)
+    assert len(rows) == sum(len(result["hits"]) for result in results)
     assert {row["query_binary"] for row in rows} == {"gateway"}
     assert report["sarif"].json()["version"] == "2.1.0"
     assert "<table" in report["html"].text
@@ -86,7 +89,7 @@ def test_small_functions_are_left_out(client: TestClient) -> None:
     send(client)
     rows = client.get(f"/api/binaries/{FIRMWARE_ID}/functions").json()["functions"]
     for least in (1, 30):
-        scan = client.post("/api/scans", json={**SCAN, "min_blocks": least}).json()["id"]
+        scan = client.post("/api/scans", json={**SCAN, "query_min_blocks": least}).json()["id"]
         end = wait_for(client, f"/api/scans/{scan}")
         assert end["total"] == sum(row["blocks"] >= least for row in rows)
 

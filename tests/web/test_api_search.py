@@ -10,7 +10,8 @@ from fastapi.testclient import TestClient
 from graphkin import Library
 from graphkin.binaries import samples
 from graphkin.binaries.targets import find_function, parse_target
-from graphkin.library.scan import compare, search_functions
+from graphkin.library.compare import compare
+from graphkin.library.models import vocabulary_of
 from graphkin.web.limits import ServerLimits
 from tests.web.conftest import Serve
 from tests.web.requests import FIRMWARE_ID, message, send, suspect
@@ -23,12 +24,13 @@ def test_a_search_finds_what_the_library_finds(client: TestClient, library: Path
     target = f"{samples.FIRMWARE}:{names['process_heartbeat']:#x}"
     with Library.open(library) as index:
         function = find_function(parse_target(target))
-        expected = search_functions(index, [function], 5, rerank=20)[0].hits
+        graph = function.to_graph(vocabulary_of(index.model))
+        expected = index.search(graph, 5, rerank=20)
     assert found["query"]["function"] == function.name
     assert found["query"]["blocks"] == len(function.blocks)
     assert [hit["reference"] for hit in found["hits"]] == [f"library:{hit.id}" for hit in expected]
     for rank, (hit, other) in enumerate(zip(found["hits"], expected, strict=True), start=1):
-        assert (hit["rank"], hit["rank_before"]) == (rank, other.rank_before)
+        assert (hit["rank"], hit["rank_by_distance"]) == (rank, other.rank_by_distance)
         assert hit["distance"] == other.distance
         assert hit["score"] == pytest.approx(other.score, abs=1e-4)
         assert hit["probability"] == pytest.approx(other.probability, abs=1e-4)
@@ -94,12 +96,12 @@ def test_a_comparison_is_that_of_the_command_line(client: TestClient, library: P
     left = find_function(parse_target(f"{samples.FIRMWARE}:{names['process_heartbeat']:#x}"))
     right = find_function(parse_target(f"{hit['binary']}:{hit['address']}"))
     with Library.open(library) as index:
-        expected = compare(index.model, left, right)
+        expected = compare(index.model, left, right).document
     assert found["score"] == pytest.approx(expected.score, abs=1e-4)
     assert found["probability"] == pytest.approx(expected.probability, abs=1e-4)
     assert found["distance"] == expected.distance
-    assert found["matched_share"] == pytest.approx(expected.evidence.matched_share)
-    assert [tuple(pair[:2]) for pair in found["pairs"]] == [
+    assert found["evidence"]["matched_share"] == pytest.approx(expected.evidence.matched_share)
+    assert [tuple(pair[:2]) for pair in found["evidence"]["pairs"]] == [
         (pair.left, pair.right) for pair in expected.evidence.pairs
     ]
     assert (found["left"]["reference"], found["right"]["reference"]) == tuple(sides.values())

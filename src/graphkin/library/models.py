@@ -168,9 +168,7 @@ def read_model_id(files: Mapping[str, bytes]) -> ModelId:
         raise FormatError(f"the model of the library is damaged: {ID_FILE}: {error}") from error
     identity = _identity(files)
     if model_id.weights not in (identity, _identity_of_bytes(files)):
-        raise FormatError(
-            f"the weights of the model {model_id} are not those that its model_id names"
-        )
+        raise FormatError(f"the weights of the model {model_id} are not those that its id names")
     return replace(model_id, weights=identity)
 
 

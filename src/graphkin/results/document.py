@@ -266,6 +266,8 @@ class LibraryContent(Document):
     compilers: dict[str, int]
     builds: dict[str, int]
     tags: dict[str, int]
+    top_binaries: dict[str, int]
+    """Functions of the files with most of them."""
 
 
 DOCUMENTS: dict[str, type[Document]] = {

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from graphkin.errors import ConfigError
-from graphkin.library.rerank import LEAST_WEIGHT, matched_nodes
-from graphkin.results.html.attention import LEAST, MOST_PER_BLOCK, checked, mutual_pairs, sparse
+from graphkin.results.evidence import LEAST_WEIGHT, matched_blocks, mutual_pairs
+from graphkin.results.html.attention import LEAST, MOST_PER_BLOCK, checked, sparse
 from tests.results.samples import Maps, attention
 
 
@@ -16,7 +16,7 @@ def test_pairs_agree_with_the_evidence_of_a_search(sharpness: int) -> None:
     maps = attention(30, 20, steps=3)
     forth, back = maps.left_to_right[sharpness], maps.right_to_left[sharpness]
     pairs = [pair for pair in mutual_pairs(forth, back) if pair.weight >= LEAST_WEIGHT]
-    evidence = matched_nodes(forth, back)
+    evidence = matched_blocks(forth, back)
     assert len(pairs) / 30 == evidence.matched_share
     assert set(evidence.pairs) <= set(pairs)
 
@@ -59,7 +59,7 @@ def test_maps_of_other_functions_are_refused() -> None:
     assert checked(maps, 4, 5) == 3
     with pytest.raises(ConfigError, match=r"attention is \(4, 5\), .* expected \(5, 4\)"):
         checked(maps, 5, 4)
-    with pytest.raises(ConfigError, match="3 maps forth and 2 back"):
+    with pytest.raises(ConfigError, match="3 maps from left to right and 2 from right to left"):
         checked(Maps(maps.left_to_right, maps.right_to_left[1:]), 4, 5)
     with pytest.raises(ConfigError, match="0 maps"):
         checked(Maps([], []), 4, 5)

@@ -14,8 +14,7 @@ import pytest
 
 from graphkin.binaries import Block
 from graphkin.errors import ConfigError
-from graphkin.results.document import SearchResult
-from graphkin.results.html.comparison import comparison_page
+from graphkin.results.document import FunctionResult
 from graphkin.results.html.scan import scan_page
 from graphkin.results.text import printable
 from tests.results.samples import (
@@ -26,7 +25,11 @@ from tests.results.samples import (
     QUERY,
     Parsed,
     attention,
+    changed,
+    compared_page,
     function,
+    report,
+    result,
     result_named,
 )
 
@@ -41,18 +44,18 @@ ELEMENTS = {
 
 def compared(name: str = "sample") -> str:
     left, right = function(6, name, f"mov {name}"), function(5, name, name)
-    return comparison_page(
+    return compared_page(
         left, right, maps=attention(6, 5), score=-1.25, probability=0.875, distance=9.0
     )
 
 
-def scanned(*results: SearchResult) -> str:
-    return scan_page(results, library="known.kin", title="a scan")
+def scanned(*results: FunctionResult) -> str:
+    return scan_page(report(*results, library="known.kin"), title="a scan")
 
 
 PAGES = {
     "comparison": compared(),
-    "scan": scanned(SearchResult(QUERY, (HEARTBEAT, INFLATE)), SearchResult(QUERY, ())),
+    "scan": scanned(result(HEARTBEAT, INFLATE), result()),
 }
 
 
@@ -129,7 +132,7 @@ def test_a_comparison_shows_blocks_and_numbers() -> None:
 
 def test_the_share_is_that_of_the_last_step() -> None:
     maps = attention(6, 5)
-    page = comparison_page(function(6), function(5), maps=maps)
+    page = compared_page(function(6), function(5), maps=maps)
     strong = [pair for pair in data_of(page)["steps"][-1]["pairs"] if pair[2] >= 500]
     assert 0 < len(strong) < 5
     assert f"({len(strong)} of 6)" in page
@@ -140,7 +143,7 @@ def test_every_instruction_is_there() -> None:
     block = Block(0x1000, 400, ("mov",) * 100, texts)
     long = replace(function(1), blocks=(block,), edges=())
     bare = replace(long, blocks=(block._replace(mnemonics=("nop", "ret"), instructions=None),))
-    page = comparison_page(long, bare, maps=attention(1, 1))
+    page = compared_page(long, bare, maps=attention(1, 1))
     code = contents(page, "pre")
     assert re.sub(r"<.?b>| +", " ", code[0]).split("\n")[99].split() == ["mov", "r99,", "99"]
     assert code[1] == "<b>nop</b>\n<b>ret</b>"
@@ -149,14 +152,14 @@ def test_every_instruction_is_there() -> None:
 def test_a_function_without_blocks_is_refused() -> None:
     empty = replace(function(2, "nothing"), blocks=(), edges=())
     with pytest.raises(ConfigError, match="nothing of nothing has no blocks"):
-        comparison_page(function(2), empty, maps=attention(2, 2))
+        compared_page(function(2), empty, maps=attention(2, 2))
 
 
 def test_a_scan_lists_functions_with_hits() -> None:
-    other = SearchResult(replace(QUERY, binary="b.so", function="other"), (ADLER,))
-    page = scanned(other, SearchResult(QUERY, (HEARTBEAT, INFLATE)), SearchResult(QUERY, ()))
+    other = result(ADLER, query=changed(QUERY, binary="b.so", function="other"))
+    page = scanned(other, result(HEARTBEAT, INFLATE), result())
     texts = Parsed(page).texts
-    assert texts["dd"] == ["2", "3", "2", "3", "known.kin"]
+    assert texts["dd"] == ["2", "3", "2", "3", "known.kin", "functions 1.2.3 (0123456789ab)"]
     assert [name for name in texts["button"] if name in ("sub_1234", "other")] == [
         "sub_1234",
         "other",
@@ -169,5 +172,5 @@ def test_a_scan_lists_functions_with_hits() -> None:
 
 
 def test_a_scan_that_found_nothing_says_so() -> None:
-    assert "Nothing was found." in scanned(SearchResult(QUERY, ()))
+    assert "Nothing was found." in scanned(result())
     assert "Nothing was found." not in PAGES["scan"]

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from graphkin.models import AttentionMaps
-from graphkin.results.document import SearchResult
-from graphkin.results.html.comparison import comparison_page
 from graphkin.results.html.scan import scan_page
 from tests.results.samples import (
     HEARTBEAT,
     IMAGE,
     INFLATE,
-    QUERY,
     SCRIPT,
     attention,
+    compared_page,
     function,
+    report,
+    result,
     result_named,
 )
 
@@ -64,7 +64,7 @@ def title(document: str) -> str:
 
 
 def test_a_comparison(tmp_path: Path) -> None:
-    page = comparison_page(
+    page = compared_page(
         function(6, IMAGE, f"mov {SCRIPT}{IMAGE}"), function(5, SCRIPT), maps=attention(6, 5)
     )
     document = rendered(page, tmp_path)
@@ -86,23 +86,23 @@ def test_a_comparison_begins_where_most_blocks_match(tmp_path: Path) -> None:
     sharp = attention(6, 5)
     forth, back = sharp.left_to_right[-1], sharp.right_to_left[-1]
     maps = AttentionMaps([0 * forth, forth, 0 * forth], [0 * back, back, 0 * back], 0.5)
-    document = rendered(comparison_page(function(6), function(5), maps=maps), tmp_path)
+    document = rendered(compared_page(function(6), function(5), maps=maps), tmp_path)
     assert '<output id="step-value">1</output> of 2' in document
     assert document.count("<meter") > 0
 
 
 def test_a_large_comparison_shows_what_is_in_view(tmp_path: Path) -> None:
-    page = comparison_page(function(400), function(3), maps=attention(400, 3))
+    page = compared_page(function(400), function(3), maps=attention(400, 3))
     assert 3 < placed_blocks(rendered(page, tmp_path)) < 200
 
 
 def test_a_scan(tmp_path: Path) -> None:
     results = [
-        SearchResult(QUERY, (HEARTBEAT, INFLATE)),
+        result(HEARTBEAT, INFLATE),
         result_named(IMAGE),
         result_named(SCRIPT),
     ]
-    document = rendered(scan_page(results, library=SCRIPT, title="a scan"), tmp_path)
+    document = rendered(scan_page(report(*results, library=SCRIPT), title="a scan"), tmp_path)
     assert title(document) == "a scan"
     assert document.count("<img") == 0
     assert "3 of 3 shown" in document

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -12,18 +11,27 @@ from urllib.parse import unquote
 import pytest
 from jsonschema import Draft202012Validator
 
-from graphkin.results.document import Hit, Query, SearchResult
-from graphkin.results.known_function import KnownFunction
+from graphkin.results.document import FunctionRef, FunctionResult, Match
 from graphkin.results.sarif.log import level, sarif
-from tests.results.samples import ADLER, HEARTBEAT, HOSTILE, INFLATE, QUERY, result_named
+from tests.results.samples import (
+    ADLER,
+    HEARTBEAT,
+    HOSTILE,
+    INFLATE,
+    QUERY,
+    changed,
+    report,
+    result,
+    result_named,
+)
 
 SCHEMA = json.loads((Path(__file__).parent / "sarif-2.1.0.schema.json").read_text())
 VALIDATOR = Draft202012Validator(SCHEMA)
 
 
-def log(*results: SearchResult, root: Path | None = None) -> dict[str, Any]:
+def log(*results: FunctionResult, root: Path | None = None) -> dict[str, Any]:
     """A run, after validation of its log and a way through JSON."""
-    document = sarif(results, tool_version="0.1.0", library="known.kin", root=root)
+    document = sarif(report(*results, library="known.kin"), root=root)
     text = json.dumps(document, allow_nan=False)
     text.encode()
     VALIDATOR.validate(json.loads(text))
@@ -39,13 +47,13 @@ def location(run: dict[str, Any], number: int = 0) -> dict[str, Any]:
 
 
 def test_the_schema_refuses_what_is_wrong() -> None:
-    document = sarif([SearchResult(QUERY, (HEARTBEAT,))], tool_version="1", library="x")
+    document = sarif(report(result(HEARTBEAT)))
     document["runs"][0]["results"][0]["level"] = "fatal"
     assert not VALIDATOR.is_valid(document)
 
 
 def test_a_vulnerability() -> None:
-    run = log(SearchResult(QUERY, (HEARTBEAT,)))
+    run = log(result(HEARTBEAT))
     (rule,) = run["tool"]["driver"]["rules"]
     assert rule["id"] == "CVE-2014-0160"
     assert rule["helpUri"] == "https://nvd.nist.gov/vuln/detail/CVE-2014-0160"
@@ -53,15 +61,15 @@ def test_a_vulnerability() -> None:
         "functions": ["tls1_process_heartbeat"],
         "tags": ["security", "cve=CVE-2014-0160", "package=openssl"],
     }
-    (result,) = run["results"]
-    assert (result["ruleId"], result["ruleIndex"], result["level"]) == ("CVE-2014-0160", 0, "error")
-    assert result["message"]["text"] == (
+    (only,) = run["results"]
+    assert (only["ruleId"], only["ruleIndex"], only["level"]) == ("CVE-2014-0160", 0, "error")
+    assert only["message"]["text"] == (
         "sub_1234 resembles tls1_process_heartbeat of openssl-1.0.1f/clang-14-O3/libssl.so.1.0.0 "
         "(CVE-2014-0160), the same code with probability 0.987; 93% of its blocks have a partner. "
         "It is at 0x1234."
     )
-    assert result["rank"] == 98.7
-    assert [result["properties"][key] for key in ("probability", "score", "distance")] == [
+    assert only["rank"] == 98.7
+    assert [only["properties"][key] for key in ("probability", "score", "distance")] == [
         0.987, -1.5, 12.0,
     ]  # fmt: skip
     place = location(run)
@@ -72,7 +80,7 @@ def test_a_vulnerability() -> None:
 
 
 def test_a_function_without_tags() -> None:
-    run = log(SearchResult(QUERY, (INFLATE, ADLER)))
+    run = log(result(INFLATE, ADLER))
     assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == [
         "function:inflate",
         "function:adler32",
@@ -83,17 +91,16 @@ def test_a_function_without_tags() -> None:
 
 
 def test_hits_about_one_rule_are_one_result() -> None:
-    weak = replace(HEARTBEAT, id=9, probability=0.3, entry=replace(HEARTBEAT.entry, binary="b"))
-    run = log(SearchResult(QUERY, (weak, HEARTBEAT)))
-    (result,) = run["results"]
-    assert [hit["probability"] for hit in result["properties"]["hits"]] == [0.987, 0.3]
-    assert result["level"] == "error"
+    weak = changed(HEARTBEAT, id=9, probability=0.3, binary="b")
+    run = log(result(weak, HEARTBEAT))
+    (only,) = run["results"]
+    assert [hit["probability"] for hit in only["properties"]["hits"]] == [0.987, 0.3]
+    assert only["level"] == "error"
     assert len(run["tool"]["driver"]["rules"]) == 1
 
 
 def test_a_function_with_two_vulnerabilities_breaks_two_rules() -> None:
-    entry = replace(HEARTBEAT.entry, tags={"cve": "cve-2020-11111, INTERNAL-7"})
-    run = log(SearchResult(QUERY, (replace(HEARTBEAT, entry=entry),)))
+    run = log(result(changed(HEARTBEAT, tags={"cve": "cve-2020-11111, INTERNAL-7"})))
     assert [result["ruleId"] for result in run["results"]] == ["CVE-2020-11111", "INTERNAL-7"]
     assert ["helpUri" in rule for rule in run["tool"]["driver"]["rules"]] == [True, False]
 
@@ -106,33 +113,33 @@ def test_levels() -> None:
 
 
 def test_nothing_found_is_a_valid_run() -> None:
-    run = log(SearchResult(QUERY, ()))
+    run = log(result())
     assert run["results"] == []
     assert len(run["artifacts"]) == 1, "the file was scanned"
 
 
-def fingerprint(query: Query, hit: Hit = HEARTBEAT) -> dict[str, str]:
-    found = log(SearchResult(query, (hit,)))["results"][0]["partialFingerprints"]
+def fingerprint(query: FunctionRef, hit: Match = HEARTBEAT) -> dict[str, str]:
+    found = log(result(hit, query=query))["results"][0]["partialFingerprints"]
     assert isinstance(found, dict)
     return found
 
 
 def test_fingerprints_are_stable_and_distinct() -> None:
     first = fingerprint(QUERY)
-    moved = fingerprint(replace(QUERY, address=0x9999, nodes=50), replace(HEARTBEAT, distance=3.0))
+    moved = fingerprint(changed(QUERY, address=0x9999, blocks=50), changed(HEARTBEAT, distance=3.0))
     assert first == moved
     others = [
-        fingerprint(replace(QUERY, function="other")),
-        fingerprint(replace(QUERY, binary="other.so")),
+        fingerprint(changed(QUERY, function="other")),
+        fingerprint(changed(QUERY, binary="other.so")),
         fingerprint(QUERY, INFLATE),
-        fingerprint(replace(QUERY, binary="firmware/lib one.so(a.o)")),
+        fingerprint(changed(QUERY, binary="firmware/lib one.so(a.o)")),
     ]
     for key in first:
         assert len({first[key], *(other[key] for other in others)}) == 5
 
 
 def test_nameless_functions_are_told_apart_by_address() -> None:
-    one, two = (replace(QUERY, function="", address=address) for address in (1, 2))
+    one, two = (changed(QUERY, function="", address=address) for address in (1, 2))
     assert fingerprint(one) != fingerprint(two)
 
 
@@ -147,16 +154,16 @@ def test_nameless_functions_are_told_apart_by_address() -> None:
     ],
 )
 def test_relative_locations(tmp_path: Path, path: str, uri: str) -> None:
-    run = log(SearchResult(replace(QUERY, binary=path), (ADLER,)), root=tmp_path)
+    run = log(result(ADLER, query=changed(QUERY, binary=path)), root=tmp_path)
     found = location(run)["physicalLocation"]["artifactLocation"]
     assert found == {"uri": uri, "uriBaseId": "%SRCROOT%", "index": 0}
     assert run["artifacts"][0]["location"] == found
 
 
 def test_locations_in_and_outside_the_root(tmp_path: Path) -> None:
-    inside = replace(QUERY, binary=str(tmp_path / "bin" / "tool"))
-    outside = replace(QUERY, binary=os.path.join("..", "other tool"))
-    run = log(SearchResult(inside, (ADLER,)), SearchResult(outside, (ADLER,)), root=tmp_path)
+    inside = changed(QUERY, binary=str(tmp_path / "bin" / "tool"))
+    outside = changed(QUERY, binary=os.path.join("..", "other tool"))
+    run = log(result(ADLER, query=inside), result(ADLER, query=outside), root=tmp_path)
     uris = [
         location(run, number)["physicalLocation"]["artifactLocation"]["uri"] for number in (0, 1)
     ]
@@ -165,8 +172,8 @@ def test_locations_in_and_outside_the_root(tmp_path: Path) -> None:
 
 
 def test_members_of_an_archive_share_its_location() -> None:
-    queries = [replace(QUERY, binary=f"lib.a({name}.o)") for name in "ab"]
-    run = log(*(SearchResult(query, (ADLER,)) for query in queries))
+    queries = [changed(QUERY, binary=f"lib.a({name}.o)") for name in "ab"]
+    run = log(*(result(ADLER, query=query) for query in queries))
     assert len(run["artifacts"]) == 1
     names = [location(run, n)["logicalLocations"][0]["fullyQualifiedName"] for n in (0, 1)]
     assert names == ["lib.a(a.o):sub_1234", "lib.a(b.o):sub_1234"]
@@ -182,5 +189,5 @@ def test_names_are_data(name: str) -> None:
 
 
 def test_an_entry_without_a_name() -> None:
-    run = log(SearchResult(QUERY, (replace(ADLER, entry=KnownFunction()),)))
+    run = log(result(changed(ADLER, function="", binary="")))
     assert run["results"][0]["ruleId"] == "function:unnamed"

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from graphkin.binaries import Function
 from graphkin.binaries.backends.choose import open_source
 from graphkin.models import AttentionMaps
-from graphkin.results.html.comparison import comparison_page
+from tests.results.samples import compared_page
 from tests.web.browser.objects import branching, object_file
 from tests.web.browser.using import comparison, functions, open_file
 from tests.web.browser.visits import Visits
@@ -82,7 +82,7 @@ def test_a_huge_comparison(visits: Visits, tmp_path: Path) -> None:
     function = read_function(write_function(tmp_path, HUGE))
     assert len(function.blocks) == HUGE
     file = tmp_path / "page.html"
-    text = comparison_page(function, function, maps=attention(HUGE))
+    text = compared_page(function, function, attention(HUGE))
     file.write_text(text, encoding="utf-8")
     page = visits.open(file.as_uri(), offline=True)
     pane = page.get_by_role("region", name="first").first

@@ -33,7 +33,7 @@ async def library_summary(here: Here) -> LibraryContent:
     stats = await asyncio.to_thread(here.index.stats)
     counts = {
         name: {encodable(key): count for key, count in islice(stats[name].items(), MOST_COUNTS)}
-        for name in ("architectures", "compilers", "builds", "tags")
+        for name in ("architectures", "compilers", "builds", "tags", "top_binaries")
     }
     return LibraryContent(library=here.options.shown_name, **{**stats, **counts})
 

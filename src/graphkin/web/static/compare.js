@@ -125,7 +125,7 @@ export function compareView() {
   };
 
   function nameTitle() {
-    const names = SIDES.map((side) => known.get(current[side])?.name);
+    const names = SIDES.map((side) => known.get(current[side])?.function);
     if (!byId("compare").hidden && names.every(Boolean)) {
       document.title = `${names.join(" and ")} · graphkin`;
     }
@@ -139,7 +139,7 @@ function sideHead(facts, change) {
     make(
       "div",
       { class: "side-text" },
-      make("h2", { class: "mono", title: facts.name }, facts.name),
+      make("h2", { class: "mono", title: facts.function }, facts.function),
       make("p", { class: "quiet", title: `${facts.binary} · ${more.join(" · ")}` }, text),
     ),
     change,

@@ -7,8 +7,8 @@ const COLUMNS = [
   {
     name: "name",
     label: "function",
-    key: (row) => row.name,
-    text: (row) => row.name,
+    key: (row) => row.function,
+    text: (row) => row.function,
     class: "name",
   },
   {
@@ -47,7 +47,7 @@ const COLUMNS = [
   },
 ];
 
-const textOf = (row) => [row.name, row.address, row.member].filter(Boolean).join(" ");
+const textOf = (row) => [row.function, row.address, row.member].filter(Boolean).join(" ");
 
 /** A table of a file's functions. */
 export const functionTable = (onPick, onShown) =>

@@ -136,7 +136,7 @@ export function libraryView() {
   };
 }
 
-function showFacts({ path, entries, graphs, binaries, bytes: sizes, model }) {
+function showFacts({ library, entries, graphs, binaries, bytes: sizes, model }) {
   const total = Object.values(sizes).reduce((sum, size) => sum + size, 0);
   const items = [
     ["functions", count(entries)],
@@ -146,7 +146,7 @@ function showFacts({ path, entries, graphs, binaries, bytes: sizes, model }) {
     ["model", `${model.name} ${model.version}`],
   ];
   const terms = items.map(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]);
-  fill(byId("library-name"), path);
+  fill(byId("library-name"), library);
   fill(byId("library-facts"), terms.map((pair) => make("div", {}, pair)));
 }
 

@@ -153,7 +153,7 @@ function wanted(form) {
     top: number("top"),
     rerank: form.elements.rerank.disabled ? 0 : number("rerank"),
     min_probability: number("min_probability"),
-    min_blocks: number("min_blocks"),
+    query_min_blocks: number("min_blocks"),
   };
 }
 

@@ -96,9 +96,9 @@ export function searchView() {
     const row = params.function === undefined ? null : functions[Number(params.function)];
     if (current !== params) return;
     table.mark(row ? row.number : null);
-    document.title = `${row ? `${row.name} · ` : ""}${binary.name} · graphkin`;
+    document.title = `${row ? `${row.function} · ` : ""}${binary.name} · graphkin`;
     if (row) {
-      const known = { function: row.name, binary: binary.name, ...row };
+      const known = { ...row, binary: binary.name };
       await kin.show(uploadReference(params.binary, row.number), known, params);
     } else if (functions.length) {
       kin.showNothing(empty("Pick a function to see its kin."));

@@ -1,0 +1,112 @@
+"""The result document: what its JSON holds, and that any reader takes it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+
+from graphkin.errors import ConfigError
+from graphkin.results.document import DOCUMENTS, FunctionResult, Report, all_schemas, schema_of
+from graphkin.results.render import FORMATS, render, to_json
+from tests.results.samples import ADLER, HEARTBEAT, HOSTILE, changed, report, result, result_named
+
+
+def test_every_key() -> None:
+    document = json.loads(to_json(result(HEARTBEAT, ADLER)))
+    assert document["query"] == {
+        "binary": "firmware/lib one.so",
+        "function": "sub_1234",
+        "address": "0x1234",
+        "blocks": 44,
+        "reference": None,
+    }
+    first, second = document["hits"]
+    assert first == {
+        "rank": 1,
+        "rank_by_distance": 4,
+        "id": 1,
+        "reference": "library:1",
+        "size": 900,
+        "binary": "openssl-1.0.1f/clang-14-O3/libssl.so.1.0.0",
+        "function": "tls1_process_heartbeat",
+        "address": "0xffffffff81000123",
+        "distance": 12.0,
+        "score": -1.5,
+        "probability": 0.987,
+        "blocks": 41,
+        "architecture": "x86-64",
+        "compiler": "clang 14",
+        "build": "clang-14-O3",
+        "tags": {"cve": "CVE-2014-0160", "package": "openssl"},
+        "evidence": {"matched_share": 0.93, "pairs": [[0, 0, 0.99], [3, 4, 0.75]], "step": 0},
+    }
+    assert second["rank"] == 2
+    assert [second[key] for key in ("address", "score", "probability", "evidence")] == [None] * 4
+
+
+def test_a_query_without_hits_has_its_line() -> None:
+    assert json.loads(to_json(result()))["hits"] == []
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_stay_on_one_line_of_valid_text(name: str) -> None:
+    line = to_json(result_named(name))
+    assert line.isascii()
+    assert line.isprintable()
+    document = json.loads(line)
+    json.dumps(document, ensure_ascii=False).encode()  # no lone surrogate came through
+    if not any("\ud800" <= letter <= "\udfff" for letter in name):
+        assert document["hits"][0]["function"] == name
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_what_json_has_no_number_for_is_null(value: float) -> None:
+    hit = changed(ADLER, score=value, probability=value, distance=value)
+    (found,) = json.loads(to_json(result(hit)))["hits"]
+    assert found["score"] is found["probability"] is found["distance"] is None
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_report_fits_its_schema_and_is_read_back(name: str) -> None:
+    document = report(result(HEARTBEAT, ADLER), result_named(name), library=name).to_dict()
+    Draft202012Validator(schema_of("report")).validate(document)
+    again = Report.model_validate(document)
+    assert again.to_dict() == document
+    assert again.results[0].hits[0].address == HEARTBEAT.address
+
+
+def test_the_schema_of_all_documents() -> None:
+    schema = all_schemas()
+    Draft202012Validator.check_schema(schema)
+    assert set(schema["properties"]) == set(DOCUMENTS)
+    document = {"result": result(HEARTBEAT).to_dict()}
+    Draft202012Validator(schema).validate(document)
+    with pytest.raises(ValidationError, match="0x"):
+        Draft202012Validator(schema).validate({"result": {**document["result"], "hits": "0x"}})
+
+
+def test_every_field_is_described() -> None:
+    undescribed = [
+        f"{document.__name__}.{name}"
+        for document in (Report, FunctionResult, type(HEARTBEAT))
+        for name, field in document.model_fields.items()
+        if not field.description
+    ]
+    assert set(undescribed) <= {
+        "FunctionResult.query", "Match.architecture", "Match.compiler", "Match.evidence",
+        "Report.tool",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_renders(name: str) -> None:
+    text = render(report(result(HEARTBEAT, ADLER), result()), name)
+    assert text.endswith("\n")
+    assert "tls1_process_heartbeat" in text
+
+
+def test_an_unknown_format_is_refused() -> None:
+    with pytest.raises(ConfigError, match="unknown format 'xml'; choose one of table"):
+        render(report(), "xml")
