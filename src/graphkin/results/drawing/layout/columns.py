@@ -30,39 +30,39 @@ Distance = Callable[[int, int], float]
 Pairs = dict[tuple[int, int], float]
 
 
-def place(found: Rows, distance: Distance) -> list[float]:
+def place(arranged: Rows, distance: Distance) -> list[float]:
     """The centre of each node. Within a row, every pair of neighbours keeps its distance."""
-    group = _straight_runs(found, 1 if len(found.row_of) <= FREE_LIMIT else LONGEST_RUN)
-    apart: Pairs = {}
-    for row in found.rows:
+    group = _straight_runs(arranged, 1 if len(arranged.row_of) <= FREE_LIMIT else LONGEST_RUN)
+    gaps: Pairs = {}
+    for row in arranged.rows:
         for left, right in pairwise(row):
             pair = (group[left], group[right])
-            apart[pair] = max(apart.get(pair, 0.0), distance(left, right))
+            gaps[pair] = max(gaps.get(pair, 0.0), distance(left, right))
     weights: Pairs = {}
-    for node, others in enumerate(found.below):
+    for node, others in enumerate(arranged.below):
         for other in others:
             if group[node] != group[other]:
                 pair = (group[node], group[other])
-                lanes = found.is_lane(node) + found.is_lane(other)
+                lanes = arranged.is_lane(node) + arranged.is_lane(other)
                 weights[pair] = weights.get(pair, 0.0) + LANE_WEIGHT**lanes
-    x = _solve(max(group) + 1, weights, apart)
+    x = _solve(max(group) + 1, weights, gaps)
     return [float(x[number]) for number in group]
 
 
-def _straight_runs(found: Rows, longest: int) -> list[int]:
+def _straight_runs(arranged: Rows, longest: int) -> list[int]:
     """A number for each node: runs of lanes on top of each other share one.
 
     Runs never cross, and that keeps the distances free of contradictions. Where two would, the
     one further right is cut.
     """
-    places = found.positions()
-    group = [-1] * len(found.row_of)
+    places = arranged.positions()
+    group = [-1] * len(arranged.row_of)
     lengths: list[int] = []
-    for row in found.rows:
+    for row in arranged.rows:
         furthest = -1
         for node in row:
-            above = found.above[node] if found.is_lane(node) else ()
-            over = next((one for one in above if found.is_lane(one)), None)
+            above = arranged.above[node] if arranged.is_lane(node) else ()
+            over = next((one for one in above if arranged.is_lane(one)), None)
             if over is None or places[over] < furthest or lengths[group[over]] >= longest:
                 group[node] = len(lengths)
                 lengths.append(1)
@@ -73,7 +73,7 @@ def _straight_runs(found: Rows, longest: int) -> list[int]:
     return group
 
 
-def _solve(count: int, weights: Pairs, apart: Pairs) -> NDArray[np.float64]:
+def _solve(count: int, weights: Pairs, gaps: Pairs) -> NDArray[np.float64]:
     """Coordinates by linear programming, of the dual program: it has far fewer rows.
 
     The dual is a flow. Through the pair of an edge runs at most its weight, either way; from left
@@ -83,11 +83,11 @@ def _solve(count: int, weights: Pairs, apart: Pairs) -> NDArray[np.float64]:
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
-    number, total = len(weights), len(weights) + len(apart)
+    number, total = len(weights), len(weights) + len(gaps)
     if not total:
         return np.zeros(count)
     first, second = _columns(weights)
-    left, right = _columns(apart)
+    left, right = _columns(gaps)
     columns = np.arange(total)
     ones = np.ones(total)
     matrix = csr_array(
@@ -100,10 +100,10 @@ def _solve(count: int, weights: Pairs, apart: Pairs) -> NDArray[np.float64]:
         ),
         shape=(count, total),
     )
-    worth = np.concatenate([np.zeros(number), np.fromiter(apart.values(), float, len(apart))])
-    most = np.concatenate([np.fromiter(weights.values(), float, number), np.full(len(apart), inf)])
-    least = np.concatenate([-most[:number], np.zeros(len(apart))])
-    found = linprog(
+    worth = np.concatenate([np.zeros(number), np.fromiter(gaps.values(), float, len(gaps))])
+    most = np.concatenate([np.fromiter(weights.values(), float, number), np.full(len(gaps), inf)])
+    least = np.concatenate([-most[:number], np.zeros(len(gaps))])
+    solution = linprog(
         -worth,
         A_eq=matrix,
         b_eq=np.zeros(count),
@@ -111,9 +111,9 @@ def _solve(count: int, weights: Pairs, apart: Pairs) -> NDArray[np.float64]:
         method="highs-ds",
         options={"presolve": False},
     )
-    assert found.status == 0, found.message
+    assert solution.status == 0, solution.message
     # The solver keeps distances up to its tolerance, which is far below a pixel.
-    coordinates: NDArray[np.float64] = found.eqlin.marginals
+    coordinates: NDArray[np.float64] = solution.eqlin.marginals
     return coordinates.round(3)
 
 

@@ -1,6 +1,6 @@
 """Layered drawings of control flow: boxes in rows, lines between them that cross no box.
 
-After Sugiyama, Tagawa and Toda (1981): edges that go back are found, boxes get rows, rows get
+After Sugiyama, Tagawa and Toda (1981): edges that go back are arranged, boxes get rows, rows get
 an order, boxes and lanes get columns, and lines are led along the lanes. Nothing here draws.
 """
 
@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 from graphkin.results.drawing.layout.columns import place
 from graphkin.results.drawing.layout.ranks import Edge, back_edges, rank
-from graphkin.results.drawing.layout.routes import Point, Router
+from graphkin.results.drawing.layout.routes import Point, Router, Spacing
 from graphkin.results.drawing.layout.rows import arrange
-from graphkin.results.drawing.layout.spacing import Spacing
 
 
 @dataclass(frozen=True)
@@ -48,27 +47,27 @@ def lay_out(
         return Layout((), (), frozenset(), 2 * gaps.margin, 2 * gaps.margin)
     back = back_edges(len(sizes), edges)
     forward = [edge for edge in edges if edge not in back]
-    found = arrange(rank(len(sizes), forward), edges, back)
-    widths = [width for width, _ in sizes] + [0.0] * (len(found.row_of) - len(sizes))
+    arranged = arrange(rank(len(sizes), forward), edges, back)
+    widths = [width for width, _ in sizes] + [0.0] * (len(arranged.row_of) - len(sizes))
 
     def distance(left: int, right: int) -> float:
-        lane = found.is_lane(left) or found.is_lane(right)
+        lane = arranged.is_lane(left) or arranged.is_lane(right)
         gap = gaps.beside_lane if lane else gaps.between_boxes
         return (widths[left] + widths[right]) / 2 + gap
 
-    x = place(found, distance)
-    router = Router(found, x, widths, edges, back, gaps)
+    x = place(arranged, distance)
+    router = Router(arranged, x, widths, edges, back, gaps)
     # Lines go above the first row, and below the last, only where there are tracks.
     spaces, tops, y = [], [], gaps.margin
-    for row, nodes in enumerate([*found.rows, []]):
+    for row, nodes in enumerate([*arranged.rows, []]):
         tracks = router.tracks[row]
-        outside = row in (0, len(found.rows))
+        outside = row in (0, len(arranged.rows))
         spaces.append(y + gaps.beside_row)
         if tracks or not outside:
             y += 2 * gaps.beside_row + max(tracks - 1, 0) * gaps.between_tracks
         tops.append(y)
-        y += max((sizes[node][1] for node in nodes if not found.is_lane(node)), default=0.0)
-    upper = [tops[found.row_of[box]] for box in range(len(sizes))]
+        y += max((sizes[node][1] for node in nodes if not arranged.is_lane(node)), default=0.0)
+    upper = [tops[arranged.row_of[box]] for box in range(len(sizes))]
     lower = [top + height for top, (_, height) in zip(upper, sizes, strict=True)]
     paths = router.paths(spaces, upper, lower)
     left = min(

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from graphkin.results.drawing.layout.ranks import Edge
 from graphkin.results.drawing.layout.rows import Rows
-from graphkin.results.drawing.layout.spacing import Spacing
 from graphkin.results.drawing.layout.tracks import Net, assign_tracks
 
 FAN = 3
@@ -18,6 +17,22 @@ CORNER = 8.0
 """Lines leave a box at least this far from its corners."""
 
 Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Spacing:
+    """Distances of a drawing, all in the unit of the boxes' sizes."""
+
+    between_boxes: float = 26.0
+    beside_lane: float = 13.0
+    """From a lane to the box, or the lane, next to it."""
+    between_tracks: float = 8.0
+    """From one level part of a line to the next, between two rows."""
+    beside_row: float = 13.0
+    """From a row of boxes to the first track; room for the head of an arrow."""
+    between_ports: float = 18.0
+    """Where lines leave a box at its lower side."""
+    margin: float = 16.0
 
 
 class Bend(NamedTuple):
@@ -55,7 +70,7 @@ class Router:
     """Leads edges along the lanes of arranged rows.
 
     Args:
-        found: boxes and lanes.
+        arranged: boxes and lanes.
         x: centres of the nodes.
         widths: of the boxes.
         edges: pairs of boxes.
@@ -65,14 +80,14 @@ class Router:
 
     def __init__(
         self,
-        found: Rows,
+        arranged: Rows,
         x: Sequence[float],
         widths: Sequence[float],
         edges: Sequence[Edge],
         back: frozenset[Edge],
         spacing: Spacing,
     ) -> None:
-        self._found = found
+        self._found = arranged
         self._x = x
         self._widths = widths
         self._edges = edges
@@ -81,7 +96,7 @@ class Router:
         self._loops = {target for _, target in back}
         self._fans: set[int] = set()
         self._ports = self._leave_boxes()
-        self._nets: list[dict[tuple[str, int], Net]] = [{} for _ in range(len(found.rows) + 1)]
+        self._nets: list[dict[tuple[str, int], Net]] = [{} for _ in range(len(arranged.rows) + 1)]
         self._trunks: dict[tuple[str, int], Trunk] = {}
         self._leads = [self._lead(source, target) for source, target in edges]
         self.tracks = [
@@ -119,12 +134,12 @@ class Router:
 
     def _leave_boxes(self) -> dict[Edge, float]:
         """Where each edge leaves its source."""
-        found = self._found
+        arranged = self._found
         leaving: dict[int, list[tuple[float, int]]] = {}
         for source, target in self._edges:
-            row = found.row_of[source]
+            row = arranged.row_of[source]
             if (source, target) in self._back:
-                ahead = self._x[found.up[target, row]]
+                ahead = self._x[arranged.up[target, row]]
             else:
                 ahead = self._arrives(target, row + 1)
             leaving.setdefault(source, []).append((ahead, target))
@@ -189,9 +204,9 @@ class Router:
         name = ("to", target)
         if name in self._trunks:
             return name
-        found, last = self._found, self._found.row_of[target]
+        arranged, last = self._found, self._found.row_of[target]
         first = last
-        while (target, first - 1) in found.down:
+        while (target, first - 1) in arranged.down:
             first -= 1
         trunk = self._trunks[name] = Trunk(is_down=True)
         for row in range(first + 1, last + 1):
@@ -217,13 +232,13 @@ class Router:
         name = ("back to", target)
         if name in self._trunks:
             return name
-        found, top = self._found, self._found.row_of[target]
+        arranged, top = self._found, self._found.row_of[target]
         bottom = top
-        while (target, bottom + 1) in found.up:
+        while (target, bottom + 1) in arranged.up:
             bottom += 1
         trunk = self._trunks[name] = Trunk(is_down=False)
         for row in range(bottom - 1, top - 1, -1):
-            lanes = [self._x[found.up[target, one]] for one in (row + 1, row)]
+            lanes = [self._x[arranged.up[target, one]] for one in (row + 1, row)]
             bend = Bend(row + 1, name, *lanes)
             net = self._net(bend)
             net.below.add(bend.enters)
@@ -231,7 +246,7 @@ class Router:
             if bend.enters != bend.leaves:
                 trunk.bends.append(bend)
         port = self._x[target] - self._step(target)
-        last = Bend(top, name, self._x[found.up[target, top]], port)
+        last = Bend(top, name, self._x[arranged.up[target, top]], port)
         self._net(last).below.update((last.enters, last.leaves))
         trunk.bends.append(last)
         return name

@@ -68,66 +68,66 @@ def arrange(row_of: Sequence[int], edges: Sequence[Edge], back: frozenset[Edge])
     count = len(row_of)
     height = max(row_of) + 1
     empty: list[list[int]] = [[] for _ in range(count)]
-    found = Rows(list(row_of), [[] for _ in range(height)], empty, [[] for _ in empty], count)
+    arranged = Rows(list(row_of), [[] for _ in range(height)], empty, [[] for _ in empty], count)
     for source, target in edges:
         if (source, target) not in back:
-            _lead_down(found, source, target)
-    _first_order(found)
-    _sweep(found)
+            _lead_down(arranged, source, target)
+    _first_order(arranged)
+    _sweep(arranged)
     lanes: dict[int, list[int]] = {}
-    for (target, _), lane in found.down.items():
+    for (target, _), lane in arranged.down.items():
         lanes.setdefault(target, []).append(lane)
     for target, sources, body in _loops(count, edges, back):
-        own = _lead_up(found, target, sources, body, lanes)
+        own = _lead_up(arranged, target, sources, body, lanes)
         lanes.setdefault(target, []).extend(own)
-    return found
+    return arranged
 
 
-def _lead_down(found: Rows, source: int, target: int) -> None:
+def _lead_down(arranged: Rows, source: int, target: int) -> None:
     node = source
-    for row in range(found.row_of[source] + 1, found.row_of[target]):
-        lane = found.down.get((target, row))
+    for row in range(arranged.row_of[source] + 1, arranged.row_of[target]):
+        lane = arranged.down.get((target, row))
         if lane is not None:
-            found.join(node, lane)
+            arranged.join(node, lane)
             return
-        lane = found.down[target, row] = found.add(row)
-        found.join(node, lane)
+        lane = arranged.down[target, row] = arranged.add(row)
+        arranged.join(node, lane)
         node = lane
-    found.join(node, target)
+    arranged.join(node, target)
 
 
-def _first_order(found: Rows) -> None:
+def _first_order(arranged: Rows) -> None:
     """In the order of a depth-first walk: what belongs together starts out side by side."""
-    seen = bytearray(len(found.row_of))
-    for root in range(found.boxes):
+    seen = bytearray(len(arranged.row_of))
+    for root in range(arranged.boxes):
         stack = [root]
         while stack:
             node = stack.pop()
             if seen[node]:
                 continue
             seen[node] = 1
-            found.rows[found.row_of[node]].append(node)
-            stack += reversed(found.below[node])
+            arranged.rows[arranged.row_of[node]].append(node)
+            stack += reversed(arranged.below[node])
 
 
-def _sweep(found: Rows) -> None:
+def _sweep(arranged: Rows) -> None:
     """Sorts rows by the mean place of their neighbours, down and up, and keeps the best order."""
-    best, fewest, since = [row[:] for row in found.rows], _crossings(found), 0
-    for number in range(SWEEPS if len(found.row_of) <= SWEEP_LIMIT else FEW_SWEEPS):
+    best, fewest, since = [row[:] for row in arranged.rows], _crossings(arranged), 0
+    for number in range(SWEEPS if len(arranged.row_of) <= SWEEP_LIMIT else FEW_SWEEPS):
         if not fewest or since == IDLE_SWEEPS:
             break
-        places = found.positions()
+        places = arranged.positions()
         downward = number % 2 == 0
-        neighbours = found.above if downward else found.below
-        for row in found.rows if downward else reversed(found.rows):
+        neighbours = arranged.above if downward else arranged.below
+        for row in arranged.rows if downward else reversed(arranged.rows):
             _sort_row(row, neighbours, places)
-        if len(found.row_of) <= EXCHANGE_LIMIT:
-            _exchange(found, places)
-        crossings = _crossings(found)
+        if len(arranged.row_of) <= EXCHANGE_LIMIT:
+            _exchange(arranged, places)
+        crossings = _crossings(arranged)
         since += 1
         if crossings < fewest:
-            best, fewest, since = [row[:] for row in found.rows], crossings, 0
-    found.rows = best
+            best, fewest, since = [row[:] for row in arranged.rows], crossings, 0
+    arranged.rows = best
 
 
 def _sort_row(row: list[int], neighbours: list[list[int]], places: list[int]) -> None:
@@ -141,11 +141,13 @@ def _sort_row(row: list[int], neighbours: list[list[int]], places: list[int]) ->
         places[node] = index
 
 
-def _exchange(found: Rows, places: list[int]) -> None:
+def _exchange(arranged: Rows, places: list[int]) -> None:
     """Swaps neighbours of a row where that removes crossings."""
-    for row in found.rows:
+    for row in arranged.rows:
         ends = {
-            node: [sorted([places[n] for n in near[node]]) for near in (found.above, found.below)]
+            node: [
+                sorted([places[n] for n in near[node]]) for near in (arranged.above, arranged.below)
+            ]
             for node in row
         }
         for index in range(len(row) - 1):
@@ -167,13 +169,13 @@ def _inversions(left: list[int], right: list[int]) -> int:
     return sum(len(left) - bisect_right(left, place) for place in right)
 
 
-def _crossings(found: Rows) -> int:
-    places = found.positions()
+def _crossings(arranged: Rows) -> int:
+    places = arranged.positions()
     total = 0
-    for row in found.rows:
+    for row in arranged.rows:
         seen: list[int] = []
         for node in row:
-            ends = sorted(places[other] for other in found.below[node])
+            ends = sorted(places[other] for other in arranged.below[node])
             total += sum(len(seen) - bisect_right(seen, end) for end in ends)
             for end in ends:
                 insort(seen, end)
@@ -202,7 +204,7 @@ def _loops(
 
 
 def _lead_up(
-    found: Rows, target: int, sources: list[int], body: set[int], lanes: dict[int, list[int]]
+    arranged: Rows, target: int, sources: list[int], body: set[int], lanes: dict[int, list[int]]
 ) -> list[int]:
     """Adds lanes left of everything that belongs to the loop, and returns them.
 
@@ -214,13 +216,13 @@ def _lead_up(
         inside.update(lanes.get(end, ()))
     added: list[int] = []
     index = 0
-    for row in range(found.row_of[target], max(found.row_of[one] for one in sources) + 1):
-        nodes = found.rows[row]
+    for row in range(arranged.row_of[target], max(arranged.row_of[one] for one in sources) + 1):
+        nodes = arranged.rows[row]
         places = (place for place, node in enumerate(nodes) if node in inside)
         index = next(places, min(index, len(nodes)))
-        lane = found.up[target, row] = found.add(row)
+        lane = arranged.up[target, row] = arranged.add(row)
         nodes.insert(index, lane)
         if added:
-            found.join(added[-1], lane)
+            arranged.join(added[-1], lane)
         added.append(lane)
     return added
