@@ -1,0 +1,147 @@
+"""Functions of binaries looked up in a library: one pipeline for everybody who searches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graphkin.binaries import Function, samples
+from graphkin.binaries.targets import list_functions, parse_target
+from graphkin.errors import FormatError, GraphkinError
+from graphkin.library.indexing.run import index_paths
+from graphkin.library.library import Library
+from graphkin.library.records import Filter, SearchOptions
+from graphkin.library.scan import look_up, read_queries, scan
+from tests.library.sample_models import search_model
+
+KNOWN = samples.path("gcc-O2/libkinbeat.so")
+OTHER = samples.path("gcc-O0/libkinbeat.so")
+PARSER = samples.path("gcc-O0/libkinparse.so")
+NAME = samples.VULNERABLE[1]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    words = {
+        word
+        for function in list_functions(parse_target(str(OTHER)))
+        for block in function.blocks
+        for word in block.mnemonics
+    }
+    path = tmp_path_factory.mktemp("library") / "library.kin"
+    with Library.create(path, search_model(words=tuple(sorted(words)))) as library:
+        index_paths(library, [KNOWN, OTHER], min_blocks=1)
+    return path
+
+
+@pytest.fixture
+def library(path: Path) -> Iterator[Library]:
+    with Library.open(path) as library:
+        yield library
+
+
+def test_a_path_and_a_target_are_enough(path: Path) -> None:
+    (result,) = scan(path, f"{KNOWN}:{NAME}", min_probability=0)
+    assert (result.query.function, result.query.binary) == (NAME, str(KNOWN))
+    best = result.hits[0]
+    assert (best.function, best.distance, best.rank) == (NAME, 0, 1)
+    assert best.evidence is not None
+
+
+def test_an_open_library_stays_open(library: Library) -> None:
+    whole = list(scan(library, [KNOWN, str(OTHER)], min_probability=0, rerank=0, min_blocks=1))
+    assert {result.query.binary for result in whole} == {str(KNOWN), str(OTHER)}
+    assert all(hit.score is hit.evidence is None for result in whole for hit in result.hits)
+    assert len(library) == len(whole)
+
+
+def test_small_functions_of_a_whole_file_are_skipped(library: Library) -> None:
+    everything = [query.ref for query in read_queries(library, [str(PARSER)], min_blocks=1)]
+    large = [query.ref for query in read_queries(library, [str(PARSER)], min_blocks=10)]
+    assert [ref for ref in everything if ref.blocks >= 10] == large
+    assert 0 < len(large) < len(everything)
+    small = min(everything, key=lambda ref: ref.blocks)
+    (named,) = read_queries(library, [f"{PARSER}:{small.address:#x}"], min_blocks=10)
+    assert named.ref == small
+
+
+def test_a_target_that_cannot_be_read(library: Library, tmp_path: Path) -> None:
+    absent = str(tmp_path / "absent.so")
+    with pytest.raises(FormatError, match=r"absent\.so"):
+        list(read_queries(library, [absent]))
+    errors: list[GraphkinError] = []
+    targets = [absent, f"{KNOWN}:{NAME}"]
+    (query,) = read_queries(library, targets, on_error=errors.append)
+    assert query.ref.function == NAME
+    assert len(errors) == 1
+
+
+def test_a_missing_library_is_noticed_before_a_file_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_: object, **__: object) -> None:
+        raise AssertionError("the file was read first")
+
+    monkeypatch.setattr("graphkin.library.scan.read_queries", read)
+    with pytest.raises(GraphkinError, match=r"typo\.kin"):
+        list(scan(tmp_path / "typo.kin", str(KNOWN)))
+    assert not (tmp_path / "typo.kin").exists()
+
+
+def test_graphs_are_made_and_read_once(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The query's graph is made once, and a candidate's is read once, evidence included."""
+    made: Counter[int] = Counter()
+    to_graph, read_graphs = Function.to_graph, library.engine.graphs
+    reads: list[int] = []
+
+    def counted(function: Function, *arguments: object) -> object:
+        made[function.address] += 1
+        return to_graph(function, *arguments)  # type: ignore[arg-type]
+
+    def graphs(ids: list[int]) -> object:
+        reads.extend(ids)
+        return read_graphs(ids)
+
+    monkeypatch.setattr(Function, "to_graph", counted)
+    monkeypatch.setattr(library.engine, "graphs", graphs)
+    queries = read_queries(library, [str(KNOWN)], min_blocks=1)
+    options = SearchOptions(3, 5, evidence=True)
+    results = list(look_up(library, queries, options))
+    assert all(hit.evidence for result in results for hit in result.hits)
+    assert set(made.values()) == {1}
+    assert len(reads) == len(set(reads)) > 0
+
+
+def test_chunks_change_nothing(library: Library) -> None:
+    queries = list(read_queries(library, [str(OTHER)], min_blocks=1))
+    options = SearchOptions(2, 4)
+    seen: list[tuple[int, int]] = []
+    whole = list(look_up(library, queries, options, progress=lambda *counts: seen.append(counts)))
+    pieces = list(look_up(library, iter(queries), options, at_once=1))
+    assert [result.query for result in whole] == [query.ref for query in queries]
+    ids = [[hit.id for hit in result.hits] for result in whole]
+    assert ids == [[hit.id for hit in result.hits] for result in pieces]
+    assert seen == [(done, len(queries)) for done in range(1, len(queries) + 1)]
+
+
+def test_what_is_less_probable_is_left_out(library: Library) -> None:
+    queries = list(read_queries(library, [f"{KNOWN}:{NAME}"]))
+    (everything,) = look_up(library, queries, SearchOptions(5, 5))
+    probabilities = [hit.probability or 0.0 for hit in everything.hits]
+    assert probabilities == sorted(probabilities, reverse=True)
+    assert everything.best_left_out is None
+    least = probabilities[1]
+    (cut,) = look_up(library, queries, SearchOptions(5, 5, min_probability=least))
+    kept = [number for number in probabilities if number >= least]
+    assert len(cut.hits) == len(kept)
+    (nothing,) = look_up(library, queries, SearchOptions(5, 5, min_probability=1.0))
+    assert nothing.hits == ()
+    assert nothing.best_left_out == pytest.approx(probabilities[0])
+
+
+def test_a_part_of_the_library(library: Library) -> None:
+    (result,) = scan(library, f"{KNOWN}:{NAME}", where=Filter(binary="*O0*"), min_probability=0)
+    assert {hit.binary for hit in result.hits} == {str(OTHER)}
