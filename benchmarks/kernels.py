@@ -71,11 +71,11 @@ def compiled_torch(cache: Path) -> Operator:
 def numba(cache: Path) -> Operator:
     """What graphkin uses."""
     os.environ["NUMBA_CACHE_DIR"] = str(cache)
-    try:
-        from graphkin.models.kernels.autograd import MessageSum
-    except ImportError as error:
-        raise UnavailableError(f"numba is not installed: {error}") from error
-    return lambda projected, adjacency: MessageSum.run(projected, adjacency, None, None)
+    from graphkin.models.kernels import backend, message_sum
+
+    if backend() != "fused":
+        raise UnavailableError("numba is not installed")
+    return lambda projected, adjacency: message_sum(projected, adjacency, None, None)
 
 
 def c_any_width(cache: Path) -> Operator:

@@ -50,6 +50,9 @@ DATA_STEPS = 150
 
 Step = Callable[[PairBatch], float]
 """Runs one step on a batch and returns its seconds."""
+Prepare = Callable[[PairBatch], PairBatch | LiteralInputs]
+Forward = Callable[[PairBatch | LiteralInputs], tuple[Tensor, Tensor, Tensor]]
+"""The vectors of both sides and their squared distances."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,7 @@ def measure(mode: str, model: str, n: int, p: float, pairs: int, repeats: int) -
         literal.append(1e3 * literal_step(batch))
     ours, literal = ours[WARM_UP:], literal[WARM_UP:]
     ours_ms, literal_ms = statistics.median(ours), statistics.median(literal)
-    data_ms = 1e3 * data_time(replace(task, seed=1), pairs, model == "gmn")
+    data_ms = 1e3 * data_time(replace(task, seed=1), pairs, our_network(model)[1])
     return Row(
         mode=mode,
         model=model,
@@ -133,17 +136,12 @@ def measure(mode: str, model: str, n: int, p: float, pairs: int, repeats: int) -
     )
 
 
-def data_time(task: EditTask, pairs: int, matching: bool) -> float:
+def data_time(task: EditTask, pairs: int, prepare: Prepare) -> float:
     """Mean seconds for a batch; a mean, as the task draws many batches at once."""
     start = time.perf_counter()
     for step in range(DATA_STEPS):
-        task.batch(step, pairs, "pairs").prepare(matching)
+        prepare(task.batch(step, pairs, "pairs"))
     return (time.perf_counter() - start) / DATA_STEPS
-
-
-Prepare = Callable[[PairBatch], PairBatch | LiteralInputs]
-Forward = Callable[[PairBatch | LiteralInputs], tuple[Tensor, Tensor, Tensor]]
-"""The vectors of both sides and their squared distances."""
 
 
 def our_network(model: str) -> tuple[nn.Module, Prepare, Forward]:
@@ -154,7 +152,7 @@ def our_network(model: str) -> tuple[nn.Module, Prepare, Forward]:
         output = network(batch)
         return output.left, output.right, -output.scores
 
-    return network, lambda batch: batch.prepare(model == "gmn"), forward
+    return network, network.prepare, forward
 
 
 def literal_network(model: str) -> tuple[nn.Module, Prepare, Forward]:

@@ -79,9 +79,15 @@ class Examples:
 
 
 def fitted(model: Logistic, figures: np.ndarray, found: Examples) -> Logistic:
-    """Probabilities for the best hit of each query, by the order that a model gives."""
+    """Probabilities for the best hit of each query, by the order that a model gives.
+
+    The order stays, and the probabilities are right on those hits (Platt scaling).
+    """
     best = found.best(model(figures))
-    return model.refitted(figures[best], found.labels[best])
+    sums = figures[best] @ np.array(model.weights) + model.bias
+    line = Logistic.fit(sums[:, None], found.labels[best])
+    (slope,) = line.weights
+    return Logistic(tuple(slope * w for w in model.weights), slope * model.bias + line.bias)
 
 
 def one_build_each(

@@ -355,7 +355,9 @@ def test_resuming_a_finished_run(run: Graphkin, trained: Path, tmp_path: Path) -
 def test_a_loss_that_is_no_number(run: Graphkin, tmp_path: Path) -> None:
     settings = ["--set", "learning_rate=1e30", "--set", "clip=1e30"]
     outcome = run("train", "edits", "--out", tmp_path, "--steps", "9", *SMALL, *settings)
-    assert_refused(outcome, 14, "is no number", "checkpoint.safetensors", "lower learning_rate")
+    assert_refused(
+        outcome, 14, "is NaN or infinite", "checkpoint.safetensors", "lower learning_rate"
+    )
 
 
 def test_an_output_that_cannot_be_written(run: Graphkin, tmp_path: Path) -> None:

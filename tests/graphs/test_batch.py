@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from graphkin.errors import GraphError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
 from graphkin.graphs.batch import Adjacency
-from graphkin.graphs.pair_groups import GROUP_OVERHEAD, MAX_PADDING, group_pairs, padding_share
+from graphkin.graphs.pair_groups import GROUP_OVERHEAD, MAX_PADDING, group_pairs
 from tests.graphs.graph_strategies import EDGE_KINDS, NODE_KINDS, graphs
 
 same_kind_graphs = st.tuples(
@@ -255,6 +255,42 @@ def test_padding_stays_low_on_heavy_tailed_sizes(seed: int, count: int) -> None:
     assert sum(len(group.rows) for group in groups) == count
 
 
+def derived(batch: PairBatch) -> dict[str, Any]:
+    """What models derive from a batch, computed where it is not there yet."""
+    graphs = batch.graphs
+    return {
+        "groups": batch.groups,
+        "outgoing": graphs.outgoing,
+        "degree_classes": graphs.degree_classes,
+        "in_degrees": graphs.in_degrees,
+    }
+
+
+def directed_pairs() -> PairBatch:
+    item = Graph(3, [(0, 1), (1, 2), (1, 2)], directed=True, edge_types=[0, 1, 1])
+    return PairBatch.pack([(item, item), (item, Graph(1, [], directed=True, edge_types=[]))])
+
+
+def test_what_was_derived_stays_on_the_same_device() -> None:
+    batch = directed_pairs()
+    before = derived(batch)
+    there = batch.to("cpu")
+    assert there.groups is batch.groups
+    assert all(value is before[name] for name, value in derived(there).items())
+
+
+def test_what_was_derived_moves_to_another_device() -> None:
+    """Nothing can be computed on the meta device: what is there must have been brought."""
+    batch = directed_pairs()
+    before = derived(batch)
+    moved = derived(batch.to("meta"))
+    assert {group.rows.device.type for group in moved["groups"]} == {"meta"}
+    assert moved["outgoing"].neighbours.device.type == "meta"
+    assert [tensor.device.type for tensor in moved["degree_classes"]] == ["meta", "meta"]
+    assert moved["in_degrees"].shape == before["in_degrees"].shape
+    assert before["groups"][0].rows.device.type == "cpu"
+
+
 def test_a_graph_in_two_pairs_cannot_be_matched() -> None:
     graphs_once = GraphBatch.pack([Graph(2), Graph(2), Graph(2)])
     shared = PairBatch(graphs_once, torch.tensor([0, 0]), torch.tensor([1, 2]))
@@ -271,6 +307,12 @@ def test_packing_forty_graphs_takes_under_a_millisecond() -> None:
         GraphBatch.pack(items)
         best = min(best, time.perf_counter() - start)
     assert best < 1e-3
+
+
+def padding_share(groups: Any) -> float:
+    """The share of attention work that falls on padding."""
+    real = sum(int((group.row_sizes * group.column_sizes).sum()) for group in groups)
+    return 1 - real / sum(group.cells for group in groups)
 
 
 def groups_of(sizes: Any) -> Any:

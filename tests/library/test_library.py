@@ -22,7 +22,7 @@ from graphkin.library.engines.base import Nearest
 from graphkin.library.engines.sqlite.engine import SqliteEngine
 from graphkin.library.models import SearchModel, read_model_id
 from graphkin.library.probability import distances
-from graphkin.models.calibration import pair_figures
+from graphkin.models.calibration import pair_features
 from graphkin.results.evidence import best_evidence, matched_blocks
 from graphkin.results.known_function import KnownFunction
 from tests.library.sample_models import WORDS, search_model
@@ -93,7 +93,7 @@ def test_reranked_hits_are_those_of_the_matcher(model: SearchModel, tmp_path: Pa
         (score,) = model.matcher.predict([(GRAPHS[3], GRAPHS[int(hit.function[1:])])])
         largest = model.space.width if model.space.metric == "hamming" else 1.0
         equal = [hit.function == "f3"]
-        figures = pair_figures([hit.distance], largest, GRAPHS[3].num_nodes, [hit.blocks], equal)
+        figures = pair_features([hit.distance], largest, GRAPHS[3].num_nodes, [hit.blocks], equal)
         everything.append((float(model.calibration.by_score(figures, [score])[0]), hit.id, score))
     everything.sort(reverse=True)
     assert [hit.id for hit in hits] == [number for _, number, _ in everything[:5]]

@@ -18,8 +18,8 @@ from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs import pair_groups as grouping_module
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
 from graphkin.models import kernels as kernels_module
-from graphkin.models import network as network_module
 from graphkin.models.kernels import attention_blocks as attention_module
+from graphkin.models.kernels import propagation as propagation_module
 from tests.models.literal import LiteralModel, gru, lstm
 from tests.models.samples import SHAPES, SMALL, make_model, random_pairs
 
@@ -308,7 +308,7 @@ def unwritten_memory_is_nan() -> Iterator[None]:
 
 @pytest.fixture
 def plain_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (network_module, kernels_module):
+    for module in (propagation_module, kernels_module):
         monkeypatch.setattr(module, "use_fused", lambda tensor: False)
 
 

@@ -56,6 +56,37 @@ def test_encode(name: str) -> None:
     assert model.encode([]).dtype == np.float32
 
 
+PREPARED: dict[str, dict[str, Any]] = {
+    "gnn": {},
+    "gmn": {"matching": True},
+    "normalised": {"message_norm": "graph"},
+    "both ways": {"reverse_messages": "shared"},
+    "matcher of edge types": {
+        "matching": True,
+        "reverse_messages": "separate",
+        "edge_input": "types",
+        "edge_input_size": 2,
+    },
+    "convolution both ways": {"propagation": "convolution", "reverse_messages": "shared"},
+}
+
+
+@pytest.mark.parametrize("name", PREPARED)
+def test_a_prepared_batch_holds_all_that_the_model_derives_from_it(name: str) -> None:
+    model = make_model(ModelConfig.from_dict({**SMALL, **PREPARED[name]}), double=False)
+    directed = model.config.reverse_messages != "none"
+    batch = PairBatch.pack(random_pairs(model.config, directed=directed))
+    assert model.prepare(batch) is batch
+    before = {*vars(batch), *vars(batch.graphs)}
+    model(batch)
+    assert {*vars(batch), *vars(batch.graphs)} == before
+
+
+def test_a_model_is_an_embedder_or_a_matcher() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        base_module.GraphModel(ModelConfig())  # type: ignore[abstract]
+
+
 def test_the_paper_s_size_of_a_vector() -> None:
     assert GraphEmbedder(ModelConfig.named("gnn")).encode([RING]).shape == (1, 128)
 

@@ -1,4 +1,4 @@
-"""Probabilities: the fit, the figures they come from, and the file they are kept in."""
+"""Probabilities: the fit, the features they come from, and the file they are kept in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphkin.errors import ConfigError, FormatError
-from graphkin.models.calibration import Calibration, Logistic, pair_figures
+from graphkin.models.calibration import Calibration, Logistic, pair_features
 
 CALIBRATION = Calibration(
     Logistic((-8.0, 0.5, -1.0, 3.0), 2.0),
@@ -23,15 +23,15 @@ CALIBRATION = Calibration(
 
 def test_a_fit_finds_the_weights_that_made_the_labels():
     rng = np.random.default_rng(0)
-    figures = rng.normal([3.0, -2.0, 10.0], [1.0, 4.0, 0.1], size=(20_000, 3))
+    features = rng.normal([3.0, -2.0, 10.0], [1.0, 4.0, 0.1], size=(20_000, 3))
     truth = Logistic((1.5, -0.5, 8.0), -80.0)
-    labels = rng.random(20_000) < truth(figures)
-    found = Logistic.fit(figures, labels)
+    labels = rng.random(20_000) < truth(features)
+    found = Logistic.fit(features, labels)
     assert found.weights == pytest.approx(truth.weights, rel=0.1)
-    chances = found(figures)
+    probabilities = found(features)
     for low in np.arange(0, 1, 0.2):
-        chosen = (chances >= low) & (chances < low + 0.2)
-        assert labels[chosen].mean() == pytest.approx(chances[chosen].mean(), abs=0.06)
+        chosen = (probabilities >= low) & (probabilities < low + 0.2)
+        assert labels[chosen].mean() == pytest.approx(probabilities[chosen].mean(), abs=0.06)
 
 
 def test_a_fit_needs_both_kinds():
@@ -41,37 +41,27 @@ def test_a_fit_needs_both_kinds():
 
 @given(st.floats(-1e308, 1e308))
 def test_probabilities_stay_in_bounds(value):
-    (chance,) = Logistic((1.0,), 0.0)(np.array([[value]]))
-    assert 0 <= chance <= 1
+    (probability,) = Logistic((1.0,), 0.0)(np.array([[value]]))
+    assert 0 <= probability <= 1
 
 
-def test_figures_by_hand():
-    found = pair_figures([0, 64], 128, 8, [32, 8], [True, False])
+def test_features_by_hand():
+    found = pair_features([0, 64], 128, 8, [32, 8], [True, False])
     assert found.tolist() == [[0.0, 3.0, 2.0, 1.0], [0.5, 3.0, 0.0, 0.0]]
 
 
 def test_nearer_larger_and_more_alike_is_more_probable():
     other = [False, False]
-    near, far = CALIBRATION.by_distance(pair_figures([2, 40], 128, 32, [32, 32], other))
+    near, far = CALIBRATION.by_distance(pair_features([2, 40], 128, 32, [32, 32], other))
     assert near > far
     large, small = (
-        CALIBRATION.by_distance(pair_figures([20], 128, n, [n], [False]))[0] for n in (64, 5)
+        CALIBRATION.by_distance(pair_features([20], 128, n, [n], [False]))[0] for n in (64, 5)
     )
     assert large > small
-    high, low = CALIBRATION.by_score(pair_figures([9, 9], 128, 9, [9, 9], other), [0.9, 0.1])
+    high, low = CALIBRATION.by_score(pair_features([9, 9], 128, 9, [9, 9], other), [0.9, 0.1])
     assert high > low
-    equal, same = CALIBRATION.by_distance(pair_figures([0, 0], 128, 9, [9, 9], [True, False]))
+    equal, same = CALIBRATION.by_distance(pair_features([0, 0], 128, 9, [9, 9], [True, False]))
     assert equal > same
-
-
-def test_refitted_probabilities_keep_the_order():
-    rng = np.random.default_rng(0)
-    figures = rng.normal(size=(5_000, 2))
-    model = Logistic((2.0, -1.0), 0.5)
-    harder = rng.random(5_000) < Logistic((1.0, -0.5), -1.0)(figures)
-    found = model.refitted(figures, harder)
-    assert (np.argsort(found(figures)) == np.argsort(model(figures))).all()
-    assert found(figures).mean() == pytest.approx(harder.mean(), abs=0.01)
 
 
 def test_a_calibration_comes_back_from_its_file():

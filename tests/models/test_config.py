@@ -10,7 +10,8 @@ from typing import Any, get_args
 import pytest
 
 from graphkin.errors import ConfigError, ModelError
-from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, options
+from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
+from graphkin.models import config as config_module
 from graphkin.models.config import MODEL_NAMES
 
 
@@ -60,14 +61,14 @@ def test_an_unknown_key_is_refused_by_name() -> None:
 
 
 CHOICES = {
-    "propagation": options.Propagation,
-    "similarity": options.Similarity,
-    "node_update": options.NodeUpdate,
-    "message_aggregation": options.MessageAggregation,
-    "reverse_messages": options.ReverseMessages,
-    "attention_similarity": options.AttentionSimilarity,
-    "node_input": options.NodeInput,
-    "edge_input": options.EdgeInput,
+    "propagation": config_module.Propagation,
+    "similarity": config_module.Similarity,
+    "node_update": config_module.NodeUpdate,
+    "message_aggregation": config_module.MessageAggregation,
+    "reverse_messages": config_module.ReverseMessages,
+    "attention_similarity": config_module.AttentionSimilarity,
+    "node_input": config_module.NodeInput,
+    "edge_input": config_module.EdgeInput,
 }
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch.autograd import Function
 
 from graphkin.graphs import Graph, PairBatch
 from graphkin.models import GraphMatcher, ModelConfig, kernels
-from graphkin.models import network as network_module
-from graphkin.models.kernels import plain
+from graphkin.models.kernels import compiled, plain
+from graphkin.models.kernels import propagation as propagation_module
 from tests.models.samples import SMALL, make_model, random_graph, random_pairs
 
 PRECISION = {torch.float32: 1e-6, torch.float64: 1e-13}
@@ -35,11 +37,42 @@ def test_single_precision_follows_double(name: str, monkeypatch: pytest.MonkeyPa
         found.scores.sum().backward()
         gradients = torch.cat([p.grad.flatten() for p in model.parameters()]).double()
         results.append((found.scores.detach().double(), gradients))
-        for module in (network_module, kernels):
+        for module in (propagation_module, kernels):
             monkeypatch.setattr(module, "use_fused", lambda tensor: False)
     (scores, gradients), (exact_scores, exact_gradients) = results
     torch.testing.assert_close(scores, exact_scores, rtol=1e-4, atol=1e-6)
     assert (gradients - exact_gradients).norm() < 1e-4 * exact_gradients.norm()
+
+
+class CompiledGRU(Function):
+    """The GRU update as the fused propagation calls it: pre-activations of input and state."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, states: Tensor, h: Tensor) -> Tensor:
+        out, candidate, bias = h.clone(), h.clone(), h.new_zeros(3 * h.shape[1])
+        gates = torch.cat([h, h], dim=1)
+        ctx.save_for_backward(gates, candidate, states, bias, h)
+        arrays = [x.detach().contiguous().numpy() for x in (inputs, states)]
+        rest = [x.detach().numpy() for x in (bias, h.contiguous(), out, gates, candidate)]
+        compiled.gru_forward(*arrays, 0, *rest)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
+        gates, candidate, states, bias, h = ctx.saved_tensors
+        out = torch.empty_like(states), torch.empty_like(states), torch.empty_like(h)
+        arrays = [x.contiguous().numpy() for x in (grad, gates, candidate, states)]
+        grads = [x.numpy() for x in (out[0], out[1], bias.clone(), out[2])]
+        compiled.gru_backward(*arrays, 0, bias.numpy(), h.contiguous().numpy(), *grads)
+        return out
+
+
+def gru(inputs: Tensor, states: Tensor, h: Tensor) -> Tensor:
+    """The same in plain torch."""
+    r_in, z_in, n_in = inputs.chunk(3, dim=1)
+    r_state, z_state, n_state = states.chunk(3, dim=1)
+    r, z = (r_in + r_state).sigmoid(), (z_in + z_state).sigmoid()
+    return (1 - z) * (n_in + r * n_state).tanh() + z * h
 
 
 def spanning(dtype: torch.dtype) -> Tensor:
@@ -88,8 +121,8 @@ def update_gate_of(kernel: Callable[..., Tensor]) -> Callable[[Tensor], Tensor]:
     ("function", "expected"),
     [
         (sigmoid_of(kernels.gated_sum), torch.sigmoid),
-        (update_gate_of(kernels.gru_update), torch.sigmoid),
-        (tanh_of(kernels.gru_update), torch.tanh),
+        (update_gate_of(CompiledGRU.apply), torch.sigmoid),
+        (tanh_of(CompiledGRU.apply), torch.tanh),
     ],
     ids=["gate of the aggregator", "update gate", "candidate"],
 )
@@ -116,7 +149,7 @@ def test_gru_and_gates_on_large_random_inputs(dtype: torch.dtype) -> None:
     states, h = torch.randn(200, 12, dtype=torch.float64), torch.randn(200, 4, dtype=torch.float64)
     exact = [x.to(dtype).double().requires_grad_() for x in (wide, states, h)]
     rounded = [x.detach().to(dtype).requires_grad_() for x in exact]
-    got, wanted = kernels.gru_update(*rounded), plain.gru_update(*exact)
+    got, wanted = CompiledGRU.apply(*rounded), gru(*exact)
     precision = 100 * PRECISION[dtype]
     close(got, wanted, precision, precision)
     slopes = torch.autograd.grad(got.sum(), rounded)
@@ -129,12 +162,15 @@ def close(got: Tensor, wanted: Tensor, relative: float, absolute: float) -> None
     torch.testing.assert_close(got.double(), wanted, rtol=relative, atol=absolute)
 
 
+SUMS = ("message_sum", "neighbour_sum", "gated_sum")
+FUSED = {**{name: getattr(kernels, name) for name in SUMS}, "gru": CompiledGRU.apply}
+PLAIN = {**{name: getattr(plain, name) for name in SUMS}, "gru": gru}
 STRANGE = (float("nan"), float("inf"), -float("inf"))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("strange", STRANGE)
-@pytest.mark.parametrize("name", ["message_sum", "neighbour_sum", "gru_update", "gated_sum"])
+@pytest.mark.parametrize("name", FUSED)
 def test_kernels_pass_on_what_is_not_finite(name: str, strange: float, dtype: torch.dtype) -> None:
     """Wherever plain torch says NaN or infinity, so does the fused kernel."""
     batch = PairBatch.pack([(Graph(3, [(0, 1), (1, 2)]), Graph(2, [(0, 1), (0, 0)]))]).graphs
@@ -142,7 +178,7 @@ def test_kernels_pass_on_what_is_not_finite(name: str, strange: float, dtype: to
     rest = {
         "message_sum": (batch.incoming, None, None),
         "neighbour_sum": (batch.incoming,),
-        "gru_update": (torch.randn(5, 6, dtype=dtype), torch.randn(5, 2, dtype=dtype)),
+        "gru": (torch.randn(5, 6, dtype=dtype), torch.randn(5, 2, dtype=dtype)),
         "gated_sum": (
             torch.eye(4, dtype=dtype),
             torch.zeros(4, dtype=dtype),
@@ -150,13 +186,13 @@ def test_kernels_pass_on_what_is_not_finite(name: str, strange: float, dtype: to
             batch.node_graph,
         ),
     }[name]
-    x = torch.randn(5, 6 if name == "gru_update" else 4, dtype=dtype)
+    x = torch.randn(5, 6 if name == "gru" else 4, dtype=dtype)
     for row in range(5):
         for column in range(x.shape[1]):
             odd = x.clone()
             odd[row, column] = strange
-            got = getattr(kernels, name)(odd, *rest)
-            expected = getattr(plain, name)(odd, *rest)
+            got = FUSED[name](odd, *rest)
+            expected = PLAIN[name](odd, *rest)
             torch.testing.assert_close(got, expected, equal_nan=True)
 
 

@@ -43,12 +43,12 @@ def test_probabilities_by_the_formula(name: str) -> None:
     model = calibrated(name)
     pairs = random_pairs(model.config)
     scores = model.predict(pairs)
-    chances = model.predict(pairs, probability=True)
+    probabilities = model.predict(pairs, probability=True)
     expected = [1 / (1 + math.exp(-(0.5 * score + 1.0))) for score in scores.tolist()]
-    assert chances.dtype == np.float32
-    np.testing.assert_allclose(chances, expected, rtol=1e-6)
-    assert ((chances >= 0) & (chances <= 1)).all()
-    assert (np.argsort(chances, kind="stable") == np.argsort(scores, kind="stable")).all()
+    assert probabilities.dtype == np.float32
+    np.testing.assert_allclose(probabilities, expected, rtol=1e-6)
+    assert ((probabilities >= 0) & (probabilities <= 1)).all()
+    assert (np.argsort(probabilities, kind="stable") == np.argsort(scores, kind="stable")).all()
     assert model.predict([], probability=True).shape == (0,)
     # The flag alone decides.
     np.testing.assert_array_equal(model.predict(pairs), scores)
@@ -88,8 +88,8 @@ def test_a_calibration_is_saved_with_the_model(name: str, tmp_path: Path) -> Non
     again = load_model(tmp_path)
     assert again.calibration == LINE
     pairs = random_pairs(model.config)
-    chances = again.predict(pairs, probability=True)
-    np.testing.assert_array_equal(chances, model.predict(pairs, probability=True))
+    probabilities = again.predict(pairs, probability=True)
+    np.testing.assert_array_equal(probabilities, model.predict(pairs, probability=True))
     model.calibration = None
     model.save_pretrained(tmp_path)
     assert load_model(tmp_path).calibration is None

@@ -66,8 +66,8 @@ def test_probabilities_of_edits_are_right_about_as_often_as_they_say(part: str) 
     model = KINDS[part].from_pretrained("edits")
     task = EditTask(nodes=(20, 50), p=(0.2, 0.5), evaluation_size=400)
     found = task.evaluation_set("validation")
-    chances = model.predict(found.pairs, probability=True)
-    assert reliability(chances, found.labels).expected_calibration_error < 0.08
+    probabilities = model.predict(found.pairs, probability=True)
+    assert reliability(probabilities, found.labels).expected_calibration_error < 0.08
 
 
 def test_the_bundled_functions_are_small_and_in_two_builds_each() -> None:

@@ -13,20 +13,23 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    Progress,
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.progress import Progress as Bar
 
 if TYPE_CHECKING:
     from graphkin.learning.training import Report
+
+Progress = Callable[[int, int], None]
+"""Called with (done, total) as work goes on."""
 
 LINE_SECONDS = 15.0
 """Time between lines where there is no terminal."""
 
 
 @contextlib.contextmanager
-def counter(what: str) -> Iterator[Callable[[int, int], None]]:
+def counter(what: str) -> Iterator[Progress]:
     """A bar that is told (done, total)."""
     with _bar() as bar:
         task = bar.add_task(what, total=None, status="")
@@ -78,8 +81,8 @@ def _short(metric: str) -> str:
     return {"pair_auc": "AUC", "triplet_accuracy": "triplets"}.get(metric, metric)
 
 
-def _bar() -> Progress:
-    return Progress(
+def _bar() -> Bar:
+    return Bar(
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),

@@ -5,10 +5,11 @@ A batch is built once, off the training loop's critical path; the models only re
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -193,7 +194,8 @@ class GraphBatch:
         return counts, torch.from_numpy(number[keys]).to(device)
 
     def to(self, device: torch.device | str) -> GraphBatch:
-        return replace(self, **_moved(self, device))
+        """The batch on a device, with all that was derived from it; itself where it is there."""
+        return _moved(self, self.node_graph.device, device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,13 +258,6 @@ class PairBatch:
     def num_triplets(self) -> int:
         return self.num_pairs // 2
 
-    def prepare(self, matching: bool) -> PairBatch:
-        """Computes ahead what models derive from the batch: off a training loop's critical path."""
-        _ = self.graphs.degree_classes
-        if matching:
-            _ = self.groups
-        return self
-
     def split(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
         """(graphs, G) rows of all graphs -> (P, G) of the first and of the second graphs."""
         if self.in_turns:
@@ -287,12 +282,26 @@ class PairBatch:
         return [group.to(device) for group in groups]
 
     def to(self, device: torch.device | str) -> PairBatch:
-        return replace(self, **_moved(self, device))
+        """The batch on a device, with all that was derived from it; itself where it is there."""
+        return _moved(self, self.left.device, device)
 
 
-def _moved(record: GraphBatch | PairBatch, device: torch.device | str) -> dict[str, Any]:
-    fields = {name: getattr(record, name) for name in type(record).__dataclass_fields__}
-    return {name: value.to(device) for name, value in fields.items() if hasattr(value, "to")}
+Record = TypeVar("Record", GraphBatch, PairBatch)
+
+
+def _moved(record: Record, current: torch.device, device: torch.device | str) -> Record:
+    if torch.device(device) == current:
+        return record
+
+    def move(value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return type(value)(move(item) for item in value)
+        return value.to(device) if hasattr(value, "to") else value
+
+    moved = copy.copy(record)
+    # Fields, and the cached properties beside them.
+    vars(moved).update({name: move(value) for name, value in vars(record).items()})
+    return moved
 
 
 def check_uniform(graphs: Sequence[Graph]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -73,13 +72,6 @@ def group_pairs(node_offsets: Index, left: Index, right: Index) -> list[PairGrou
     order = np.lexsort((widths, steps))
     runs = _bounded_cuts(heights[order], widths[order])
     return [_group(node_offsets, large[order[run]], small[order[run]]) for run in runs]
-
-
-def padding_share(groups: Sequence[PairGroup]) -> float:
-    """The share of attention work that falls on padding."""
-    real = sum(int((group.row_sizes * group.column_sizes).sum()) for group in groups)
-    done = sum(group.cells for group in groups)
-    return 1 - real / done
 
 
 def _bounded_cuts(heights: Index, widths: Index) -> list[slice]:

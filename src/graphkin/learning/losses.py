@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from graphkin.errors import ConfigError
-from graphkin.models.options import Similarity
+from graphkin.models.config import Similarity
 from graphkin.models.similarity import VECTOR_SIMILARITIES
 
 Loss = Literal["margin", "hamming", "contrastive"]

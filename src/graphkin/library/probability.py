@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from graphkin.graphs import Graph
 from graphkin.library.engines.base import Space
 from graphkin.library.models import SearchModel
-from graphkin.models.calibration import pair_figures
+from graphkin.models.calibration import pair_features
 from graphkin.models.similarity import hamming_distances
 
 
@@ -55,9 +55,9 @@ def probabilities(
 def figures_of(
     space: Space, query: Graph, others: Sequence[tuple[int, str]], apart: NDArray[np.float32]
 ) -> NDArray[np.float64]:
-    """What a calibration looks at; see :func:`graphkin.models.calibration.pair_figures`."""
+    """What a calibration looks at; see :func:`graphkin.models.calibration.pair_features`."""
     largest = space.width if space.metric == "hamming" else 1.0
     nodes, hashes = zip(*others, strict=True)
     own = query.digest()
     equal = [content == own for content in hashes]
-    return pair_figures(apart, largest, query.num_nodes, nodes, equal)
+    return pair_features(apart, largest, query.num_nodes, nodes, equal)

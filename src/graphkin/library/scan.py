@@ -19,8 +19,8 @@ from graphkin.results.document import FunctionRef, FunctionResult
 from graphkin.results.function import ref_of
 
 if TYPE_CHECKING:
+    from graphkin._support.progress import Progress
     from graphkin.graphs import Graph
-    from graphkin.models.model import Progress
 
 MIN_BLOCKS = 5
 """Functions of a whole file with fewer basic blocks are not looked up: too many are alike."""

@@ -1,7 +1,7 @@
-"""From the figures of a comparison to the probability that two graphs are kin.
+"""From the features of a pair to the probability that two graphs are similar.
 
-Logistic regression on few figures: how far apart the codes are, what the matcher says, how large
-the graphs are (small ones look alike by chance) and how much their sizes differ.
+Logistic regression on few features: the distance of the codes, the score of the matcher, the size
+of the smaller graph (small ones look alike by accident) and how much the sizes differ.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from graphkin.errors import ConfigError, FormatError, ModelError
 
 FORMAT = {"format": "graphkin calibration", "version": 1}
-FIGURES = ("distance", "log2_nodes", "log2_ratio", "equal")
+FEATURES = ("distance", "log2_nodes", "log2_ratio", "equal")
 """Of a pair: the distance as a share of the largest, log2 of the nodes of the smaller graph, how
 many times larger the other is, as log2, and 1 where the graphs are exactly equal."""
-MATCHED_FIGURES = (*FIGURES, "score")
+MATCHED_FEATURES = (*FEATURES, "score")
 SCORE_KEYS = {"slope", "offset"}
 
 Floats = NDArray[np.float64]
@@ -33,33 +33,26 @@ class Logistic:
     weights: tuple[float, ...]
     bias: float
 
-    def __call__(self, figures: Floats) -> Floats:
+    def __call__(self, features: Floats) -> Floats:
         """(N, F) -> (N,)"""
-        exponents = figures @ np.array(self.weights) + self.bias
+        exponents = features @ np.array(self.weights) + self.bias
         # Beyond these a probability is 0 or 1 to the last bit, and exp would overflow.
-        chances: Floats = 1 / (1 + np.exp(-np.clip(exponents, -700, 700)))
-        return chances
+        probabilities: Floats = 1 / (1 + np.exp(-np.clip(exponents, -700, 700)))
+        return probabilities
 
     @classmethod
-    def fit(cls, figures: Floats, labels: ArrayLike) -> Logistic:
+    def fit(cls, features: Floats, labels: ArrayLike) -> Logistic:
         """The most likely weights, with hardly any pull towards 0."""
         from sklearn.linear_model import LogisticRegression
         from sklearn.preprocessing import StandardScaler
 
         if len(np.unique(np.asarray(labels))) != 2:
-            raise ConfigError("a calibration needs examples of both kinds, kin and not")
-        scaler = StandardScaler().fit(figures)
-        fitted = LogisticRegression(C=1e3, max_iter=1000).fit(scaler.transform(figures), labels)
+            raise ConfigError("a calibration needs examples of both kinds, similar and dissimilar")
+        scaler = StandardScaler().fit(features)
+        fitted = LogisticRegression(C=1e3, max_iter=1000).fit(scaler.transform(features), labels)
         weights = fitted.coef_[0] / scaler.scale_
         bias = float(fitted.intercept_[0] - weights @ scaler.mean_)
         return cls(tuple(weights.tolist()), bias)
-
-    def refitted(self, figures: Floats, labels: ArrayLike) -> Logistic:
-        """The same order, with probabilities that are right on other examples (Platt scaling)."""
-        sums = figures @ np.array(self.weights) + self.bias
-        line = Logistic.fit(sums[:, None], labels)
-        (slope,) = line.weights
-        return Logistic(tuple(slope * w for w in self.weights), slope * self.bias + line.bias)
 
 
 @dataclass(frozen=True)
@@ -72,9 +65,9 @@ class Calibration:
     """
 
     distance: Logistic
-    """Over ``FIGURES``."""
+    """Over ``FEATURES``."""
     matched: Logistic
-    """Over ``MATCHED_FIGURES``."""
+    """Over ``MATCHED_FEATURES``."""
     pool: int
     """Graphs in the library that it was fitted on."""
     queries: int
@@ -82,13 +75,13 @@ class Calibration:
     data: str
     """SHA-256 of the corpus."""
 
-    def by_distance(self, figures: Floats) -> Floats:
-        """(N, 4) figures -> (N,) probabilities."""
-        return self.distance(figures)
+    def by_distance(self, features: Floats) -> Floats:
+        """(N, 4) features -> (N,) probabilities."""
+        return self.distance(features)
 
-    def by_score(self, figures: Floats, scores: ArrayLike) -> Floats:
-        """(N, 4) figures and (N,) scores of the matcher -> (N,) probabilities."""
-        return self.matched(np.column_stack([figures, np.asarray(scores, dtype=np.float64)]))
+    def by_score(self, features: Floats, scores: ArrayLike) -> Floats:
+        """(N, 4) features and (N,) scores of the matcher -> (N,) probabilities."""
+        return self.matched(np.column_stack([features, np.asarray(scores, dtype=np.float64)]))
 
     def to_json(self) -> str:
         return json.dumps({**FORMAT, **asdict(self)}, indent=2)
@@ -100,9 +93,9 @@ class Calibration:
             values = json.loads(text)
             kind = {name: values.pop(name, None) for name in FORMAT}
             if kind != FORMAT:
-                raise FormatError(f"no calibration that this graphkin reads: {kind}")
-            distance = _logistic(values.pop("distance"), len(FIGURES))
-            matched = _logistic(values.pop("matched"), len(MATCHED_FIGURES))
+                raise FormatError(f"this is not a calibration that this graphkin reads: {kind}")
+            distance = _logistic(values.pop("distance"), len(FEATURES))
+            matched = _logistic(values.pop("matched"), len(MATCHED_FEATURES))
             return cls(distance, matched, **values)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             if isinstance(error, FormatError):
@@ -112,20 +105,20 @@ class Calibration:
 
 def _logistic(values: dict[str, Any], count: int) -> Logistic:
     weights = tuple(float(weight) for weight in values["weights"])
-    found = Logistic(weights, float(values["bias"]))
-    if len(weights) != count or not np.isfinite([*weights, found.bias]).all():
+    bias = float(values["bias"])
+    if len(weights) != count or not np.isfinite([*weights, bias]).all():
         raise FormatError(f"a calibration needs {count} finite weights, got {values}")
-    return found
+    return Logistic(weights, bias)
 
 
 def check_score_calibration(calibration: Logistic) -> None:
-    """Refuses what is no line of the score alone, or falls where the score rises.
+    """Refuses a calibration of other features than the score, or that falls where the score rises.
 
     Such a calibration of a model holds where similar and dissimilar pairs are equally many. Among
     the many candidates of a search they are not: there :class:`Calibration` counts.
     """
-    figures = (*calibration.weights, calibration.bias) if isinstance(calibration, Logistic) else ()
-    if len(figures) != 2 or not np.isfinite(figures).all() or figures[0] <= 0:
+    numbers = (*calibration.weights, calibration.bias) if isinstance(calibration, Logistic) else ()
+    if len(numbers) != 2 or not np.isfinite(numbers).all() or numbers[0] <= 0:
         raise ModelError(
             "a calibration of scores is a Logistic of one finite weight above 0 and a finite "
             f"bias, got {calibration!r}"
@@ -144,17 +137,17 @@ def score_calibration_from_json(values: Any) -> Logistic:
     if not known or not all(type(value) in (int, float) for value in values.values()):
         raise FormatError(f"a calibration holds the numbers slope and offset, got {values!r:.80}")
     try:
-        found = Logistic((float(values["slope"]),), float(values["offset"]))
-        check_score_calibration(found)
+        calibration = Logistic((float(values["slope"]),), float(values["offset"]))
+        check_score_calibration(calibration)
     except (OverflowError, ModelError) as error:
         raise FormatError(f"a calibration is damaged: {error}") from error
-    return found
+    return calibration
 
 
-def pair_figures(
+def pair_features(
     distances: ArrayLike, largest: float, left: int, right: Sequence[int], equal: Sequence[bool]
 ) -> Floats:
-    """(N, 4) ``FIGURES`` of one graph with N others.
+    """(N, 4) ``FEATURES`` of one graph with N others.
 
     Args:
         distances: (N,)

@@ -5,23 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from graphkin._support.settings import build, check_at_least, check_types
 from graphkin.errors import ConfigError
-from graphkin.models.options import (
-    AlignmentPool,
-    AttentionSimilarity,
-    EdgeInput,
-    MessageAggregation,
-    MessageNorm,
-    NodeInput,
-    NodeUpdate,
-    Propagation,
-    Readout,
-    ReverseMessages,
-    Similarity,
-)
+
+Propagation = Literal["message", "convolution"]
+Similarity = Literal["euclidean", "cosine", "hamming", "siamese", "alignment", "joint"]
+Readout = Literal["gated", "nodes"]
+AlignmentPool = Literal["sum", "mean"]
+NodeUpdate = Literal["gru", "mlp", "rnn", "lstm"]
+MessageAggregation = Literal["sum", "mean", "max", "attention"]
+MessageNorm = Literal["none", "graph"]
+AttentionSimilarity = Literal["euclidean", "dot", "cosine"]
+ReverseMessages = Literal["none", "shared", "separate"]
+NodeInput = Literal["constant", "dense", "tokens"]
+EdgeInput = Literal["constant", "dense", "types"]
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,8 +13,11 @@ from graphkin.errors import ModelError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
 from graphkin.graphs.batch import check_uniform
 from graphkin.models.config import ModelConfig
-from graphkin.models.model import GraphModel, PairOutput, Progress, checked_pairs, size_batches
+from graphkin.models.model import GraphModel, PairOutput, checked_pairs, size_batches
 from graphkin.models.similarity import pack_codes
+
+if TYPE_CHECKING:
+    from graphkin._support.progress import Progress
 
 
 class GraphEmbedder(GraphModel):
@@ -75,7 +79,7 @@ class GraphEmbedder(GraphModel):
         for side in (left, right):
             if side.ndim != 2 or side.shape[1] != width:
                 raise ModelError(f"vectors must have shape (N, {width}), got {side.shape}")
-        ours, theirs = self.place(left), self.place(right)
+        ours, theirs = self.as_tensor(left), self.as_tensor(right)
         scores = np.empty((len(ours), len(theirs)), dtype=np.float32)
         for row, vector in enumerate(ours):
             scores[row] = self.compare(vector.expand_as(theirs), theirs).float().cpu().numpy()
@@ -109,5 +113,5 @@ class GraphEmbedder(GraphModel):
                     graphs.append(graph)
                 index[row, side] = distinct[id(graph)]
         vectors = self.encode(graphs, steps=steps, progress=progress)
-        left, right = (self.place(vectors[index[:, side]]) for side in (0, 1))
+        left, right = (self.as_tensor(vectors[index[:, side]]) for side in (0, 1))
         return self.compare(left, right).float().cpu().numpy()

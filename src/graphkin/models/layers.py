@@ -1,9 +1,8 @@
-"""Encoder, message passing, node update, graph convolution and aggregator.
+"""The layers of the network: encoders, messages, node update, graph convolution, readouts.
 
-The matrix products run per node, never per edge (see ``docs/how-it-works.md``): the first
-message layer is linear before its ReLU, so A h and B h are computed once for each node;
-the second is linear after it, so that it is applied to the sum over a node's messages, and
-composed with the first linear map of the node update.
+No matrix product runs per edge where the equations allow it (see ``docs/how-it-works.md``): the
+first message layer is linear before its ReLU, so that A h and B h are computed once for each
+node; the second is linear after it, so that it is applied to the sum of a node's messages.
 """
 
 from __future__ import annotations
@@ -17,28 +16,22 @@ from torch.nn import functional
 
 from graphkin.errors import GraphError
 from graphkin.graphs.batch import Adjacency, GraphBatch
-from graphkin.models.config import ModelConfig
-from graphkin.models.kernels import (
-    gated_sum,
-    gru_update,
-    message_sum,
-    neighbour_sum,
-)
-from graphkin.models.kernels.composition import MessageParameters
-from graphkin.models.kernels.plain import edge_hidden
-from graphkin.models.options import MessageAggregation, MessageNorm, NodeUpdate
+from graphkin.models.config import MessageAggregation, ModelConfig, NodeUpdate
+from graphkin.models.kernels import gated_sum, message_sum, neighbour_sum
+from graphkin.models.kernels.plain import NORM_EPSILON, edge_hidden
 
 READOUT_SCALE = 0.3
 """Factor on the initialisation of the last layer of a node's readout, of which many are summed."""
 
 
-def glorot(rows: int, columns: int, scale: float = 1.0, fan_in: int | None = None) -> nn.Parameter:
-    """A (rows, columns) weight, uniform in +-scale * sqrt(6 / (fan_in + rows))."""
+def glorot(rows: int, columns: int, scale: float = 1.0, fan_in: int | None = None) -> Tensor:
+    """A parameter (rows, columns), uniform in +-scale * sqrt(6 / (fan_in + rows))."""
     bound = scale * math.sqrt(6.0 / ((columns if fan_in is None else fan_in) + rows))
     return nn.Parameter(torch.empty(rows, columns).uniform_(-bound, bound))
 
 
-def zeros(size: int) -> nn.Parameter:
+def zeros(size: int) -> Tensor:
+    """A parameter (size,)."""
     return nn.Parameter(torch.zeros(size))
 
 
@@ -89,19 +82,13 @@ class NodeEncoder(nn.Module):
 
 
 @dataclass(frozen=True)
-class EdgeTerms:
-    """C e_ij for all messages: ``table[rows]``."""
+class EdgeVectors:
+    """e_ij of every listed edge: ``vectors[rows]``."""
 
-    table: Tensor
-    """(R, H)"""
-    batch_rows: Tensor | None
-    """(R,) row of the table for each row of the batch's edge input; None where they are one."""
-
-    def rows(self, adjacency: Adjacency) -> Tensor:
-        """(E,) row of the table for every message of ``adjacency``."""
-        if self.batch_rows is None:
-            return adjacency.edge_rows
-        return self.batch_rows[adjacency.edge_rows]
+    vectors: Tensor
+    """(R, F)"""
+    rows: Tensor | None
+    """(edges,) int64: the row of each listed edge; None where row k is that of edge k."""
 
 
 class EdgeEncoder(nn.Module):
@@ -116,112 +103,90 @@ class EdgeEncoder(nn.Module):
         if self.kind == "types" and used:
             self.types = nn.Parameter(torch.randn(self.size, config.node_dim) * 0.1)
 
-    def check(self, batch: GraphBatch) -> None:
-        """Refuses a batch whose edge input is not what the model was made for."""
+    def forward(self, batch: GraphBatch) -> EdgeVectors | None:
+        """None for constant input."""
         if batch.edge_kind != self.kind:
             raise GraphError(
                 f"the model takes {self.kind} edge input, the graphs have {batch.edge_kind}"
             )
-        if batch.edge_features is not None and batch.edge_features.shape[1] != self.size:
-            raise GraphError(
-                f"the model takes {self.size} edge features, "
-                f"the graphs have {batch.edge_features.shape[1]}"
-            )
-        types = batch.edge_types
-        if types is not None and len(types) and int(types.max()) >= self.size:
-            raise GraphError(f"edge type {int(types.max())} is past the model's {self.size} types")
-
-    def terms(self, batch: GraphBatch, weight: Tensor) -> EdgeTerms | None:
-        """C e_ij by table; None for constant input, where C belongs to the bias."""
-        if batch.edge_features is not None:
-            return EdgeTerms(batch.edge_features.to(weight.dtype) @ weight.T, None)
-        if batch.edge_types is not None:
-            return EdgeTerms(self.types @ weight.T, batch.edge_types)
+        features, types = batch.edge_features, batch.edge_types
+        if features is not None:
+            if features.shape[1] != self.size:
+                raise GraphError(
+                    f"the model takes {self.size} edge features, "
+                    f"the graphs have {features.shape[1]}"
+                )
+            return EdgeVectors(features, None)
+        if types is not None:
+            if len(types) and int(types.max()) >= self.size:
+                raise GraphError(
+                    f"edge type {int(types.max())} is past the model's {self.size} types"
+                )
+            return EdgeVectors(self.types, types)
         return None
 
 
 class Messages(nn.Module):
-    """Aggregated messages f_msg(h_i, h_j, e_ij) = W' relu(A h_i + B h_j + C e_ij + b) + b'.
-
-    For sum and mean W' and b' are left to the caller, who applies them to the aggregated
-    hidden layer; for max and attention they are applied to every message.
-    """
+    """m_ij = f_msg(h_i, h_j, e_ij) = W' relu(A h_i + B h_j + C e_ij + b) + b' (eq. 2)."""
 
     def __init__(self, config: ModelConfig, edges: EdgeEncoder) -> None:
         super().__init__()
         size, width, scale = config.message_dim, config.node_dim, config.message_scale
         fan_in = 2 * width + edges.width
         self.aggregation: MessageAggregation = config.message_aggregation
-        self.norm: MessageNorm = config.message_norm
-        self.receiver = glorot(size, width, scale, fan_in)
-        self.sender = glorot(size, width, scale, fan_in)
-        self.edge = glorot(size, edges.width, scale, fan_in)
-        self.hidden_bias = zeros(size)
-        self.output = glorot(size, size, scale)
-        self.output_bias = zeros(size)
+        self.norm = config.message_norm
+        self.receiver = glorot(size, width, scale, fan_in)  # A
+        self.sender = glorot(size, width, scale, fan_in)  # B
+        self.edge = glorot(size, edges.width, scale, fan_in)  # C
+        self.hidden_bias = zeros(size)  # b
+        self.output = glorot(size, size, scale)  # W'
+        self.output_bias = zeros(size)  # b'
         if self.aggregation == "attention":
             self.score = glorot(1, size)
 
-    def terms(self, batch: GraphBatch, edges: EdgeEncoder) -> EdgeTerms | None:
-        return edges.terms(batch, self.edge)
+    def forward(
+        self, h: Tensor, batch: GraphBatch, adjacency: Adjacency, edges: EdgeVectors | None
+    ) -> Tensor:
+        """The messages m_ij to each node i, aggregated over j: (N, D) -> (N, H)"""
+        bias = self.hidden_bias if edges is not None else self.hidden_bias + self.edge[:, 0]
+        weight, bias = torch.cat([self.receiver, self.sender]), functional.pad(bias, (0, len(bias)))
+        projected = functional.linear(h, weight, bias)  # (N, 2H): A h + b beside B h
+        terms = self.edge_terms(edges, adjacency)  # C e
+        if self.aggregation in ("max", "attention"):
+            hidden = edge_hidden(projected, adjacency, *terms)  # (E, H)
+            messages = functional.linear(hidden, self.output, self.output_bias)  # (E, H): m_ij
+            total = self._max_or_attention(messages, adjacency)
+            return total if self.norm == "none" else graph_norm(total, batch)
+        # W' is applied to the sum of the hidden layers; every message brings b' once.
+        total = message_sum(projected, adjacency, *terms)  # (N, H)
+        counts = adjacency.offsets.diff().to(total.dtype).unsqueeze(1)  # (N, 1)
+        if self.aggregation == "mean":
+            total, counts = total / counts.clamp(min=1), counts.clamp(max=1)
+        if self.norm == "graph":
+            total, counts = graph_norm(total, batch), torch.ones_like(counts)
+        return functional.linear(total, self.output) + counts * self.output_bias
 
-    def projection(self, constant_edges: bool) -> tuple[Tensor, Tensor]:
-        """Weight (2H, D) and bias (2H,) of A h + b (+ C for constant edges) beside B h."""
-        bias = self.hidden_bias + self.edge[:, 0] if constant_edges else self.hidden_bias
-        return torch.cat([self.receiver, self.sender]), torch.cat([bias, torch.zeros_like(bias)])
+    def edge_terms(
+        self, edges: EdgeVectors | None, adjacency: Adjacency
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """C e as a table (R, H), and the row of every message (E,).
 
-    def parameters_for(self, input_weight: Tensor, constant_edges: bool) -> MessageParameters:
-        """The parameters, as the fused propagation takes them."""
-        return MessageParameters(
-            receiver=self.receiver,
-            sender=self.sender,
-            hidden_bias=self.hidden_bias,
-            edge=self.edge if constant_edges else None,
-            output=self.output,
-            output_bias=self.output_bias,
-            input_weight=input_weight,
-        )
+        None for constant edges, where C is one more bias.
+        """
+        if edges is None:
+            return None, None
+        rows = adjacency.edge_rows if edges.rows is None else edges.rows[adjacency.edge_rows]
+        return edges.vectors.to(self.edge.dtype) @ self.edge.T, rows
 
-    def aggregate(self, h: Tensor, adjacency: Adjacency, terms: EdgeTerms | None) -> Tensor:
-        """(N, H): the aggregated hidden layer (sum, mean), or messages (max, attention)."""
-        projected = functional.linear(h, *self.projection(terms is None))
-        table = None if terms is None else terms.table
-        rows = None if terms is None else terms.rows(adjacency)
-        if self.aggregation in ("sum", "mean"):
-            summed = message_sum(projected, adjacency, table, rows)
-            if self.aggregation == "sum":
-                return summed
-            degrees = adjacency.offsets.diff().clamp(min=1).to(summed.dtype)
-            return summed / degrees.unsqueeze(1)
-        hidden = edge_hidden(projected, adjacency, table, rows)
-        messages = functional.linear(hidden, self.output, self.output_bias)  # (E, H)
+    def _max_or_attention(self, messages: Tensor, adjacency: Adjacency) -> Tensor:
+        """(E, H) -> (N, H); zero where a node receives nothing."""
+        none = messages.new_zeros(len(adjacency.offsets) - 1, messages.shape[1])
         if self.aggregation == "max":
-            return _segment_max(messages, adjacency)
+            index = adjacency.owners.unsqueeze(1).expand_as(messages)
+            return none.scatter_reduce(0, index, messages, "amax", include_self=False)
         scores = functional.leaky_relu(messages @ self.score[0], 0.2)  # (E,)
         weights = _segment_softmax(scores, adjacency)
-        out = messages.new_zeros(h.shape[0], messages.shape[1])
-        return out.index_add(0, adjacency.owners, messages * weights.unsqueeze(1))
-
-    def contribute(self, gathered: Tensor, adjacency: Adjacency, weight: Tensor) -> Tensor:
-        """weight @ (aggregated message) from what :meth:`aggregate` returned: (N, rows)."""
-        if self.aggregation not in ("sum", "mean"):
-            return functional.linear(gathered, weight)
-        bias = weight @ self.output_bias
-        counts = adjacency.offsets.diff()
-        if self.norm == "graph":
-            counts = torch.ones_like(counts)
-        elif self.aggregation == "mean":
-            counts = counts.clamp(max=1)
-        linear = functional.linear(gathered, weight @ self.output)
-        return torch.addcmul(linear, counts.to(linear.dtype).unsqueeze(1), bias)
-
-
-def _segment_max(messages: Tensor, adjacency: Adjacency) -> Tensor:
-    """Maximum over each node's messages; zero where there are none."""
-    count = len(adjacency.offsets) - 1
-    index = adjacency.owners.unsqueeze(1).expand_as(messages)
-    out = messages.new_zeros(count, messages.shape[1])
-    return out.scatter_reduce(0, index, messages, "amax", include_self=False)
+        return none.index_add(0, adjacency.owners, messages * weights.unsqueeze(1))
 
 
 def _segment_softmax(scores: Tensor, adjacency: Adjacency) -> Tensor:
@@ -236,15 +201,23 @@ def _segment_softmax(scores: Tensor, adjacency: Adjacency) -> Tensor:
     return raised / totals[owners]
 
 
+def graph_norm(x: Tensor, batch: GraphBatch) -> Tensor:
+    """Each column of (N, H) to mean 0 and variance 1 over the nodes of each graph."""
+    counts = batch.node_offsets.diff().clamp(min=1).to(x.dtype).unsqueeze(1)  # (graphs, 1)
+    none, graph = x.new_zeros(batch.num_graphs, x.shape[1]), batch.node_graph
+    centred = x - (none.index_add(0, graph, x) / counts)[graph]
+    variance = none.index_add(0, graph, centred.square()) / counts  # (graphs, H)
+    return centred * (variance + NORM_EPSILON).rsqrt()[graph]
+
+
 GATES: dict[NodeUpdate, int] = {"gru": 3, "mlp": 2, "rnn": 1, "lstm": 4}
 """Rows of the first linear map of a node update, in units of D."""
 
 
 class NodeUpdateCell(nn.Module):
-    """h_i' = f_node(h_i, messages, matching vector); all kinds start with a linear map.
+    """h_i' = f_node(h_i, m_i, mu_i): GRU, MLP, plain RNN or LSTM; all start with a linear map.
 
-    ``input_weight`` is applied to the messages by :meth:`Messages.contribute`, composed with
-    the message MLP's last layer. Reset gate as in torch: after the matrix product.
+    Reset gate of the GRU as in torch: after the matrix product.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -265,13 +238,29 @@ class NodeUpdateCell(nn.Module):
             self.output_bias = zeros(width)
 
     def forward(
-        self, inputs: Tensor, h: Tensor, cell: Tensor | None
+        self,
+        h: Tensor,
+        m: Tensor,
+        reverse_m: Tensor | None = None,
+        mu: Tensor | None = None,
+        cell: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Pre-activation of messages and matching (N, gates), states (N, D) -> new states."""
-        inputs = inputs + self.input_bias
-        states = functional.linear(h, self.state_weight, self.state_bias)
+        """(N, D) states, (N, H) messages, (N, D) matching vectors -> (N, D) new states.
+
+        ``cell`` is the second state of an LSTM, (N, D); it is returned with the first.
+        """
+        inputs = functional.linear(m, self.input_weight, self.input_bias)  # (N, gates)
+        if reverse_m is not None:
+            inputs = inputs + functional.linear(reverse_m, self.reverse_weight)
+        if mu is not None:
+            inputs = inputs + functional.linear(mu, self.match_weight)
+        states = functional.linear(h, self.state_weight, self.state_bias)  # (N, gates)
         if self.kind == "gru":
-            return gru_update(inputs, states, h), None
+            r_in, z_in, n_in = inputs.chunk(3, dim=1)
+            r_state, z_state, n_state = states.chunk(3, dim=1)
+            r, z = (r_in + r_state).sigmoid(), (z_in + z_state).sigmoid()
+            n = (n_in + r * n_state).tanh()
+            return n + z * (h - n), None
         if self.kind == "rnn":
             return (inputs + states).tanh(), None
         if self.kind == "mlp":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,9 +16,11 @@ from graphkin.errors import ModelError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.models.attention import CrossAttention
 from graphkin.models.config import INHERITED, ModelConfig
-from graphkin.models.kernels.attention_blocks import attention_weights
-from graphkin.models.model import GraphModel, PairOutput, Progress, checked_pairs, size_batches
+from graphkin.models.model import GraphModel, PairOutput, checked_pairs, size_batches
 from graphkin.models.network import Observer
+
+if TYPE_CHECKING:
+    from graphkin._support.progress import Progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,20 +123,20 @@ class GraphMatcher(GraphModel):
             embedder_norm=embedder.config.message_norm,
         )
         for name in (*INHERITED, "steps", "message_scale"):
-            value, own = (getattr(one, name) for one in (embedder.config, config.embedding()))
+            value, own = getattr(embedder.config, name), getattr(config.embedding(), name)
             if value != own:
                 raise ModelError(
                     f"the embedder has {name}={value!r}, and the matcher {own!r}; they are to be "
                     "alike in this"
                 )
-        found = GraphMatcher(config).to(self.device)
-        found.vocabulary = self.vocabulary
-        own = {f"network.{name}": t for name, t in self.network.state_dict().items()}
-        whole = {f"embedding.{name}": t for name, t in embedder.network.state_dict().items()}
-        found.load_tensors(
-            {**own, **whole, "head.weight": torch.tensor([float(weight)])}, "the models"
-        )
-        return found.eval()
+        joined = GraphMatcher(config).to(self.device)
+        joined.vocabulary = self.vocabulary
+        tensors = {f"network.{name}": t for name, t in self.network.state_dict().items()}
+        for name, tensor in embedder.network.state_dict().items():
+            tensors[f"embedding.{name}"] = tensor
+        tensors["head.weight"] = torch.tensor([float(weight)])
+        joined.load_tensors(tensors, "the models")
+        return joined.eval()
 
     @torch.no_grad()
     def explain(self, left: Graph, right: Graph, *, steps: int | None = None) -> AttentionMaps:
@@ -142,20 +145,17 @@ class GraphMatcher(GraphModel):
             raise ModelError("a model with 0 propagation steps has no attention to show")
         batch = PairBatch.pack([(left, right)]).to(self.device)
         group = batch.groups[0]
-        forth: list[NDArray[np.float32]] = []
-        back: list[NDArray[np.float32]] = []
+        left_to_right: list[NDArray[np.float32]] = []
+        right_to_left: list[NDArray[np.float32]] = []
 
-        def keep(step: int, h: Tensor, attention: CrossAttention | None) -> None:
-            if attention is None:
-                return
-            query, key, _, bias = attention.prepare(h)
-            weights = attention_weights(query, key, bias, group, attention.kind.scale)
+        def keep(step: int, h: Tensor, attention: CrossAttention) -> None:
+            weights = attention.weights(h, group)
             rows, columns = (block[0].float().cpu().numpy() for block in weights)
             # A group's rows are the larger graph, which may be the second one.
             swapped = int(group.rows[0, 0]) != 0
-            forth.append(columns if swapped else rows)
-            back.append(rows if swapped else columns)
+            left_to_right.append(columns if swapped else rows)
+            right_to_left.append(rows if swapped else columns)
 
         vectors = self._vectors(batch, steps, keep)
         score = float(self.compare(vectors[0:1], vectors[1:2])[0])
-        return AttentionMaps(forth, back, score)
+        return AttentionMaps(left_to_right, right_to_left, score)

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional
 
 from graphkin.errors import GraphError, ModelError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.batch import check_uniform
 from graphkin.graphs.vocabulary import Vocabulary
-from graphkin.models.alignment import JointHead, alignment_similarity
+from graphkin.models.attention import CrossAttention
 from graphkin.models.calibration import Logistic, check_score_calibration
 from graphkin.models.config import ModelConfig
-from graphkin.models.layers import glorot, zeros
+from graphkin.models.kernels.propagation import starts_alike
+from graphkin.models.layers import Aggregator, NodeReadout, NodeUpdateCell
 from graphkin.models.network import GraphNetwork
 from graphkin.models.saving import (
     SavedModel,
@@ -32,14 +32,17 @@ from graphkin.models.saving import (
     save_model_files,
     to_files,
 )
-from graphkin.models.similarity import VECTOR_SIMILARITIES
+from graphkin.models.similarity import (
+    VECTOR_SIMILARITIES,
+    Alignment,
+    JointHead,
+    SiameseHead,
+    alignment_similarity,
+)
 
-Progress = Callable[[int, int], None]
-"""Called with (done, total) as work goes on."""
+if TYPE_CHECKING:
+    from graphkin._support.progress import Progress
 
-ATTENTION, AGGREGATOR, ALIGNMENT = ".attention.", ".aggregator.", ".alignment."
-MATCH_WEIGHT = ".update.match_weight"
-"""What takes the difference to the other graph into the update of a node."""
 MAX_NODES_PER_BATCH = 20_000
 MAX_GRAPHS_PER_BATCH = 1_024
 
@@ -61,30 +64,12 @@ class Ranked:
     """A candidate in a ranking."""
 
     index: int
-    """Its place in the list of candidates."""
+    """Its position in the list of candidates."""
     score: float
     """Its similarity to the query."""
 
 
-class SiameseHead(nn.Module):
-    """A 2-layer MLP on two vectors concatenated, averaged over both orders: a distance."""
-
-    def __init__(self, graph_dim: int) -> None:
-        super().__init__()
-        self.hidden = glorot(graph_dim, 2 * graph_dim)
-        self.hidden_bias = zeros(graph_dim)
-        self.output = glorot(1, graph_dim)
-        self.output_bias = zeros(1)
-
-    def forward(self, left: Tensor, right: Tensor) -> Tensor:
-        """(P, G) x (P, G) -> (P,)"""
-        both = torch.cat([torch.cat([left, right], 1), torch.cat([right, left], 1)])
-        hidden = functional.linear(both, self.hidden, self.hidden_bias).relu()
-        distances = functional.linear(hidden, self.output, self.output_bias)[:, 0]
-        return distances.view(2, -1).mean(dim=0)
-
-
-class GraphModel(nn.Module):
+class GraphModel(nn.Module, ABC):
     """A network with a similarity on top; :class:`GraphEmbedder` and :class:`GraphMatcher`."""
 
     def __init__(self, config: ModelConfig) -> None:
@@ -129,6 +114,16 @@ class GraphModel(nn.Module):
         if self.config.similarity == "alignment":
             return alignment_similarity(left, right)
         return VECTOR_SIMILARITIES[self.config.similarity](left, right)
+
+    def prepare(self, batch: PairBatch) -> PairBatch:
+        """Computes what the model derives from a batch: off a training loop's critical path."""
+        if self.config.matching:
+            _ = batch.groups
+        if self.config.reverse_messages != "none":
+            _ = batch.graphs.outgoing
+        if starts_alike(self.config):
+            _ = batch.graphs.degree_classes
+        return batch
 
     def rank(
         self,
@@ -198,7 +193,7 @@ class GraphModel(nn.Module):
     def device(self) -> torch.device:
         return self.network.nodes.weight.device
 
-    def place(self, vectors: NDArray[Any]) -> Tensor:
+    def as_tensor(self, vectors: NDArray[Any]) -> Tensor:
         """Vectors as a tensor of the model's own device and dtype."""
         weight = self.network.nodes.weight
         return torch.from_numpy(np.ascontiguousarray(vectors)).to(weight.device, weight.dtype)
@@ -250,12 +245,16 @@ class GraphModel(nn.Module):
         tensors = other.state_dict()
         if self.config.matching and not other.config.matching:
             own = self.state_dict()
-            tensors |= {name: own[name] for name in own if ATTENTION in name}
+            added = _tensor_names(self, CrossAttention)
             if self.config.similarity == "alignment":
-                tensors = {name: t for name, t in tensors.items() if AGGREGATOR not in name}
-                tensors |= {name: own[name] for name in own if ALIGNMENT in name}
-            weights = [name for name in own if name.endswith(MATCH_WEIGHT)]
-            tensors |= {name: torch.zeros_like(own[name]) for name in weights}
+                # It compares nodes, and has no use for a readout.
+                readouts = _tensor_names(other, Aggregator, NodeReadout)
+                tensors = {name: tensors[name] for name in tensors if name not in readouts}
+                added |= _tensor_names(self, Alignment)
+            tensors |= {name: own[name] for name in added}
+            for path, module in self.named_modules():
+                if isinstance(module, NodeUpdateCell):
+                    tensors[f"{path}.match_weight"] = torch.zeros_like(module.match_weight)
         self.load_tensors(tensors, "the model to start from")
 
     def load_tensors(self, tensors: dict[str, Tensor], origin: str) -> None:
@@ -286,6 +285,16 @@ class GraphModel(nn.Module):
         self.calibration = None
 
 
+def _tensor_names(model: nn.Module, *kinds: type[nn.Module]) -> set[str]:
+    """The names, in the model's state, of the tensors of all its layers of some kinds."""
+    return {
+        f"{path}.{name}"
+        for path, module in model.named_modules()
+        if isinstance(module, kinds)
+        for name in module.state_dict()
+    }
+
+
 @dataclass(frozen=True)
 class WithSteps:
     """A model that predicts after another number of propagation steps than it was trained with."""
@@ -299,16 +308,16 @@ class WithSteps:
 
 
 def checked_pairs(pairs: Iterable[Sequence[Graph]]) -> list[tuple[Graph, Graph]]:
-    """The pairs as a list; what is no pair of graphs of one kind is refused."""
-    found = list(pairs)
-    for position, pair in enumerate(found):
+    """The pairs as a list; anything but two graphs of one kind is refused."""
+    pairs = list(pairs)
+    for position, pair in enumerate(pairs):
         if not isinstance(pair, tuple | list):
             raise GraphError(f"pair {position} is a {type(pair).__name__}, not two graphs")
         if len(pair) != 2:
             raise GraphError(f"pair {position} holds {len(pair)} graphs, not 2")
-    if found:
-        check_uniform([graph for pair in found for graph in pair])
-    return [(pair[0], pair[1]) for pair in found]
+    if pairs:
+        check_uniform([graph for pair in pairs for graph in pair])
+    return [(pair[0], pair[1]) for pair in pairs]
 
 
 def size_batches(sizes: Sequence[int], graphs_per_item: int) -> Iterator[list[int]]:

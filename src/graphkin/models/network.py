@@ -1,34 +1,30 @@
-"""The network that all models share: encoder, T propagation steps, aggregator."""
+"""The network that all models share: encoder, T propagation steps, readout."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from torch import Tensor, nn
-from torch.nn import functional
 
 from graphkin.errors import GraphError, ModelError
-from graphkin.graphs.batch import Adjacency, GraphBatch
+from graphkin.graphs.batch import GraphBatch
 from graphkin.graphs.pair_groups import PairGroup
-from graphkin.models.alignment import Alignment
 from graphkin.models.attention import CrossAttention
 from graphkin.models.config import ModelConfig
-from graphkin.models.kernels import graph_norm, use_fused
-from graphkin.models.kernels.attention_blocks import EUCLIDEAN, PLAIN
-from graphkin.models.kernels.composition import StepParameters
-from graphkin.models.kernels.propagation import Layout, MessageRoute, propagate
+from graphkin.models.kernels.propagation import propagate_fused
 from graphkin.models.layers import (
     Aggregator,
     EdgeEncoder,
-    EdgeTerms,
+    EdgeVectors,
     GraphConvolution,
     Messages,
     NodeEncoder,
     NodeReadout,
     NodeUpdateCell,
 )
+from graphkin.models.similarity import Alignment
 
-Observer = Callable[[int, Tensor, CrossAttention | None], None]
+Observer = Callable[[int, Tensor, CrossAttention], None]
 """Called with (t, states after t steps, the attention that step t + 1 would use)."""
 
 
@@ -48,78 +44,24 @@ class PropagationStep(nn.Module):
         self.matching = config.matching
         self.update = NodeUpdateCell(config)
 
-    def message_networks(self, batch: GraphBatch) -> list[tuple[Messages, Tensor, Adjacency]]:
-        """Message network, weight that takes it into the update, and edges that it runs on."""
-        found: list[tuple[Messages, Tensor, Adjacency]] = [
-            (self.messages, self.update.input_weight, batch.incoming)
-        ]
-        if self.reverse == "shared":
-            found.append((self.messages, self.update.input_weight, batch.outgoing))
-        if self.reverse == "separate":
-            found.append((self.reverse_messages, self.update.reverse_weight, batch.outgoing))
-        return found
-
-    def edge_terms(self, batch: GraphBatch, edges: EdgeEncoder) -> list[EdgeTerms | None]:
-        """What the edges add to each message network: the same in every use of this step."""
-        networks = self.message_networks(batch)
-        return [messages.terms(batch, edges) for messages, _, _ in networks]
-
-    def fusible(self) -> bool:
-        """Whether :mod:`graphkin.models.kernels.propagation` computes this kind of step."""
-        if self.update.kind != "gru" or self.messages.aggregation != "sum":
-            return False
-        return not self.matching or self.attention.fusible()
-
-    def routes(
-        self, batch: GraphBatch, terms: Sequence[EdgeTerms | None]
-    ) -> tuple[MessageRoute, ...]:
-        """The message network of each set of edges, as the fused propagation takes it."""
-        found = []
-        networks = self.message_networks(batch)
-        for (messages, _, adjacency), term in zip(networks, terms, strict=True):
-            rows = adjacency.edge_rows if term is None else term.rows(adjacency)
-            found.append(MessageRoute(int(messages is not self.messages), adjacency, rows))
-        return tuple(found)
-
-    def parameters_for(self, terms: Sequence[EdgeTerms | None]) -> StepParameters:
-        """The step's parameters, as the fused propagation takes them."""
-        update = self.update
-        constant = terms[0] is None
-        messages = [self.messages.parameters_for(update.input_weight, constant)]
-        if self.reverse == "separate":
-            reverse = self.reverse_messages.parameters_for(update.reverse_weight, constant)
-            messages.append(reverse)
-        none = update.input_bias.new_empty(0, 0)
-        return StepParameters(
-            messages=tuple(messages),
-            state_weight=update.state_weight,
-            state_bias=update.state_bias,
-            input_bias=update.input_bias,
-            match=update.match_weight if self.matching else None,
-            tables=tuple(none if term is None else term.table for term in terms),
-        )
-
     def forward(
         self,
         h: Tensor,
         cell: Tensor | None,
         batch: GraphBatch,
-        terms: Sequence[EdgeTerms | None],
+        edges: EdgeVectors | None,
         groups: Sequence[PairGroup],
     ) -> tuple[Tensor, Tensor | None]:
         """(N, D) -> (N, D), and the cell state where the update is an LSTM."""
-        inputs: Tensor | float = 0.0
-        for (messages, weight, adjacency), term in zip(
-            self.message_networks(batch), terms, strict=True
-        ):
-            gathered = messages.aggregate(h, adjacency, term)
-            if messages.norm == "graph":
-                gathered = graph_norm(gathered, batch.node_offsets, batch.node_graph)
-            inputs = messages.contribute(gathered, adjacency, weight) + inputs
-        if self.matching:
-            value, attended = self.attention(h, groups)
-            inputs = inputs + functional.linear(value - attended, self.update.match_weight)
-        new: tuple[Tensor, Tensor | None] = self.update(inputs, h, cell)
+        m = self.messages(h, batch, batch.incoming, edges)  # m_i = sum_j f_msg(h_i, h_j, e_ij)
+        reverse_m = None
+        if self.reverse == "shared":
+            m = m + self.messages(h, batch, batch.outgoing, edges)
+        if self.reverse == "separate":
+            reverse_m = self.reverse_messages(h, batch, batch.outgoing, edges)
+        mu = self.attention(h, groups) if self.matching else None  # mu_i = sum_j a_ij (h_i - h_j)
+        new: tuple[Tensor, Tensor | None]
+        new = self.update(h, m, reverse_m, mu, cell)  # h_i' = f_node(h_i, m_i, mu_i)
         return new
 
 
@@ -150,7 +92,7 @@ class GraphNetwork(nn.Module):
         observe: Observer | None = None,
     ) -> Tensor:
         """Graph vectors (graphs, G) after ``steps`` propagation steps (default: T)."""
-        h: Tensor = self.nodes(batch)
+        h: Tensor = self.nodes(batch)  # (N, D)
         count = self._count(steps)
         if self.config.propagation == "convolution":
             h = self._convolve(h, batch, count)
@@ -158,12 +100,47 @@ class GraphNetwork(nn.Module):
             h = self._propagate(h, batch, groups, count, observe)
         vectors: Tensor
         if self.config.aligns:
-            attention = self._message_steps()[-1].attention
-            value, attended = attention(h, groups, self.config.alignment_sharpness)
+            sharpness = self.config.alignment_sharpness
+            value, attended = self._step(count).attention.attend(h, groups, sharpness)
             vectors = self.alignment(value, attended, batch)
         else:
             vectors = self.aggregator(h, batch)
         return vectors
+
+    def _propagate(
+        self,
+        h: Tensor,
+        batch: GraphBatch,
+        groups: Sequence[PairGroup],
+        count: int,
+        observe: Observer | None,
+    ) -> Tensor:
+        edges: EdgeVectors | None = self.edges(batch)
+        self._check_direction(batch)
+        fused = None if observe else propagate_fused(self, h, batch, edges, groups, count)
+        if fused is not None:
+            return fused
+        cell: Tensor | None = None
+        for t in range(count):
+            step = self._step(t)
+            if observe is not None:
+                observe(t, h, step.attention)
+            h, cell = step(h, cell, batch, edges, groups)
+        if observe is not None:
+            observe(count, h, self._step(count).attention)
+        return h
+
+    def _step(self, t: int) -> PropagationStep:
+        """Step t + 1; past the last one, where each has its own parameters, the last."""
+        step = self.steps[0 if self.config.shared else min(t, len(self.steps) - 1)]
+        assert isinstance(step, PropagationStep)
+        return step
+
+    def _convolve(self, h: Tensor, batch: GraphBatch, count: int) -> Tensor:
+        self._check_direction(batch)
+        for t in range(count):
+            h = self.steps[t % len(self.steps)](h, batch)
+        return h
 
     def _count(self, steps: int | None) -> int:
         trained = self.config.steps
@@ -184,65 +161,3 @@ class GraphNetwork(nn.Module):
                 "the model sends reverse messages, which are for directed graphs: an "
                 "undirected edge carries messages both ways already"
             )
-
-    def _convolve(self, h: Tensor, batch: GraphBatch, count: int) -> Tensor:
-        self._check_direction(batch)
-        for t in range(count):
-            h = self.steps[t % len(self.steps)](h, batch)
-        return h
-
-    def _propagate(
-        self,
-        h: Tensor,
-        batch: GraphBatch,
-        groups: Sequence[PairGroup],
-        count: int,
-        observe: Observer | None,
-    ) -> Tensor:
-        self.edges.check(batch)
-        self._check_direction(batch)
-        message_steps = self._message_steps()
-        terms = [step.edge_terms(batch, self.edges) for step in message_steps]
-        if observe is None and use_fused(h) and message_steps[0].fusible():
-            return self._propagate_fused(h, batch, groups, count, terms)
-        cell: Tensor | None = None
-        for t in range(count + 1):
-            index = t % len(self.steps) if self.config.shared else min(t, len(self.steps) - 1)
-            step = self.steps[index]
-            if observe is not None:
-                observe(t, h, getattr(step, "attention", None))
-            if t < count:
-                h, cell = step(h, cell, batch, terms[index], groups)
-        return h
-
-    def _propagate_fused(
-        self,
-        h: Tensor,
-        batch: GraphBatch,
-        groups: Sequence[PairGroup],
-        count: int,
-        terms: Sequence[Sequence[EdgeTerms | None]],
-    ) -> Tensor:
-        if not count:
-            return h
-        config, steps = self.config, self._message_steps()
-        alike = config.node_input == "constant" and config.edge_input == "constant"
-        normalised = config.message_norm == "graph"
-        classes = None
-        if alike and not normalised:
-            counts, members = batch.degree_classes
-            classes = (counts[:, : 1 if config.reverse_messages == "none" else 2], members)
-        layout = Layout(
-            steps=count,
-            routes=steps[0].routes(batch, terms[0]),
-            message_dim=config.message_dim,
-            groups=groups if config.matching else (),
-            attention=EUCLIDEAN if config.attention_similarity == "euclidean" else PLAIN,
-            classes=classes,
-            graphs=batch.node_offsets if normalised else None,
-        )
-        parameters = [step.parameters_for(t) for step, t in zip(steps, terms, strict=True)]
-        return propagate(h, layout, parameters)
-
-    def _message_steps(self) -> list[PropagationStep]:
-        return [step for step in self.steps if isinstance(step, PropagationStep)]

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from graphkin.errors import ConfigError, GraphkinError, TrainingError
+from graphkin.graphs import PairBatch
 from graphkin.learning.evaluation import evaluate
 from graphkin.learning.losses import scores_loss
 from graphkin.learning.training import Report, TrainConfig, loop, train
@@ -219,7 +220,7 @@ def test_an_error_in_the_data_ends_the_run(tmp_path: Path) -> None:
     assert "graphkin-batches" not in [thread.name for thread in threading.enumerate()]
 
 
-# --- Losses and gradients that are no numbers ---------------------------------------------
+# --- Losses and gradients that are not finite ---------------------------------------------
 
 
 def break_the_loss(monkeypatch: pytest.MonkeyPatch, step: int, value: float) -> None:
@@ -248,13 +249,52 @@ def test_a_loss_that_is_no_number(
     with pytest.raises(TrainingError) as caught:
         finished("gnn", CONFIG, folder)
     assert str(caught.value) == (
-        f"the loss of step 17 is no number; the last finite weights are in "
+        f"the loss of step 17 is NaN or infinite; the last finite weights are in "
         f"{folder / 'checkpoint.safetensors'}. Try a lower learning_rate or clip in a new run"
     )
     assert same(checkpoint_weights(folder), after[16])
     assert checkpoint_document(folder)["state"]["step"] == 17
     monkeypatch.undo()
     assert same(finished("gnn", CONFIG, folder, resume=True), expected)
+
+
+@pytest.mark.parametrize("end", ["success", "failure"])
+def test_the_log_is_closed_however_a_run_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    closed: list[loop.RunLog] = []
+    close = loop.RunLog.close
+    monkeypatch.setattr(loop.RunLog, "close", lambda log: (closed.append(log), close(log)))
+    if end == "success":
+        finished("gnn", CONFIG, tmp_path)
+    else:
+        with pytest.raises(Crash):
+            finished("gnn", CONFIG, tmp_path, on_report=crash_at(10))
+    assert len(closed) == 1
+
+
+def test_training_computes_nothing_from_a_batch_that_was_prepared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The background thread prepares batches; the training thread takes over what it made."""
+    prepared: list[Any] = []
+    used: list[Any] = []
+    prepare, forward = GraphMatcher.prepare, GraphMatcher.forward
+
+    def noting_prepare(model: GraphMatcher, batch: PairBatch) -> PairBatch:
+        prepared.append(prepare(model, batch).groups)
+        return batch
+
+    def noting_forward(model: GraphMatcher, batch: PairBatch, *arguments: Any) -> Any:
+        if model.training:
+            used.append(batch.groups)
+        return forward(model, batch, *arguments)
+
+    monkeypatch.setattr(GraphMatcher, "prepare", noting_prepare)
+    monkeypatch.setattr(GraphMatcher, "forward", noting_forward)
+    finished("gmn", CONFIG, tmp_path)
+    assert len(prepared) == CONFIG.steps
+    assert {id(groups) for groups in used} == {id(groups) for groups in prepared}
 
 
 def test_a_gradient_that_is_no_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,14 +304,14 @@ def test_a_gradient_that_is_no_number(tmp_path: Path, monkeypatch: pytest.Monkey
 
     initial = weights(make_model())
     monkeypatch.setattr(loop, "scores_loss", broken)
-    with pytest.raises(TrainingError, match="step 0 is no number"):
+    with pytest.raises(TrainingError, match="step 0 is NaN or infinite"):
         finished("gnn", CONFIG, tmp_path)
     assert same(checkpoint_weights(tmp_path), initial)
 
 
 def test_a_learning_rate_far_too_high(tmp_path: Path) -> None:
     config = dataclasses.replace(CONFIG, learning_rate=1e30, clip=1e30)
-    with pytest.raises(TrainingError, match=r"is no number.*Try a lower learning_rate"):
+    with pytest.raises(TrainingError, match=r"is NaN or infinite.*Try a lower learning_rate"):
         finished("gnn", config, tmp_path)
     assert all(tensor.isfinite().all() for tensor in checkpoint_weights(tmp_path).values())
 

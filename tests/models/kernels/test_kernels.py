@@ -22,9 +22,9 @@ from graphkin.graphs import Graph, GraphBatch, PairBatch
 from graphkin.graphs import pair_groups as grouping_module
 from graphkin.graphs.batch import Adjacency
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, kernels
-from graphkin.models.attention import attend
 from graphkin.models.kernels import attention_blocks as attention_module
 from graphkin.models.kernels import plain
+from graphkin.models.kernels.attend import attend
 from graphkin.models.kernels.attention_blocks import EUCLIDEAN, ScoreKind
 from tests.models.samples import random_graph
 
@@ -90,14 +90,6 @@ def calls(batch: GraphBatch) -> dict[str, tuple[Callable[..., Tensor], Callable[
             (double(count, 6), double(3, 3)),
         ),
         "neighbour_sum": (*both("neighbour_sum", adjacency), (double(count, 3),)),
-        "gru_update": (
-            *both("gru_update"),
-            (double(count, 9), double(count, 9), double(count, 3)),
-        ),
-        "graph_norm": (
-            *both("graph_norm", batch.node_offsets, batch.node_graph),
-            (double(count, 3),),
-        ),
         "gated_sum": (
             *both("gated_sum", batch.node_offsets, batch.node_graph),
             (double(count, 3), double(6, 3), double(6)),
@@ -109,8 +101,6 @@ KERNELS = (
     "message_sum",
     "message_sum with edges",
     "neighbour_sum",
-    "gru_update",
-    "graph_norm",
     "gated_sum",
 )
 
@@ -201,7 +191,7 @@ def test_attend(
             expected = sum(w * value[j] for w, j in zip(weights, others, strict=True))
             torch.testing.assert_close(out[i], expected)
 
-    given = [x for x in (query, key, value, bias) if x is not None]
+    inputs = [x for x in (query, key, value, bias) if x is not None]
 
     def run(*tensors: Tensor) -> Tensor:
         left = list(tensors)
@@ -211,7 +201,7 @@ def test_attend(
             q, k, v, left.pop(0) if biased else None, batch.groups, ScoreKind(scale, False)
         )
 
-    assert slopes_are_right(run, given)
+    assert slopes_are_right(run, inputs)
 
 
 @pytest.mark.parametrize("sizes", [[(3, 2)], [(4, 4), (4, 4)], [(1, 4), (3, 3), (5, 2)]], ids=str)

@@ -89,7 +89,7 @@ def train(
 
     Raises:
         KeyboardInterrupt: after Ctrl-C or SIGTERM, once a checkpoint is written.
-        TrainingError: where the loss is no number any more; the checkpoint is from before.
+        TrainingError: where the loss is NaN or infinite; the checkpoint is from before.
     """
     check_loss(config.loss, model.config.similarity)
     if model.config.similarity == "joint":
@@ -114,10 +114,9 @@ def train(
         if resume and checkpoint.exists():
             run.restore(checkpoint)
         log = RunLog(folder, run.state.log_bytes, tensorboard) if rank == 0 else None
-        with contextlib.closing(run.batches()) as batches:
+        closing_log = contextlib.closing(log) if log is not None else contextlib.nullcontext()
+        with closing_log, contextlib.closing(run.batches()) as batches:
             _loop(run, batches, log, stop, checkpoint_seconds, on_report)
-        if log is not None:
-            log.close()
         state = run.state
         return Result(state.step, state.seconds, state.validation, state.best)
 
@@ -172,17 +171,17 @@ class _Run:
 
     def batches(self) -> Generator[PairBatch]:
         """The batches from the current step on, made ahead of time by a background thread."""
-        config, matching = self.config, self.model.config.matching
+        config = self.config
 
         def make(step: int) -> PairBatch:
             size, mode = config.batch_size, config.mode
             batch = self.task.batch(step, size, mode, rank=self.rank, world=self.world)
-            return batch.prepare(matching)
+            return self.model.prepare(batch)
 
         return prefetch(make, self.state.step, config.steps)
 
     def advance(self, batch: PairBatch) -> float:
-        """One step; returns the loss. A loss that is no number leaves the weights alone."""
+        """One step; returns the loss. A loss that is not finite leaves the weights alone."""
         config = self.config
         self.optimizer.zero_grad()
         batch = batch.to(self.device)
@@ -268,7 +267,7 @@ def _loop(
         if log is None:
             return
         if not run.optimizer.is_finite():
-            raise fail(f"the weights after step {state.step} are no numbers")
+            raise fail(f"the weights after step {state.step} are not finite")
         state.seconds = before + time.monotonic() - began
         state.log_bytes = log.size()
         run.save()
@@ -280,7 +279,7 @@ def _loop(
             save()
         loss = run.advance(batch)
         if not math.isfinite(loss):
-            raise fail(f"the loss of step {state.step} is no number")
+            raise fail(f"the loss of step {state.step} is NaN or infinite")
         losses.append(mean_over_processes(loss, run.world))
         last = state.step == config.steps
         evaluated = last or state.step % config.evaluate_every == 0

@@ -18,7 +18,9 @@ class FlatOptimizer:
 
     The parameters of the module become views of one array, and so do their gradients. A step
     of a small network would otherwise spend as long on dozens of tiny updates as on a
-    propagation step.
+    propagation step. The update is our own: torch's fused Adam over the same array takes 1.00 to
+    1.02 times as long for a whole step, but rounds otherwise, so that a run resumed from a
+    checkpoint of ours would end in other weights.
     """
 
     def __init__(self, module: nn.Module, config: TrainConfig) -> None:
@@ -58,7 +60,7 @@ class FlatOptimizer:
         return True
 
     def is_finite(self) -> bool:
-        """Whether parameters and moments are numbers, and worth keeping."""
+        """Whether parameters and moments are finite, and worth keeping."""
         arrays = (self.flat, self._mean, self._square)
         return all(bool(array.isfinite().all()) for array in arrays)
 

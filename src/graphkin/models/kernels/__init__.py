@@ -80,24 +80,6 @@ def neighbour_sum(x: Tensor, adjacency: Adjacency) -> Tensor:
     return plain.neighbour_sum(x, adjacency)
 
 
-def gru_update(inputs: Tensor, states: Tensor, h: Tensor) -> Tensor:
-    """A GRU update from its pre-activations W x + b and U h + c, both (N, 3D); gates r, z, n."""
-    if use_fused(inputs) and inputs.dtype == states.dtype == h.dtype:
-        from graphkin.models.kernels.autograd import GRUUpdate
-
-        return GRUUpdate.run(inputs, states, h)
-    return plain.gru_update(inputs, states, h)
-
-
-def graph_norm(x: Tensor, node_offsets: Tensor, node_graph: Tensor) -> Tensor:
-    """Each column of (N, H) to mean 0 and variance 1 over the nodes of each graph."""
-    if use_fused(x):
-        from graphkin.models.kernels.autograd import GraphNorm
-
-        return GraphNorm.run(x, node_offsets)
-    return plain.graph_norm(x, node_offsets, node_graph)
-
-
 def gated_sum(
     h: Tensor, weight: Tensor, bias: Tensor, node_offsets: Tensor, node_graph: Tensor
 ) -> Tensor:
@@ -139,8 +121,8 @@ def adam(
     """
     options = rate, beta1, beta2, scale, epsilon
     if use_fused(weights):
-        from graphkin.models.kernels import compiled as fused
+        from graphkin.models.kernels import compiled
 
-        fused.adam(weights.numpy(), grad.numpy(), mean.numpy(), square.numpy(), *options)
+        compiled.adam(weights.numpy(), grad.numpy(), mean.numpy(), square.numpy(), *options)
         return
     plain.adam(weights, grad, mean, square, *options)

@@ -1,6 +1,6 @@
 """Attention over blocks of pairs: dense, from one exponential, or in slices of rows.
 
-All functions here work outside autograd; :mod:`graphkin.models.attention` and
+All functions here work outside autograd; :mod:`graphkin.models.kernels.attend` and
 :mod:`graphkin.models.kernels.propagation` make them differentiable.
 """
 
@@ -38,9 +38,9 @@ EUCLIDEAN, PLAIN = ScoreKind(2.0, True), ScoreKind(1.0, False)
 class Weights:
     """Attention over a block, both ways; laid out (B, n, m)."""
 
-    forth: Tensor
+    row_weights: Tensor
     """Rows over columns."""
-    back: Tensor
+    column_weights: Tensor
     """Columns over rows."""
 
 
@@ -51,9 +51,9 @@ class JointWeights:
     joint: Tensor
     """(B, n, m) e."""
     row_factor: Tensor
-    """(B, n, 1) 1 / the sum of e over columns: forth = e * row_factor."""
+    """(B, n, 1) 1 / the sum of e over columns: row_weights = e * row_factor."""
     column_factor: Tensor
-    """(B, m, 1) 1 / the sum of e over rows: back^T = e^T * column_factor."""
+    """(B, m, 1) 1 / the sum of e over rows: column_weights^T = e^T * column_factor."""
     row_out: Tensor
     """(B, n, Dv) what the rows attend to."""
     column_out: Tensor
@@ -136,8 +136,8 @@ def attention_weights(
 
     They take |V1| x |V2| memory: for looking at, not for propagation.
     """
-    forth, back = _block_weights(query, key, bias, group, scale)
-    return forth, back.transpose(1, 2)
+    row_weights, column_weights = _block_weights(query, key, bias, group, scale)
+    return row_weights, column_weights.transpose(1, 2)
 
 
 ROWS, COLUMNS = 0, 1
@@ -225,11 +225,11 @@ def _block(
     out: Tensor,
 ) -> Weights:
     """Writes what a block attends to into ``out``."""
-    forth, back = _block_weights(query, key, bias, group, scale)
+    row_weights, column_weights = _block_weights(query, key, bias, group, scale)
     row_values, column_values = _sides(value, group)
-    _put(out, group, ROWS, forth @ column_values)
-    _put(out, group, COLUMNS, back.transpose(1, 2) @ row_values)
-    return Weights(forth, back)
+    _put(out, group, ROWS, row_weights @ column_values)
+    _put(out, group, COLUMNS, column_weights.transpose(1, 2) @ row_values)
+    return Weights(row_weights, column_weights)
 
 
 def _joint_block(
@@ -267,7 +267,7 @@ def _joint_block_backward(
     """The slope of the scores of both directions together.
 
     forth_ij = e_ij r_i has the slope e_ij r_i (g_i . v_j - g_i . out_i) for the gradient g_i of
-    what row i attends to, and back likewise, so that with g r in place of g
+    what row i attends to, and column_weights likewise, so that with g r in place of g
 
         slope = e * (g_rows v_columns^T + v_rows g_columns^T - own_i - own_j)
     """
@@ -297,18 +297,18 @@ def _block_weights(
     """Weights of rows over columns and of columns over rows, both laid out (B, n, m)."""
     row_keys, column_keys = _sides(key, group)
     if query is None:
-        forth = back = row_keys @ column_keys.transpose(1, 2)
+        row_weights = column_weights = row_keys @ column_keys.transpose(1, 2)
     else:
         row_queries, column_queries = _sides(query, group)
-        forth = row_queries @ column_keys.transpose(1, 2)
-        back = row_keys @ column_queries.transpose(1, 2)
+        row_weights = row_queries @ column_keys.transpose(1, 2)
+        column_weights = row_keys @ column_queries.transpose(1, 2)
     row_bias, column_bias = _key_bias(bias, key, group)
     if row_bias is not None and column_bias is not None:
-        forth = torch.add(column_bias.unsqueeze(1), forth, alpha=scale)
-        back = torch.add(row_bias.unsqueeze(2), back, alpha=scale)
+        row_weights = torch.add(column_bias.unsqueeze(1), row_weights, alpha=scale)
+        column_weights = torch.add(row_bias.unsqueeze(2), column_weights, alpha=scale)
     elif scale != 1:
-        forth, back = forth * scale, back * scale
-    return forth.softmax(dim=2), back.softmax(dim=1)
+        row_weights, column_weights = row_weights * scale, column_weights * scale
+    return row_weights.softmax(dim=2), column_weights.softmax(dim=1)
 
 
 def _block_backward(
@@ -320,29 +320,29 @@ def _block_backward(
     grads: Gradients,
 ) -> None:
     query, key, value, _ = inputs
-    forth, back = weights.forth, weights.back
+    row_weights, column_weights = weights.row_weights, weights.column_weights
     row_grad, column_grad = _sides_of_grad(grad, group)
     row_values, column_values = _sides(value, group)
-    _add(grads.value, group, COLUMNS, forth.transpose(1, 2) @ row_grad)
-    _add(grads.value, group, ROWS, back @ column_grad)
-    forth_slope = _softmax_slope(row_grad @ column_values.transpose(1, 2), forth, 2)
-    back_slope = _softmax_slope(row_values @ column_grad.transpose(1, 2), back, 1)
-    _add_bias(grads.bias, group, COLUMNS, forth_slope.sum(dim=1))
-    _add_bias(grads.bias, group, ROWS, back_slope.sum(dim=2))
+    _add(grads.value, group, COLUMNS, row_weights.transpose(1, 2) @ row_grad)
+    _add(grads.value, group, ROWS, column_weights @ column_grad)
+    row_slope = _softmax_slope(row_grad @ column_values.transpose(1, 2), row_weights, 2)
+    column_slope = _softmax_slope(row_values @ column_grad.transpose(1, 2), column_weights, 1)
+    _add_bias(grads.bias, group, COLUMNS, row_slope.sum(dim=1))
+    _add_bias(grads.bias, group, ROWS, column_slope.sum(dim=2))
     row_keys, column_keys = _sides(key, group)
     if query is None:
-        slope = forth_slope.add_(back_slope)
+        slope = row_slope.add_(column_slope)
         if scale != 1:
             slope *= scale
         _add(grads.key, group, ROWS, slope @ column_keys)
         _add(grads.key, group, COLUMNS, slope.transpose(1, 2) @ row_keys)
         return
-    forth_slope, back_slope = forth_slope * scale, back_slope * scale
+    row_slope, column_slope = row_slope * scale, column_slope * scale
     row_queries, column_queries = _sides(query, group)
-    _add(grads.of_queries, group, ROWS, forth_slope @ column_keys)
-    _add(grads.key, group, COLUMNS, forth_slope.transpose(1, 2) @ row_queries)
-    _add(grads.of_queries, group, COLUMNS, back_slope.transpose(1, 2) @ row_keys)
-    _add(grads.key, group, ROWS, back_slope @ column_queries)
+    _add(grads.of_queries, group, ROWS, row_slope @ column_keys)
+    _add(grads.key, group, COLUMNS, row_slope.transpose(1, 2) @ row_queries)
+    _add(grads.of_queries, group, COLUMNS, column_slope.transpose(1, 2) @ row_keys)
+    _add(grads.key, group, ROWS, column_slope @ column_queries)
 
 
 def _softmax_slope(grad: Tensor, weights: Tensor, dim: int) -> Tensor:

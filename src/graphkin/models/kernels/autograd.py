@@ -1,4 +1,4 @@
-"""The fused kernels as differentiable torch functions."""
+"""The compiled kernels as differentiable torch functions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,17 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from graphkin.graphs.batch import Adjacency
-from graphkin.models.kernels import compiled as fused
-from graphkin.models.kernels.functions import apply
-from graphkin.models.kernels.plain import NORM_EPSILON
+from graphkin.models.kernels import backend
 from graphkin.models.kernels.workspace import WORKSPACE, take_once
+
+if backend() == "fused":
+    from graphkin.models.kernels import compiled
+
+
+def apply(function: type[Function], *arguments: Any) -> Tensor:
+    """``function.apply`` with the type that torch leaves out."""
+    out: Tensor = function.apply(*arguments)  # type: ignore[no-untyped-call]
+    return out
 
 
 def _array(tensor: Tensor) -> Any:
@@ -38,7 +45,7 @@ class MessageSum(Function):
         # The kernel also counts messages, in a column that is cut off.
         out, bias = projected.new_empty(count, width + 1), projected.new_zeros(width)
         offsets, neighbours, rows = (_array(tensor) for tensor in edges)
-        fused.message_forward(
+        compiled.message_forward(
             _array(projected),
             0,
             _array(bias),
@@ -61,7 +68,7 @@ class MessageSum(Function):
         bias = projected.new_zeros(width)  # there is none: what the kernel adds to it is dropped
         grad_projected = projected.new_zeros(projected.shape)
         grad_table = table.new_zeros(table.shape)
-        fused.message_backward(
+        compiled.message_backward(
             _array(grad),
             0,
             _array(projected),
@@ -91,50 +98,14 @@ class NeighbourSum(Function):
     def forward(ctx: Any, x: Tensor, offsets: Tensor, neighbours: Tensor) -> Tensor:
         ctx.save_for_backward(offsets, neighbours)
         arrays = (_array(x), _array(offsets), _array(neighbours))
-        return torch.from_numpy(fused.neighbour_sum_forward(*arrays))
+        return torch.from_numpy(compiled.neighbour_sum_forward(*arrays))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         offsets, neighbours = ctx.saved_tensors
         arrays = (_array(grad), _array(offsets), _array(neighbours))
-        return torch.from_numpy(fused.neighbour_sum_backward(*arrays)), None, None
-
-
-class GRUUpdate(Function):
-    """See :func:`graphkin.models.kernels.gru_update`."""
-
-    @classmethod
-    def run(cls, inputs: Tensor, states: Tensor, h: Tensor) -> Tensor:
-        return apply(cls, inputs, states, h)
-
-    @staticmethod
-    def forward(ctx: Any, inputs: Tensor, states: Tensor, h: Tensor) -> Tensor:
-        count, width = h.shape
-        out, candidate = h.new_empty(count, width), h.new_empty(count, width)
-        gates, bias = h.new_empty(count, 2 * width), h.new_zeros(3 * width)
-        ctx.save_for_backward(gates, candidate, states, bias, h)
-        rest = (_array(tensor) for tensor in (bias, h, out, gates, candidate))
-        fused.gru_forward(_array(inputs), _array(states), 0, *rest)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
-        gates, candidate, states, bias, h = ctx.saved_tensors
-        grad_inputs, grad_states = h.new_empty(states.shape), h.new_empty(states.shape)
-        grad_h = h.new_empty(h.shape)
-        fused.gru_backward(
-            _array(grad),
-            _array(gates),
-            _array(candidate),
-            _array(states),
-            0,
-            _array(bias),
-            _array(h),
-            *(_array(tensor) for tensor in (grad_inputs, grad_states, bias.clone(), grad_h)),
-        )
-        return grad_inputs, grad_states, grad_h
+        return torch.from_numpy(compiled.neighbour_sum_backward(*arrays)), None, None
 
 
 class GatedSum(Function):
@@ -156,7 +127,7 @@ class GatedSum(Function):
         x = WORKSPACE.take((h.shape[0], weight.shape[0]), h.dtype)
         torch.mm(h, weight.t(), out=x)
         out = h.new_empty(len(node_offsets) - 1, weight.shape[0] // 2)
-        fused.gated_sum_forward(_array(x), _array(bias), _array(node_offsets), _array(out))
+        compiled.gated_sum_forward(_array(x), _array(bias), _array(node_offsets), _array(out))
         if differentiable and any(ctx.needs_input_grad):
             ctx.save_for_backward(h, weight, bias, node_offsets)
             ctx.x = x
@@ -170,7 +141,7 @@ class GatedSum(Function):
         h, weight, bias, node_offsets = ctx.saved_tensors
         x = take_once(ctx, "x")
         grad_x, grad_bias = WORKSPACE.take(x.shape, x.dtype), torch.zeros_like(bias)
-        fused.gated_sum_backward(
+        compiled.gated_sum_backward(
             _array(grad),
             _array(x),
             _array(bias),
@@ -181,30 +152,3 @@ class GatedSum(Function):
         grads = grad_x @ weight, grad_x.t() @ h, grad_bias
         WORKSPACE.give(x, grad_x)
         return *grads, None, None
-
-
-class GraphNorm(Function):
-    """See :func:`graphkin.models.kernels.graph_norm`."""
-
-    @classmethod
-    def run(cls, x: Tensor, node_offsets: Tensor) -> Tensor:
-        return apply(cls, x, node_offsets)
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, node_offsets: Tensor) -> Tensor:
-        width = x.shape[1]
-        out = x.detach().clone(memory_format=torch.contiguous_format)
-        scales = x.new_empty(len(node_offsets) - 1, width)
-        offsets = _array(node_offsets)
-        fused.graph_norm_forward(out.numpy(), width, offsets, NORM_EPSILON, scales.numpy())
-        ctx.save_for_backward(out, scales, node_offsets)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        normal, scales, offsets = ctx.saved_tensors
-        out = grad.clone(memory_format=torch.contiguous_format)
-        arrays = _array(normal), normal.shape[1], _array(offsets), _array(scales)
-        fused.graph_norm_backward(out.numpy(), *arrays)
-        return out, None

@@ -1,4 +1,4 @@
-"""The parameters of a propagation step, composed for the fused propagation, and back.
+"""The parameters of a propagation step: read from a network, composed for the fused propagation.
 
 The last layer of the message MLP and the GRU's input matrix are both linear, so that their
 product serves in their place; what it yields is the gradient of the product, from which those
@@ -9,9 +9,46 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+
+from graphkin.graphs.batch import Adjacency
+
+
+class MessageNetwork(Protocol):
+    """What is read of :class:`graphkin.models.layers.Messages`."""
+
+    receiver: Tensor
+    sender: Tensor
+    hidden_bias: Tensor
+    edge: Tensor
+    output: Tensor
+    output_bias: Tensor
+
+    def edge_terms(
+        self, edges: Any, adjacency: Adjacency
+    ) -> tuple[Tensor | None, Tensor | None]: ...
+
+
+class NodeUpdate(Protocol):
+    """What is read of :class:`graphkin.models.layers.NodeUpdateCell`."""
+
+    input_weight: Tensor
+    input_bias: Tensor
+    reverse_weight: Tensor
+    match_weight: Tensor
+    state_weight: Tensor
+    state_bias: Tensor
+
+
+class Step(Protocol):
+    """What is read of :class:`graphkin.models.network.PropagationStep`."""
+
+    messages: MessageNetwork
+    reverse_messages: MessageNetwork
+    update: NodeUpdate
 
 
 @dataclass(frozen=True)
@@ -33,6 +70,20 @@ class MessageParameters:
     input_weight: Tensor
     """(3D, H)"""
 
+    @classmethod
+    def of(
+        cls, network: MessageNetwork, input_weight: Tensor, constant_edges: bool
+    ) -> MessageParameters:
+        return cls(
+            receiver=network.receiver,
+            sender=network.sender,
+            hidden_bias=network.hidden_bias,
+            edge=network.edge if constant_edges else None,
+            output=network.output,
+            output_bias=network.output_bias,
+            input_weight=input_weight,
+        )
+
 
 @dataclass(frozen=True)
 class StepParameters:
@@ -49,6 +100,29 @@ class StepParameters:
     """(3D, D), for matching."""
     tables: tuple[Tensor, ...]
     """(rows, H) edge terms for each route; empty for constant edges."""
+
+    @classmethod
+    def of(
+        cls, step: Step, tables: Sequence[Tensor | None], separate: bool, matching: bool
+    ) -> StepParameters:
+        """Those of ``step``, with a ``separate`` network for reverse messages or none.
+
+        ``tables`` are the edge terms of each route; None for constant edges.
+        """
+        update, constant = step.update, tables[0] is None
+        messages = [MessageParameters.of(step.messages, update.input_weight, constant)]
+        if separate:
+            weight = update.reverse_weight
+            messages.append(MessageParameters.of(step.reverse_messages, weight, constant))
+        none = update.input_bias.new_empty(0, 0)
+        return cls(
+            messages=tuple(messages),
+            state_weight=update.state_weight,
+            state_bias=update.state_bias,
+            input_bias=update.input_bias,
+            match=update.match_weight if matching else None,
+            tables=tuple(none if table is None else table for table in tables),
+        )
 
     def flatten(self) -> list[Tensor | None]:
         """The tensors in the order that :func:`unflatten` takes."""

@@ -9,7 +9,7 @@ from torch.nn import functional
 from graphkin.graphs.batch import Adjacency
 
 NORM_EPSILON = 1e-5
-"""Added to a variance, so that columns without one become 0."""
+"""Added to the variance of messages over a graph, so that columns without one become 0."""
 
 
 def message_sum(
@@ -35,24 +35,6 @@ def edge_hidden(
 def neighbour_sum(x: Tensor, adjacency: Adjacency) -> Tensor:
     """out_i = sum of x_j over the entries that i owns."""
     return torch.zeros_like(x).index_add(0, adjacency.owners, x[adjacency.neighbours])
-
-
-def gru_update(inputs: Tensor, states: Tensor, h: Tensor) -> Tensor:
-    """One GRU update from its two pre-activations; gates in the order r, z, n."""
-    r_in, z_in, n_in = inputs.chunk(3, dim=1)
-    r_state, z_state, n_state = states.chunk(3, dim=1)
-    r, z = (r_in + r_state).sigmoid(), (z_in + z_state).sigmoid()
-    n = (n_in + r * n_state).tanh()
-    return n + z * (h - n)
-
-
-def graph_norm(x: Tensor, node_offsets: Tensor, node_graph: Tensor) -> Tensor:
-    """Each column to mean 0 and variance 1 over the nodes of each graph."""
-    counts = node_offsets.diff().clamp(min=1).to(x.dtype).unsqueeze(1)
-    none = x.new_zeros(len(node_offsets) - 1, x.shape[1])
-    centred = x - (none.index_add(0, node_graph, x) / counts)[node_graph]
-    variance = none.index_add(0, node_graph, centred.square()) / counts
-    return centred * (variance + NORM_EPSILON).rsqrt()[node_graph]
 
 
 def adam(

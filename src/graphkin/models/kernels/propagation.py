@@ -9,43 +9,48 @@ savings over an operator for each line of the equations:
   and a column of ones ride along in that product, for the biases of both;
 - biases are added inside the kernels, and the states of all steps live in reused buffers;
 - where all nodes start alike, the first step is computed once for each number of messages.
+
+Networks of other kinds, and tensors on other devices, are left to the plain steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from graphkin.graphs.batch import Adjacency
+from graphkin.graphs.batch import Adjacency, GraphBatch
 from graphkin.graphs.pair_groups import PairGroup
-from graphkin.models.kernels import backend
+from graphkin.models.kernels import backend, use_fused
 from graphkin.models.kernels.attention_blocks import (
+    EUCLIDEAN,
+    PLAIN,
     Gradients,
     Kept,
     ScoreKind,
     attention_backward,
     attention_forward,
 )
+from graphkin.models.kernels.autograd import apply
 from graphkin.models.kernels.composition import (
     Composed,
     ComposedGradients,
+    Step,
     StepParameters,
     unflatten,
 )
-from graphkin.models.kernels.functions import apply
 from graphkin.models.kernels.plain import NORM_EPSILON
 from graphkin.models.kernels.workspace import WORKSPACE, take_once
 
 if backend() == "fused":
-    from graphkin.models.kernels import compiled as fused
+    from graphkin.models.kernels import compiled
 
 Array = NDArray[Any]
 
@@ -79,11 +84,79 @@ class Layout:
     """(graphs + 1,) first node of each graph, where summed messages are normalised over them."""
 
 
-def propagate(h: Tensor, layout: Layout, parameters: Sequence[StepParameters]) -> Tensor:
-    """(N, D) states -> (N, D) states after all steps; one set of parameters, or one per step."""
-    flat = [tensor for one in parameters for tensor in one.flatten()]
+class Network(Protocol):
+    """What is read of :class:`graphkin.models.network.GraphNetwork`."""
+
+    config: Any
+    """A :class:`graphkin.models.config.ModelConfig`."""
+    steps: nn.ModuleList
+
+
+def propagate_fused(
+    network: Network,
+    h: Tensor,
+    batch: GraphBatch,
+    edges: Any,
+    groups: Sequence[PairGroup],
+    count: int,
+) -> Tensor | None:
+    """(N, D) states after ``count`` steps; None where the plain steps must be taken.
+
+    ``edges`` are the edge vectors as the message networks take them.
+    """
+    config = network.config
+    if not (use_fused(h) and _fusible(config)):
+        return None
+    if not count:
+        return h
+    steps = cast("list[Step]", list(network.steps))
+    separate = config.reverse_messages == "separate"
+    directions = [(0, batch.incoming)]
+    if config.reverse_messages != "none":
+        directions.append((int(separate), batch.outgoing))
+    routes, tables = [], []
+    for number, adjacency in directions:
+        nets = [step.reverse_messages if number else step.messages for step in steps]
+        terms = [net.edge_terms(edges, adjacency) for net in nets]
+        rows = terms[0][1]
+        tables.append([table for table, _ in terms])
+        rows = adjacency.edge_rows if rows is None else rows
+        routes.append(MessageRoute(number, adjacency, rows))
+    classes = None
+    if starts_alike(config):
+        counts, members = batch.degree_classes
+        classes = counts[:, : len(routes)], members
+    layout = Layout(
+        steps=count,
+        routes=tuple(routes),
+        message_dim=config.message_dim,
+        groups=groups if config.matching else (),
+        attention=EUCLIDEAN if config.attention_similarity == "euclidean" else PLAIN,
+        classes=classes,
+        graphs=batch.node_offsets if config.message_norm == "graph" else None,
+    )
+    parameters = [
+        StepParameters.of(step, step_tables, separate, config.matching)
+        for step, step_tables in zip(steps, zip(*tables, strict=True), strict=True)
+    ]
+    flat = [tensor for own in parameters for tensor in own.flatten()]
     shape = len(parameters), len(parameters[0].messages)
     return apply(_Propagate, h, layout, shape, torch.is_grad_enabled(), *flat)
+
+
+def _fusible(config: Any) -> bool:
+    """Whether a network of this configuration is of the kind that is computed here."""
+    if (config.node_update, config.message_aggregation) != ("gru", "sum"):
+        return False
+    if not config.matching:
+        return True
+    return config.attention_similarity in ("euclidean", "dot") and not config.attention_projections
+
+
+def starts_alike(config: Any) -> bool:
+    """Whether all nodes start alike, and messages to a node differ by their number alone."""
+    kinds = config.node_input, config.edge_input, config.message_norm
+    return kinds == ("constant", "constant", "none")
 
 
 class _Stack:
@@ -192,7 +265,7 @@ class _Propagate(Function):
                 grad = _step_backward(t, grad, layout, own, buffers, kept[t], scratch, theirs)
         WORKSPACE.give(*scratch)
         buffers.release()
-        flat = [g for c, one in zip(composed, grads, strict=True) for g in one.of_parameters(c)]
+        flat = [g for c, own in zip(composed, grads, strict=True) for g in own.of_parameters(c)]
         return grad, None, None, None, *flat
 
 
@@ -207,7 +280,7 @@ def _step(
     for position, route in enumerate(layout.routes):
         offsets, neighbours, rows = buffers.edges[position]
         start = 2 * width * route.network
-        fused.message_forward(
+        compiled.message_forward(
             projected,
             start,
             bias[start:],
@@ -223,7 +296,7 @@ def _step(
     if buffers.graphs is not None:
         summed, hidden = buffers.summed.arrays[slot], len(layout.routes) * width
         scales = buffers.scales[slot]
-        fused.graph_norm_forward(summed, hidden, buffers.graphs, NORM_EPSILON, scales)
+        compiled.graph_norm_forward(summed, hidden, buffers.graphs, NORM_EPSILON, scales)
         summed[:, hidden:] = 1  # the last layer's bias comes once, however many messages
     torch.mm(buffers.summed.tensors[slot], weights.fold, out=inputs)
     kept: Kept = []
@@ -234,7 +307,7 @@ def _step(
         matched = torch.sub(h, attended, out=buffers.matched.tensors[slot])
         inputs.addmm_(matched, weights.match.t())
     first = len(bias) - 3 * h.shape[1]
-    fused.gru_forward(
+    compiled.gru_forward(
         inputs.numpy(),
         projected,
         first,
@@ -264,7 +337,7 @@ def _step_backward(
     grad_projected_array = grad_projected.numpy()
     width, first = layout.message_dim, len(bias) - 3 * h.shape[1]
     out = torch.empty_like(h)
-    fused.gru_backward(
+    compiled.gru_backward(
         grad.numpy(),
         buffers.gates.arrays[t],
         buffers.candidate.arrays[t],
@@ -281,14 +354,14 @@ def _step_backward(
     grad_summed = torch.mm(grad_inputs, hidden.t()).numpy()
     if buffers.graphs is not None:
         normal = buffers.summed.arrays[t]
-        fused.graph_norm_backward(
+        compiled.graph_norm_backward(
             grad_summed, normal, len(hidden), buffers.graphs, buffers.scales[t]
         )
     cleared: set[int] = set()
     for position, route in enumerate(layout.routes):
         offsets, neighbours, rows = buffers.edges[position]
         start = 2 * width * route.network
-        fused.message_backward(
+        compiled.message_backward(
             grad_summed,
             position * width,
             projected,
@@ -367,7 +440,7 @@ class _FirstStep:
             self._gates.numpy(),
             self._candidate.numpy(),
         )
-        fused.first_step_forward(
+        compiled.first_step_forward(
             *self._shared, new.numpy(), buffers.states.arrays[1], layout.message_dim
         )
 
@@ -375,7 +448,7 @@ class _FirstStep:
         """Gradient of the common start, in the first row of (N, D); adds to the weights'."""
         grad_projected = torch.empty_like(weights.bias)
         grad_start = torch.empty_like(self._start)
-        fused.first_step_backward(
+        compiled.first_step_backward(
             grad.numpy(),
             *self._shared,
             grads.fold.numpy(),

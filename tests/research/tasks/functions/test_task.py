@@ -646,5 +646,5 @@ def test_recipes_fit_their_models(paper: FunctionTask, name: str, features: Any)
     config = ModelConfig.named(name, **tables["model"])
     TrainConfig.from_dict(tables["train"])
     with torch.no_grad():
-        output = build_model(config, 0)(task.batch(0, 3, "pairs").prepare(config.matching))
+        output = build_model(config, 0)(task.batch(0, 3, "pairs"))
     assert output.scores.isfinite().all()

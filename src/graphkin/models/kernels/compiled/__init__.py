@@ -12,8 +12,13 @@ from graphkin.models.kernels.compiled.messages import (
     neighbour_sum_backward,
     neighbour_sum_forward,
 )
-from graphkin.models.kernels.compiled.normal import graph_norm_backward, graph_norm_forward
-from graphkin.models.kernels.compiled.reductions import adam, gated_sum_backward, gated_sum_forward
+from graphkin.models.kernels.compiled.reductions import (
+    adam,
+    gated_sum_backward,
+    gated_sum_forward,
+    graph_norm_backward,
+    graph_norm_forward,
+)
 from graphkin.models.kernels.compiled.states import (
     first_step_backward,
     first_step_forward,
