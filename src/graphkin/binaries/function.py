@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +14,8 @@ from graphkin.graphs.vocabulary import Vocabulary
 
 CLONE_SUFFIX = re.compile(r"\.(?:part|isra|constprop|cold|lto_priv|llvm)(?:\.\d+)*(?=\.|$)")
 """What gcc and clang append to the name of a function that they cut, cloned or privatised."""
+MEMBER = re.compile(r"(.+)\(([^()]+)\)$", re.DOTALL)
+"""A file, and what it holds: a member of an archive, or a slice of a fat file."""
 
 
 def base_name(name: str) -> str:
@@ -35,7 +35,7 @@ class Block(NamedTuple):
     """The text of each instruction, where it was asked for."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
     """One function of a binary. Block 0 is its entry."""
 
@@ -85,34 +85,12 @@ class Function:
 
 
 class Skipped(NamedTuple):
-    """A function, or a file when ``function`` is empty, that a source left out."""
+    """A function, or a file when ``function`` is empty, that could not be read."""
 
     binary: str
     function: str
     reason: str
 
     def __str__(self) -> str:
-        place = f"{self.binary}:{self.function}" if self.function else self.binary
-        return f"{place} skipped: {self.reason}"
-
-
-@dataclass
-class FunctionSource(ABC):
-    """Yields functions, and lists what it could not read."""
-
-    skipped: list[Skipped] = field(default_factory=list, init=False)
-    """Filled while :meth:`functions` runs."""
-
-    @abstractmethod
-    def functions(self) -> Iterator[Function]:
-        """Every function once, in the order of addresses."""
-
-
-@dataclass
-class ListSource(FunctionSource):
-    """Functions made by hand."""
-
-    items: Iterable[Function] = ()
-
-    def functions(self) -> Iterator[Function]:
-        yield from self.items
+        target = f"{self.binary}:{self.function}" if self.function else self.binary
+        return f"{target} skipped: {self.reason}"

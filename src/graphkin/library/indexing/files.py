@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from graphkin._support.files import PathLike
+from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.backends.choose import Backend
-from graphkin.binaries.backends.native import Limits
 from graphkin.binaries.corpus import FunctionRecord
 from graphkin.binaries.extraction import (
     MARGIN_SECONDS,
