@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphkin.binaries import Vocabulary
 from graphkin.binaries.corpus import (
     BinaryRecord,
     CorpusWriter,
@@ -20,6 +19,7 @@ from graphkin.binaries.corpus import (
 from graphkin.errors import FormatError, StorageError
 from graphkin.graphs import Graph
 from graphkin.graphs.store import GraphStore
+from graphkin.graphs.vocabulary import Vocabulary
 from tests.function_samples import body, function, record, write_corpus
 
 LOOP = ([("xor", "nop"), ("add", "cmp", "jne"), ("ret",)], [(0, 1), (1, 1), (1, 2)])

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from graphkin.binaries import Block, Function, ListSource, Skipped, Vocabulary
+from graphkin.binaries import Block, Function, ListSource, Skipped
 from graphkin.errors import FormatError, GraphError
+from graphkin.graphs.vocabulary import Vocabulary
 
 LOOP = Function(
     name="count",

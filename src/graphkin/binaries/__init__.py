@@ -2,6 +2,5 @@
 
 from graphkin.binaries.backends.base import FunctionSource, ListSource
 from graphkin.binaries.function import Block, Function, Skipped
-from graphkin.graphs.vocabulary import Vocabulary
 
-__all__ = ["Block", "Function", "FunctionSource", "ListSource", "Skipped", "Vocabulary"]
+__all__ = ["Block", "Function", "FunctionSource", "ListSource", "Skipped"]

@@ -24,15 +24,12 @@ from graphkin.binaries.backends.choose import (
 )
 from graphkin.binaries.corpus import CorpusWriter, FunctionRecord
 from graphkin.binaries.function import Skipped
-from graphkin.binaries.workers import Done, Failure, WorkerPool
+from graphkin.binaries.reading import reading_pool
+from graphkin.binaries.workers import Done, Failure
 from graphkin.errors import FormatError, StorageError
 
-MEMORY_BYTES = 4 << 30
-"""Memory that the reading of one file may take, beyond that of an idle process."""
 BATCH = 4096
 """Functions that are committed at once."""
-MARGIN_SECONDS = 10.0
-"""Time that a process gets to report what it skipped when the time of its file is over."""
 
 
 @dataclass
@@ -101,9 +98,7 @@ def extract(
     read = partial(
         read_records, builds=builds, min_blocks=min_blocks, backend=backend, limits=limits
     )
-    pool: WorkerPool[Path, FunctionRecord | FileSummary] = WorkerPool(
-        jobs, read, seconds=limits.seconds + MARGIN_SECONDS, memory_bytes=MEMORY_BYTES
-    )
+    pool = reading_pool(jobs, read, limits)
     try:
         # Closed at once, so that no worker outlives an error.
         with (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphkin.errors import GraphError
-from graphkin.graphs.graph import Graph, TokenBags
-from graphkin.graphs.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from graphkin.graphs import Graph
+    from graphkin.graphs.vocabulary import Vocabulary
 
 CLONE_SUFFIX = re.compile(r"\.(?:part|isra|constprop|cold|lto_priv|llvm)(?:\.\d+)*(?=\.|$)")
 """What gcc and clang append to the name of a function that they cut, cloned or privatised."""
@@ -70,6 +70,10 @@ class Function:
 
     def to_graph(self, vocabulary: Vocabulary) -> Graph:
         """A directed graph with a node for each block, which holds its mnemonics as tokens."""
+        import numpy as np  # here, because listing functions needs none of it
+
+        from graphkin.graphs import Graph, TokenBags
+
         if not self.blocks:
             raise GraphError(f"function {self.name} of {self.binary} has no blocks")
         lengths = [len(block.mnemonics) for block in self.blocks]

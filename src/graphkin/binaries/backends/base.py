@@ -14,6 +14,7 @@ from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.image import Extent
 from graphkin.errors import ConfigError, FormatError
 
+NO_STARTS = "it has no function symbols and no unwind tables to tell where functions start"
 Wants = Callable[[Extent], bool]
 """Whether to read the function that lies somewhere."""
 FORMATS = {

@@ -1,4 +1,7 @@
-"""Which backend reads a file: the registry of backends, and the choice between them."""
+"""Which backend reads a file: the registry of backends, and the choice between them.
+
+A backend is imported when it is used, because their libraries take most of a second to load.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,8 @@ from typing import Any
 
 from graphkin._support.files import PathLike
 from graphkin.binaries.backends import smda
-from graphkin.binaries.backends.base import FORMATS, FunctionSource, Limits, Wants
+from graphkin.binaries.backends.base import FORMATS, NO_STARTS, FunctionSource, Limits, Wants
 from graphkin.binaries.backends.binexport.reader import BinExportSource, is_binexport
-from graphkin.binaries.backends.native import NO_STARTS, NativeSource
 from graphkin.binaries.formats.archive import ARCHIVE, MAX_SLICES, is_fat, slice_count
 from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.image import Extent
@@ -74,6 +76,12 @@ def _opener(backend: Backend) -> Callable[..., FunctionSource]:
     return OPENERS[backend]
 
 
+def _open_native(path: PathLike, **options: Any) -> FunctionSource:
+    from graphkin.binaries.backends.native import NativeSource
+
+    return NativeSource(path, **options)
+
+
 def _open_by_content(path: PathLike, **options: Any) -> FunctionSource:
     is_export = is_binexport(path, _head(path))
     return BinExportSource(path, **options) if is_export else _NativeOrSmda(path, **options)
@@ -81,7 +89,7 @@ def _open_by_content(path: PathLike, **options: Any) -> FunctionSource:
 
 OPENERS: dict[Backend, Callable[..., FunctionSource]] = {
     "auto": _open_by_content,
-    "native": NativeSource,
+    "native": _open_native,
     "smda": smda.SmdaSource,
     "binexport": BinExportSource,
 }
@@ -103,7 +111,7 @@ class _NativeOrSmda(FunctionSource):
             return self.is_wanted(extent)
 
         already = len(self.skipped)
-        yield from NativeSource(self.path, **self._options | {"wants": wants}).functions()
+        yield from _open_native(self.path, **self._options | {"wants": wants}).functions()
         # Functions that were found, but cannot be read, are no reason to try another backend.
         if has_starts or _head(self.path).startswith(ARCHIVE):
             return

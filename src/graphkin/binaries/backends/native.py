@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from graphkin._support.files import PathLike
 from graphkin.binaries.backends.base import (
+    NO_STARTS,
     Deadline,
     FunctionSource,
     OutOfTime,
@@ -23,8 +24,6 @@ from graphkin.binaries.recovery.debug_lines import defining_files
 from graphkin.binaries.recovery.flow import Flow
 from graphkin.binaries.recovery.listing import Listing
 from graphkin.errors import FormatError
-
-NO_STARTS = "it has no function symbols and no unwind tables to tell where functions start"
 
 
 @dataclass
