@@ -30,8 +30,8 @@ from functools import partial
 from pathlib import Path
 
 from graphkin._support.progress import counter
+from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.backends.choose import BACKENDS, Backend, looks_like_binary, open_source
-from graphkin.binaries.backends.native import Limits
 from graphkin.binaries.workers import Failure, WorkerPool
 from graphkin.errors import GraphkinError
 

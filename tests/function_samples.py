@@ -38,9 +38,20 @@ def function(
     blocks = tuple(Block(address + 16 * i, 16, block) for i, block in enumerate(words))
     size = 16 * len(blocks)
     return Function(
-        name, address, size, blocks, tuple(edges), "x86-64", "elf", "ab" * 32,
-        binary or file, "GCC: 12", (), unit, defined_in,
-    )  # fmt: skip
+        name=name,
+        address=address,
+        size=size,
+        blocks=blocks,
+        edges=tuple(edges),
+        architecture="x86-64",
+        format="elf",
+        file_hash="ab" * 32,
+        binary=binary or file,
+        compiler="GCC: 12",
+        aliases=(),
+        unit=unit,
+        defined_in=defined_in,
+    )
 
 
 def record(

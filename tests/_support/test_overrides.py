@@ -119,7 +119,7 @@ def test_files_that_are_refused(tmp_path: Path, text: str, message: str) -> None
 
 @pytest.mark.parametrize("text", ["[train\n", "steps: 5\n", b"\xff\xfe", b"\x00"])
 def test_a_file_that_is_no_toml(tmp_path: Path, text: str | bytes) -> None:
-    with pytest.raises(FormatError, match=r"run\.toml is no TOML file"):
+    with pytest.raises(FormatError, match=r"run\.toml is not valid TOML"):
         from_file(tmp_path, text)
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from graphkin.binaries import Function, Skipped
-from graphkin.binaries.backends.native import Limits, NativeSource
+from graphkin.binaries.backends.base import Limits
+from graphkin.binaries.backends.native import NativeSource
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import FormatError, GraphkinError
 from tests.binaries.backends.test_smda import NO_STARTS
@@ -73,7 +74,7 @@ def test_directory_absent_file_and_pipe(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="No such file"):
         read(tmp_path / "absent")
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(FormatError, match="no regular file"):
+    with pytest.raises(FormatError, match="not a regular file"):
         read(tmp_path / "pipe")
 
 

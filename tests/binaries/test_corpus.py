@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphkin.binaries import Vocabulary
 from graphkin.binaries.corpus import (
     BinaryRecord,
     CorpusWriter,
@@ -20,6 +19,7 @@ from graphkin.binaries.corpus import (
 from graphkin.errors import FormatError, StorageError
 from graphkin.graphs import Graph
 from graphkin.graphs.store import GraphStore
+from graphkin.graphs.vocabulary import Vocabulary
 from tests.function_samples import body, function, record, write_corpus
 
 LOOP = ([("xor", "nop"), ("add", "cmp", "jne"), ("ret",)], [(0, 1), (1, 1), (1, 2)])
@@ -166,7 +166,7 @@ def test_an_existing_folder_is_not_overwritten(tmp_path: Path) -> None:
 def test_a_folder_that_is_no_corpus(tmp_path: Path) -> None:
     GraphStore.create(tmp_path / "store").append([Graph(2, [(0, 1)])])
     for path in (tmp_path / "store", tmp_path, tmp_path / "absent"):
-        with pytest.raises(FormatError, match=r"no corpus of functions.*graphkin extract"):
+        with pytest.raises(FormatError, match=r"not a corpus of functions.*graphkin extract"):
             FunctionCorpus.open(path)
 
 

@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from graphkin.binaries import extraction
-from graphkin.binaries.backends.native import Limits, NativeSource
+from graphkin.binaries.backends.base import Limits
+from graphkin.binaries.backends.native import NativeSource
 from graphkin.binaries.corpus import FunctionCorpus
 from graphkin.binaries.extraction import build_names, extract
 from graphkin.errors import ConfigError, FormatError, MissingDependencyError, StorageError
@@ -231,7 +232,7 @@ def test_bad_files_are_reported_and_the_rest_is_read(builds: Path, tmp_path: Pat
     summary = extract(paths, tmp_path / "c", jobs=2, backend="native")
     reasons = {Path(skip.binary).name: skip.reason for skip in summary.skipped}
     assert set(reasons) == {*bad, "absent"}
-    assert "no ELF, PE or Mach-O" in reasons["text.txt"]
+    assert "not an ELF, PE or Mach-O" in reasons["text.txt"]
     assert "is empty" in reasons["empty.so"]
     assert "No such file" in reasons["absent"]
     assert summary.files == 8
@@ -389,7 +390,7 @@ def test_builds_are_told_apart_by_as_many_folders_as_it_takes() -> None:
 
 
 def test_a_backend_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphkin.binaries.extraction.find_spec", lambda name: None)
+    monkeypatch.setattr("graphkin.binaries.backends.smda.find_spec", lambda name: None)
     with pytest.raises(MissingDependencyError, match=r"graphkin\[smda\]"):
         extract([SAMPLES / "x86" / "gcc-shared-O2"], tmp_path / "c", backend="smda")
     assert not (tmp_path / "c").exists()

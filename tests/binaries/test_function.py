@@ -8,23 +8,24 @@ from dataclasses import replace
 
 import pytest
 
-from graphkin.binaries import Block, Function, ListSource, Skipped, Vocabulary
+from graphkin.binaries import Block, Function, ListSource, Skipped
 from graphkin.errors import FormatError, GraphError
+from graphkin.graphs.vocabulary import Vocabulary
 
 LOOP = Function(
-    "count",
-    0x1000,
-    12,
-    (
+    name="count",
+    address=0x1000,
+    size=12,
+    blocks=(
         Block(0x1000, 4, ("xor", "nop")),
         Block(0x1004, 6, ("add", "cmp", "jne")),
         Block(0x100A, 2, ("ret",)),
     ),
-    ((0, 1), (1, 1), (1, 2)),
-    "x86-64",
-    "elf",
-    "00" * 32,
-    "libx.so",
+    edges=((0, 1), (1, 1), (1, 2)),
+    architecture="x86-64",
+    format="elf",
+    file_hash="00" * 32,
+    binary="libx.so",
 )
 
 

@@ -10,15 +10,23 @@ from pathlib import Path
 import pytest
 
 from graphkin.binaries import Block, Function, ListSource, Skipped
+from graphkin.binaries.backends.base import Wants
 from graphkin.binaries.image import Extent
-from graphkin.binaries.targets import Target, Wanted, choose, find_function, parse_target
+from graphkin.binaries.targets import Target, choose, find_function, parse_target
 from graphkin.errors import ConfigError, FormatError
 from tests.binaries.compiling import Compile
 
 BASE = Function(
-    "decode", 0x1000, 0x20, (Block(0x1000, 0x20, ("ret",), ("ret",)),), (),
-    "x86-64", "elf", "00" * 32, "lib.so",
-)  # fmt: skip
+    name="decode",
+    address=0x1000,
+    size=0x20,
+    blocks=(Block(0x1000, 0x20, ("ret",), ("ret",)),),
+    edges=(),
+    architecture="x86-64",
+    format="elf",
+    file_hash="00" * 32,
+    binary="lib.so",
+)
 
 
 def function(name: str, address: int, **changes: object) -> Function:
@@ -26,8 +34,8 @@ def function(name: str, address: int, **changes: object) -> Function:
     return replace(BASE, name=name, address=address, **{"blocks": blocks, **changes})  # type: ignore[arg-type]
 
 
-def feed(*functions: Function) -> Callable[[Wanted | None], ListSource]:
-    return lambda wanted: ListSource(functions)
+def feed(*functions: Function) -> Callable[[Wants | None], ListSource]:
+    return lambda wants: ListSource(functions, wants=wants)
 
 
 def find(name: str, *functions: Function, path: str = "lib.so") -> Function:
@@ -169,26 +177,28 @@ def test_members_of_an_archive_are_told_apart() -> None:
 
 
 def test_a_function_that_was_skipped_says_why() -> None:
-    source = ListSource([function("other", 0x1000)])
-    source.skipped.append(Skipped("lib.so", "decode", "too large"))
+    functions = [function("other", 0x1000)]
+    skipped = [Skipped("lib.so", "decode", "too large")]
     with pytest.raises(FormatError, match="decode skipped: too large"):
-        choose(Target("lib.so", None, "decode"), lambda wanted: source)
+        choose(
+            Target("lib.so", None, "decode"),
+            lambda wants: ListSource(functions, wants=wants, skipped=skipped),
+        )
 
 
 def test_a_file_without_functions_says_why() -> None:
-    source = ListSource([])
-    source.skipped.append(Skipped("lib.so", "", "no symbols"))
+    source = ListSource(skipped=[Skipped("lib.so", "", "no symbols")])
     with pytest.raises(FormatError, match=r"lib\.so skipped: no symbols"):
-        choose(Target("lib.so", None, "decode"), lambda wanted: source)
+        choose(Target("lib.so", None, "decode"), lambda wants: source)
     with pytest.raises(FormatError, match=r"lib\.so has no functions"):
         find("decode")
 
 
 def test_names_that_a_source_left_out_are_still_suggested() -> None:
-    def open_file(wanted: Wanted | None) -> ListSource:
-        assert wanted is not None
-        assert not wanted(Extent(0, 16, "decode"))
-        assert wanted(Extent(0, 16, "decode_all"))
+    def open_file(wants: Wants | None) -> ListSource:
+        assert wants is not None
+        assert not wants(Extent(0, 16, "decode"))
+        assert wants(Extent(0, 16, "decode_all"))
         return ListSource([])
 
     with pytest.raises(ConfigError, match=r"no function decode_all; .*decode"):

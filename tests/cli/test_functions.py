@@ -68,7 +68,7 @@ def test_extract(run: Graphkin, builds: Path, tmp_path: Path) -> None:
     assert found["small"] > 0
     (skip,) = found["skipped"]
     assert skip["binary"] == str(tmp_path / "text")
-    assert "no ELF" in skip["reason"]
+    assert "not an ELF" in skip["reason"]
     assert outcome.err.startswith(f"graphkin: {tmp_path / 'text'} skipped: ")
     text = run(*arguments, "-o", tmp_path / "d.graphs")
     assert text.code == 0
@@ -99,7 +99,7 @@ def test_extract_by_the_real_program(builds: Path, tmp_path: Path) -> None:
 def test_extractions_that_are_refused(run: Graphkin, builds: Path, tmp_path: Path) -> None:
     out = tmp_path / "c.graphs"
     (tmp_path / "text").write_text("no binary")
-    refused(run("extract", tmp_path / "text", "-o", out), 11, "no function to keep", "no ELF")
+    refused(run("extract", tmp_path / "text", "-o", out), 11, "no function to keep", "not an ELF")
     (tmp_path / "empty").mkdir()
     refused(run("extract", tmp_path / "empty", "-o", out), 11, "no binary found in", "empty")
     refused(run("extract", builds, "-o", out, "--backend", "ida"), 12, "'ida'", "smda")
@@ -128,7 +128,7 @@ def test_corpus_stats(run: Graphkin, corpus_path: Path, tmp_path: Path) -> None:
 
 def test_stats_of_what_is_no_corpus(run: Graphkin, tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "absent"):
-        refused(run("corpus", "stats", path), 11, "no corpus of functions", "graphkin extract")
+        refused(run("corpus", "stats", path), 11, "not a corpus of functions", "graphkin extract")
 
 
 def test_a_picture_that_cannot_be_written(run: Graphkin, corpus_path: Path, tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def test_training_that_is_refused(
 def test_corpora_that_cannot_be_trained_on(run: Graphkin, tmp_path: Path) -> None:
     write_corpus(tmp_path / "one", records(60, ["gcc-O2"]))
     words = ["train", "functions", "--out", tmp_path / "run", "--steps", 1, "--corpus"]
-    refused(run(*words, tmp_path / "absent"), 11, "no corpus of functions", "graphkin extract")
+    refused(run(*words, tmp_path / "absent"), 11, "not a corpus of functions", "graphkin extract")
     refused(run(*words, tmp_path / "one"), 12, "0 functions in at least 2 builds")
     assert not (tmp_path / "run").exists()
 

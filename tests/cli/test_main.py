@@ -306,7 +306,7 @@ def test_a_mistake_in_the_settings_does_not_spoil_the_folder(run: Graphkin, tmp_
 def test_a_config_that_is_no_toml(run: Graphkin, tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text("[model\n")
     outcome = run("train", "edits", "--out", tmp_path / "run", "--config", tmp_path / "run.toml")
-    assert_refused(outcome, 11, "run.toml is no TOML file")
+    assert_refused(outcome, 11, "run.toml is not valid TOML")
 
 
 def test_a_damaged_checkpoint(run: Graphkin, trained: Path, tmp_path: Path) -> None:

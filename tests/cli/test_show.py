@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from graphkin.binaries import reading
+from graphkin.binaries.backends.base import Limits
 from graphkin.cli.main import main
+from tests.binaries import bad_readers
 from tests.paths import BINARIES
 
 SAMPLE = BINARIES / "show" / "shapes.o"
@@ -168,6 +171,20 @@ def test_files_that_are_no_binaries(show: Run, tmp_path: Path) -> None:
     assert_refused(show(f"{tmp_path}:f"), 11, "directory")
     assert_refused(show(tmp_path / "absent.so"), 11, "cannot read", "absent.so")
     assert_refused(show(f"{tmp_path / 'absent.so'}:f"), 11, "cannot read", "absent.so")
+
+
+@pytest.mark.parametrize("function", ["", ":grade"])
+@pytest.mark.parametrize(
+    ("reader", "reason"),
+    [(bad_readers.crash, "crashed with SIGSEGV"), (bad_readers.hang, "not finished after 1 s")],
+)
+def test_a_file_that_its_reader_does_not_survive(
+    show: Run, function: str, reader: object, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "MARGIN_SECONDS", 1.0 - Limits().seconds)
+    monkeypatch.setattr(reading, "_list", reader)
+    monkeypatch.setattr(reading, "_find", reader)
+    assert_refused(show(f"{SAMPLE}{function}"), 11, f"{SAMPLE} cannot be read", reason)
 
 
 def test_options_that_do_not_go_together(show: Run, tmp_path: Path) -> None:

@@ -480,7 +480,7 @@ def test_open_refuses_what_is_no_store(tmp_path: Path) -> None:
         if manifest is not None:
             (tmp_path / str(i) / "manifest.json").write_text(manifest, encoding="latin-1")
     for name in ("absent", "file", *map(str, range(7))):
-        with pytest.raises(FormatError, match=f"{name} is no graph store.*check the path"):
+        with pytest.raises(FormatError, match=f"{name} is not a graph store.*check the path"):
             GraphStore.open(tmp_path / name)
 
 

@@ -113,7 +113,17 @@ def function(count: int, name: str = "sample", instruction: str = "mov eax, 1") 
     names = (instruction.partition(" ")[0], "ret")
     blocks = tuple(Block(0x1000 + 16 * n, 16, names, (instruction, "ret")) for n in range(count))
     edges = sorted({(n, n + 1) for n in range(count - 1)} | {(count - 1, 0)})
-    return Function(name, 0x1000, 16 * count, blocks, tuple(edges), "x86-64", "elf", "0", name)
+    return Function(
+        name=name,
+        address=0x1000,
+        size=16 * count,
+        blocks=blocks,
+        edges=tuple(edges),
+        architecture="x86-64",
+        format="elf",
+        file_hash="0",
+        binary=name,
+    )
 
 
 @dataclass

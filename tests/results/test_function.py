@@ -15,22 +15,22 @@ from graphkin.results.render import to_json
 from tests.binaries.compiling import Compile
 
 LOOP = Function(
-    "count.part.0",
-    0x1000,
-    12,
-    (
+    name="count.part.0",
+    address=0x1000,
+    size=12,
+    blocks=(
         Block(0x1000, 4, ("xor", "nop"), ("xor eax, eax", "nop")),
         Block(0x1004, 6, ("add", "jne"), ("add eax, 1", "jne 0x1004")),
         Block(0x100A, 2, ("ret",), ("ret",)),
     ),
-    ((0, 1), (1, 1), (1, 2)),
-    "x86-64",
-    "elf",
-    "ab" * 32,
-    "libx.so",
-    "GCC 12",
-    ("also",),
-    "count.c",
+    edges=((0, 1), (1, 1), (1, 2)),
+    architecture="x86-64",
+    format="elf",
+    file_hash="ab" * 32,
+    binary="libx.so",
+    compiler="GCC 12",
+    aliases=("also",),
+    unit="count.c",
 )
 
 

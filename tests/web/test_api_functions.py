@@ -127,7 +127,7 @@ def test_a_file_of_two_names_has_the_latest(client: TestClient) -> None:
     ("content", "part"),
     [
         (b"", "empty"),
-        (b"hello", "no ELF, PE or Mach-O"),
+        (b"hello", "not an ELF, PE or Mach-O"),
         (FIRMWARE[:200], "cannot be read"),
         (b"\x7fELF" + bytes(5000), "cannot be read"),
     ],

@@ -50,7 +50,7 @@ def _read(file: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"cannot read {file}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FormatError(f"{file} is no TOML file: {error}") from error
+        raise FormatError(f"{file} is not valid TOML: {error}") from error
 
 
 def _check_key(known: Mapping[str, Iterable[str]], table: str, key: str) -> None:

@@ -220,16 +220,18 @@ def library_name(file_name: str) -> str:
 def _read(file: Path) -> Mapping[str, Any]:
     if not file.is_file():
         raise FormatError(
-            f"{file.parent} is no corpus of functions: it has no {file.name}; "
+            f"{file.parent} is not a corpus of functions: it has no {file.name}; "
             "make one by: graphkin extract BINARY... -o corpus.graphs"
         )
     try:
         document = json.loads(read_file(file))
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"{file} is no JSON: {error}") from error
-    found = {key: document.get(key) for key in FORMAT} if isinstance(document, dict) else {}
-    if found != FORMAT:
-        raise FormatError(f"{file} is no corpus that this graphkin reads: {found}, not {FORMAT}")
+        raise FormatError(f"{file} is not valid JSON: {error}") from error
+    header = {key: document.get(key) for key in FORMAT} if isinstance(document, dict) else {}
+    if header != FORMAT:
+        raise FormatError(
+            f"{file} is not a corpus that this graphkin reads: {header}, not {FORMAT}"
+        )
     content = {key: document.get(key) for key in ("words", "binaries")}
     if document.get("digest") != _digest(content):
         raise FormatError(f"{file} is damaged: its digest is another; extract the binaries again")

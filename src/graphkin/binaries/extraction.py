@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import pickle
 import shutil
@@ -12,25 +11,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from graphkin._support.files import PathLike
-from graphkin.binaries.backends.choose import Backend, looks_like_binary, open_source
-from graphkin.binaries.backends.native import Limits
-from graphkin.binaries.backends.smda import SMDA_MISSING
+from graphkin.binaries.backends.base import Limits
+from graphkin.binaries.backends.choose import (
+    Backend,
+    check_backend,
+    looks_like_binary,
+    open_source,
+)
 from graphkin.binaries.corpus import CorpusWriter, FunctionRecord
 from graphkin.binaries.function import Skipped
-from graphkin.binaries.workers import Done, Failure, WorkerPool
-from graphkin.errors import ConfigError, FormatError, MissingDependencyError, StorageError
+from graphkin.binaries.reading import reading_pool
+from graphkin.binaries.workers import Done, Failure
+from graphkin.errors import FormatError, StorageError
 
-MEMORY_BYTES = 4 << 30
-"""Memory that the reading of one file may take, beyond that of an idle process."""
 BATCH = 4096
 """Functions that are committed at once."""
-MARGIN_SECONDS = 10.0
-"""Time that a process gets to report what it skipped when the time of its file is over."""
 
 
 @dataclass
@@ -99,9 +98,7 @@ def extract(
     read = partial(
         read_records, builds=builds, min_blocks=min_blocks, backend=backend, limits=limits
     )
-    pool: WorkerPool[Path, FunctionRecord | FileSummary] = WorkerPool(
-        jobs, read, seconds=limits.seconds + MARGIN_SECONDS, memory_bytes=MEMORY_BYTES
-    )
+    pool = reading_pool(jobs, read, limits)
     try:
         # Closed at once, so that no worker outlives an error.
         with (
@@ -126,10 +123,8 @@ def extract(
 
 def check_reading(backend: Backend, limits: Limits) -> None:
     """Refuses a time that is none, and a backend that is not installed."""
-    if not 0 <= limits.seconds < math.inf:
-        raise ConfigError(f"the seconds for a file must be a finite number, got {limits.seconds}")
-    if backend == "smda" and find_spec("smda") is None:
-        raise MissingDependencyError(SMDA_MISSING)
+    limits.check()
+    check_backend(backend)
 
 
 def binaries_in(paths: Iterable[PathLike], skipped: list[Skipped]) -> Iterator[Path]:

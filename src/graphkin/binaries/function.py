@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple
-
-import numpy as np
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphkin.errors import GraphError
-from graphkin.graphs.graph import Graph, TokenBags
-from graphkin.graphs.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from graphkin.graphs import Graph
+    from graphkin.graphs.vocabulary import Vocabulary
 
 CLONE_SUFFIX = re.compile(r"\.(?:part|isra|constprop|cold|lto_priv|llvm)(?:\.\d+)*(?=\.|$)")
 """What gcc and clang append to the name of a function that they cut, cloned or privatised."""
+MEMBER = re.compile(r"(.+)\(([^()]+)\)$", re.DOTALL)
+"""A file, and what it holds: a member of an archive, or a slice of a fat file."""
 
 
 def base_name(name: str) -> str:
@@ -35,7 +35,7 @@ class Block(NamedTuple):
     """The text of each instruction, where it was asked for."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
     """One function of a binary. Block 0 is its entry."""
 
@@ -70,6 +70,10 @@ class Function:
 
     def to_graph(self, vocabulary: Vocabulary) -> Graph:
         """A directed graph with a node for each block, which holds its mnemonics as tokens."""
+        import numpy as np  # here, because listing functions needs none of it
+
+        from graphkin.graphs import Graph, TokenBags
+
         if not self.blocks:
             raise GraphError(f"function {self.name} of {self.binary} has no blocks")
         lengths = [len(block.mnemonics) for block in self.blocks]
@@ -85,34 +89,12 @@ class Function:
 
 
 class Skipped(NamedTuple):
-    """A function, or a file when ``function`` is empty, that a source left out."""
+    """A function, or a file when ``function`` is empty, that could not be read."""
 
     binary: str
     function: str
     reason: str
 
     def __str__(self) -> str:
-        place = f"{self.binary}:{self.function}" if self.function else self.binary
-        return f"{place} skipped: {self.reason}"
-
-
-@dataclass
-class FunctionSource(ABC):
-    """Yields functions, and lists what it could not read."""
-
-    skipped: list[Skipped] = field(default_factory=list, init=False)
-    """Filled while :meth:`functions` runs."""
-
-    @abstractmethod
-    def functions(self) -> Iterator[Function]:
-        """Every function once, in the order of addresses."""
-
-
-@dataclass
-class ListSource(FunctionSource):
-    """Functions made by hand."""
-
-    items: Iterable[Function] = ()
-
-    def functions(self) -> Iterator[Function]:
-        yield from self.items
+        target = f"{self.binary}:{self.function}" if self.function else self.binary
+        return f"{target} skipped: {self.reason}"

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from graphkin.binaries.recovery.debug_lines import LineSections
-
 DATA = "d"
+MAX_RANGES = 5_000_000
+"""Ranges that are read of one unwind table."""
 
 
 class Region(NamedTuple):
@@ -43,6 +43,23 @@ class Extent(NamedTuple):
     aliases: tuple[str, ...] = ()
     unit: str | None = None
     """The source file of a function that is local to it."""
+
+
+class UnwindRange(NamedTuple):
+    """A range of code with one frame description."""
+
+    start: int
+    end: int
+    is_part: bool
+    """The frame exists already at the first instruction: a part split off from a function."""
+
+
+class LineSections(NamedTuple):
+    """The contents of ``.debug_line`` and of the two sections that its names lie in."""
+
+    line: bytes
+    line_str: bytes = b""
+    str: bytes = b""
 
 
 @dataclass

@@ -9,17 +9,15 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from graphkin.binaries.backends.base import FunctionSource, Limits, Wants, extent_of
 from graphkin.binaries.backends.choose import Backend, open_source
-from graphkin.binaries.function import Function, FunctionSource, Skipped, base_name
+from graphkin.binaries.function import MEMBER, Function, Skipped, base_name
 from graphkin.binaries.image import Extent
 from graphkin.errors import ConfigError, FormatError
 
 ADDRESS = re.compile(r"0[xX][0-9a-fA-F]+$")
-MEMBER = re.compile(r"(.+)\(([^()]+)\)$", re.DOTALL)
 MOST_LISTED = 12
 """Functions that an error names."""
-
-Wanted = Callable[[Extent], bool]
 
 
 class Target(NamedTuple):
@@ -49,9 +47,9 @@ def parse_target(text: str) -> Target:
     """
     cuts = [len(text), *(at for at in reversed(range(len(text))) if text[at] == ":")]
     for cut in cuts:
-        found = _existing(text[:cut])
-        if found is not None:
-            return _checked(Target(*found, text[cut + 1 :] if cut < len(text) else None), text)
+        file = _existing(text[:cut])
+        if file is not None:
+            return _checked(Target(*file, text[cut + 1 :] if cut < len(text) else None), text)
     path, colon, function = text.rpartition(":")
     return _checked(Target(path, None, function) if colon else Target(text), text)
 
@@ -75,35 +73,52 @@ def _existing(path: str) -> tuple[str, str | None] | None:
 
 
 def list_functions(
-    target: Target, backend: Backend = "auto", skipped: list[Skipped] | None = None
+    target: Target,
+    backend: Backend = "auto",
+    skipped: list[Skipped] | None = None,
+    *,
+    with_text: bool = False,
+    limits: Limits = Limits(),  # noqa: B008 (frozen)
 ) -> Iterator[Function]:
     """Every function of a target's file, or of the member that it names.
 
     Args:
+        target: the file, and the member.
+        backend: what reads the file.
         skipped: is filled with what could not be read.
+        with_text: keeps the text of every instruction.
+        limits: what the file may cost.
 
     Raises:
         ConfigError: for a member that is not there.
         FormatError: for a file that cannot be read, or has no functions.
     """
-    source = open_source(target.path, backend=backend)
-    source.skipped = [] if skipped is None else skipped
-    is_empty, places = True, dict[str, None]()
+    skipped = [] if skipped is None else skipped
+    already = len(skipped)
+    source = open_source(
+        target.path, backend=backend, with_text=with_text, limits=limits, skipped=skipped
+    )
+    is_empty, binaries = True, dict[str, None]()
     for function in source.functions():
-        places[function.binary] = None
+        binaries[function.binary] = None
         if _is_inside(function, target):
             is_empty = False
             yield function
-    if is_empty and places:
-        known = ", ".join(_shortened([place.removeprefix(target.path) for place in places]))
+    if is_empty and binaries:
+        known = ", ".join(_shortened([binary.removeprefix(target.path) for binary in binaries]))
         raise ConfigError(
             f"{target.path} has no member {target.member} with functions, but {known}"
         )
     if is_empty:
-        raise _unreadable(target, source.skipped)
+        raise _unreadable(target, skipped[already:])
 
 
-def find_function(target: Target, backend: Backend = "auto") -> Function:
+def find_function(
+    target: Target,
+    backend: Backend = "auto",
+    *,
+    limits: Limits = Limits(),  # noqa: B008 (frozen)
+) -> Function:
     """The function that a target names, with the text of its instructions.
 
     Raises:
@@ -111,14 +126,14 @@ def find_function(target: Target, backend: Backend = "auto") -> Function:
         FormatError: for a file that cannot be read.
     """
 
-    def open_file(wanted: Wanted | None) -> FunctionSource:
-        return open_source(target.path, backend=backend, with_text=True, wanted=wanted)
+    def open_file(wants: Wants | None) -> FunctionSource:
+        return open_source(target.path, backend=backend, with_text=True, limits=limits, wants=wants)
 
     return choose(target, open_file)
 
 
-def choose(target: Target, open_file: Callable[[Wanted | None], FunctionSource]) -> Function:
-    """The one function of a source that fits best.
+def choose(target: Target, open_file: Callable[[Wants | None], FunctionSource]) -> Function:
+    """The one function of a source that matches best.
 
     A name is looked for among the names, then the aliases, then the names in the source
     (``decode`` finds ``decode.part.0``); an address among the starts, then the ranges, then the
@@ -126,39 +141,35 @@ def choose(target: Target, open_file: Callable[[Wanted | None], FunctionSource])
 
     Args:
         target: what to look for.
-        open_file: opens the source; it may leave out functions that the argument says no to.
+        open_file: opens a source of the functions that its argument says yes to.
     """
     names: set[str] = set()
 
-    def wanted(extent: Extent) -> bool:
+    def wants(extent: Extent) -> bool:
         names.update((extent.name, *extent.aliases))
         return _grade(target, extent) is not None
 
-    source = open_file(wanted)
+    source = open_file(wants)
     graded: list[tuple[int, Function]] = []
     elsewhere: list[str] = []
     for function in source.functions():
-        end = function.address + function.size
-        extent = Extent(function.address, end, function.name, function.aliases)
-        names.update((function.name, *function.aliases))
-        grade = _grade(target, extent)
-        if grade is None:
-            continue
+        grade = _grade(target, extent_of(function))
+        assert grade is not None, "a source yields what it was asked for"
         if _is_inside(function, target):
             graded.append((grade, function))
         else:
             elsewhere.append(function.binary)
-    found = _best(target, graded)
-    if not found and target.address is not None:
-        found = list(_containing(open_file(None).functions(), target))
-    if not found and elsewhere:
-        places = ", ".join(_shortened(elsewhere))
-        raise ConfigError(f"{target.binary} has no function {target.function}, but {places} have")
-    if not found:
+    matches = _best(target, graded)
+    if not matches and target.address is not None:
+        matches = list(_containing(open_file(None).functions(), target))
+    if not matches and elsewhere:
+        others = ", ".join(_shortened(elsewhere))
+        raise ConfigError(f"{target.binary} has no function {target.function}, but {others} have")
+    if not matches:
         raise _absent(target, names, source.skipped)
-    if len(found) > 1:
-        raise _ambiguous(target, found)
-    return found[0]
+    if len(matches) > 1:
+        raise _ambiguous(target, matches)
+    return matches[0]
 
 
 def _is_inside(function: Function, target: Target) -> bool:
@@ -167,7 +178,7 @@ def _is_inside(function: Function, target: Target) -> bool:
 
 
 def _grade(target: Target, extent: Extent) -> int | None:
-    """How well a function fits: 0 is best, None not at all."""
+    """How well a function matches: 0 is best, None not at all."""
     address = target.address
     if address is None:
         if extent.name == target.function:
@@ -185,8 +196,8 @@ def _best(target: Target, graded: list[tuple[int, Function]]) -> list[Function]:
     """The functions with the best grade; by address, the best one of each file of an archive."""
     best: dict[str, int] = {}
     for grade, function in graded:
-        place = function.binary if target.address is not None else ""
-        best[place] = min(grade, best.get(place, grade))
+        binary = function.binary if target.address is not None else ""
+        best[binary] = min(grade, best.get(binary, grade))
     return [
         function
         for grade, function in graded
@@ -196,15 +207,15 @@ def _best(target: Target, graded: list[tuple[int, Function]]) -> list[Function]:
 
 def _containing(functions: Iterator[Function], target: Target) -> Iterator[Function]:
     """The first function with a block at an address: split-off parts lie outside its range."""
-    at = target.address
-    assert at is not None
-    holds = (
+    address = target.address
+    assert address is not None
+    matches = (
         function
         for function in functions
         if _is_inside(function, target)
-        and any(block.address <= at < block.address + block.size for block in function.blocks)
+        and any(block.address <= address < block.address + block.size for block in function.blocks)
     )
-    return islice(holds, 1)
+    return islice(matches, 1)
 
 
 def _absent(target: Target, names: set[str], skipped: list[Skipped]) -> ConfigError | FormatError:
@@ -234,15 +245,15 @@ def _shortened(items: list[str]) -> list[str]:
     return items[:MOST_LISTED] + ([f"and {more} more"] if more > 0 else [])
 
 
-def _ambiguous(target: Target, found: list[Function]) -> ConfigError:
-    places = []
-    for function in found:
+def _ambiguous(target: Target, matches: list[Function]) -> ConfigError:
+    choices = []
+    for function in matches:
         inside = "" if function.binary == target.binary else f"{function.binary}:"
         name = "" if function.name == target.function else function.name
         notes = ", ".join(note for note in (name, function.unit) if note)
-        places.append(f"{inside}0x{function.address:x}" + (f" ({notes})" if notes else ""))
+        choices.append(f"{inside}0x{function.address:x}" + (f" ({notes})" if notes else ""))
     which = target.function if target.address is None else f"at {target.function}"
     return ConfigError(
-        f"{target.binary} has {len(found)} functions {which}; "
-        f"name one by its address: {', '.join(_shortened(places))}"
+        f"{target.binary} has {len(matches)} functions {which}; "
+        f"name one by its address: {', '.join(_shortened(choices))}"
     )

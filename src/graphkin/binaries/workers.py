@@ -35,8 +35,8 @@ BATCH_SECONDS = 0.2
 """A worker sends its results when it has this many bytes of them, or after this long."""
 START_SECONDS = 120.0
 """Time for a worker to import what its task needs. It does not count for the first item."""
-PRELOADED = ("graphkin.binaries.formats.elf.load",)
-"""Imported once, before workers are forked: LIEF takes most of a second to load."""
+PRELOADED = ("graphkin.binaries.backends.native", "graphkin.binaries.formats.elf.load")
+"""Imported once, before workers are forked: capstone and LIEF take most of a second to load."""
 GRACE_SECONDS = 10
 """CPU time beyond the limit after which the system ends a worker whose parent is gone."""
 

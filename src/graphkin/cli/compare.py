@@ -60,9 +60,10 @@ def compare(
 
 
 def _function(target: str, backend: str) -> Function:
-    from graphkin.binaries.targets import find_function, parse_target
+    from graphkin.binaries.reading import read_function
+    from graphkin.binaries.targets import parse_target
 
     parsed = parse_target(target)
     if parsed.function is None:
         raise ConfigError(f"name one function to compare: {target}:FUNCTION or {target}:0x1234")
-    return find_function(parsed, checked_backend(backend))
+    return read_function(parsed, checked_backend(backend))

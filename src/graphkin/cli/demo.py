@@ -13,7 +13,8 @@ from graphkin import __version__
 from graphkin._support.files import write_atomically
 from graphkin._support.progress import counter
 from graphkin.binaries import samples
-from graphkin.binaries.targets import find_function, parse_target
+from graphkin.binaries.reading import read_function
+from graphkin.binaries.targets import parse_target
 from graphkin.library.compare import compare
 from graphkin.library.indexing.samples import index_samples
 from graphkin.library.library import Library
@@ -156,7 +157,7 @@ def _likeliest(results: tuple[FunctionResult, ...]) -> FunctionResult | None:
 
 def _draw(library: Library, suspect: FunctionResult, file: Path) -> None:
     left, right = (
-        find_function(parse_target(f"{side.binary}:{side.address:#x}"))
+        read_function(parse_target(f"{side.binary}:{side.address:#x}"))
         for side in (suspect.query, suspect.hits[0])
     )
     compared = compare(library.model, left, right)

@@ -36,7 +36,7 @@ def extract(
 ) -> None:
     """Read the functions of binaries into a corpus: one control-flow graph each."""
     from graphkin._support.progress import counter
-    from graphkin.binaries.backends.native import Limits
+    from graphkin.binaries.backends.base import Limits
     from graphkin.binaries.extraction import extract as run
 
     reader, processes = checked_backend(backend), checked_jobs(jobs)

@@ -95,7 +95,7 @@ def index(
     The exit code is 11 where nothing of what was named could be read.
     """
     from graphkin._support.progress import counter
-    from graphkin.binaries.backends.native import Limits
+    from graphkin.binaries.backends.base import Limits
     from graphkin.library.indexing.run import index_paths
 
     library, sources = (to, paths) if to is not None else (paths[0], paths[1:])

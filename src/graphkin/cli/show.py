@@ -34,7 +34,8 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show the control flow of a function: its blocks, instructions and edges."""
-    from graphkin.binaries.targets import find_function, parse_target
+    from graphkin.binaries.reading import read_function
+    from graphkin.binaries.targets import parse_target
     from graphkin.results.function import code_of, to_dot, to_text
 
     if dot and as_json:
@@ -47,7 +48,7 @@ def show(
             raise ConfigError(f"{option} takes one function; name it: {target}:FUNCTION")
         _list_functions(wanted, reader, as_json)
         return
-    function = find_function(wanted, reader)
+    function = read_function(wanted, reader)
     if plot is not None:
         from graphkin.results.drawing.function import plot_function
 
@@ -64,12 +65,12 @@ def show(
 
 
 def _list_functions(target: Target, backend: BackendName, as_json: bool) -> None:
-    from graphkin.binaries.targets import list_functions
+    from graphkin.binaries.reading import read_functions
     from graphkin.results.function import summary_of
 
     skipped: list[Skipped] = []
     rows: list[dict[str, Any]] = []
-    for number, function in enumerate(list_functions(target, backend, skipped)):
+    for number, function in enumerate(read_functions(target, backend=backend, skipped=skipped)):
         if as_json:
             rows.append(summary_of(function).to_dict())
             continue

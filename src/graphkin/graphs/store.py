@@ -103,7 +103,7 @@ class _Manifest:
             found = {}
         if found != FORMAT:
             raise FormatError(
-                f"{path} is no graph store that this graphkin reads: expected {file.name} with "
+                f"{path} is not a graph store that this graphkin reads: expected {file.name} with "
                 f"{FORMAT}, got {found}; check the path, or use the graphkin that wrote it"
             )
         try:

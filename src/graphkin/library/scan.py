@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphkin.binaries.backends.choose import Backend
 from graphkin.binaries.function import Function, Skipped
-from graphkin.binaries.targets import find_function, list_functions, parse_target
+from graphkin.binaries.reading import read_function, read_functions
+from graphkin.binaries.targets import parse_target
 from graphkin.errors import GraphkinError
 from graphkin.library.library import Library
 from graphkin.library.models import vocabulary_of
@@ -106,15 +107,15 @@ def read_queries(
     for text in targets:
         try:
             target = parse_target(text)
+            functions: Iterable[Function]
             if target.function is not None:
-                functions: Iterable[Function] = [find_function(target, backend)]
-                least = 0
+                functions = [read_function(target, backend)]
             else:
-                functions = list_functions(target, backend, skipped)
-                least = min_blocks
+                functions = read_functions(
+                    target, backend=backend, min_blocks=min_blocks, skipped=skipped
+                )
             for function in functions:
-                if len(function.blocks) >= least:
-                    yield Query(ref_of(function), function.to_graph(vocabulary))
+                yield Query(ref_of(function), function.to_graph(vocabulary))
         except GraphkinError as error:
             if on_error is None:
                 raise

@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from graphkin.binaries.backends.native import Limits
+from graphkin.binaries.backends.base import Limits
 from graphkin.errors import StorageError
 from graphkin.library.indexing.run import index_paths
 from graphkin.library.library import Library

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.backends.choose import open_source
-from graphkin.binaries.backends.native import Limits
 from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.targets import Target, choose
 from graphkin.binaries.workers import Done, Failure, WorkerPool
@@ -172,7 +172,7 @@ def read_function(
     target = Target(str(path), member, f"{address:#x}")
     found = choose(
         target,
-        lambda wanted: open_source(path, with_text=True, limits=limits, wanted=wanted),
+        lambda wants: open_source(path, with_text=True, limits=limits, wants=wants),
     )
     yield replace(found, binary=_local(found.binary, path), name=cut(found.name), aliases=())
 

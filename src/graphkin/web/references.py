@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from graphkin.binaries.function import Block, Function
-from graphkin.binaries.targets import MEMBER
+from graphkin.binaries.function import MEMBER, Block, Function
 from graphkin.errors import ConfigError, GraphkinError
 from graphkin.library.library import Library
 from graphkin.library.models import vocabulary_of

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from graphkin.binaries import Block, Function
+from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.backends.binexport.operands import canonical
 from graphkin.binaries.backends.binexport.reader import BinExportSource, is_binexport
-from graphkin.binaries.backends.native import Limits, NativeSource, load
+from graphkin.binaries.backends.native import NativeSource, load
 from graphkin.errors import FormatError
 from tests.binaries.compiling import Compile
 from tests.binaries.recovery.test_flow import SWITCH

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 from pathlib import Path
@@ -10,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from graphkin.binaries.backends import choose as sources
+from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.backends.binexport.reader import BinExportSource
-from graphkin.binaries.backends.choose import looks_like_binary, open_source
-from graphkin.binaries.backends.native import Limits, NativeSource
+from graphkin.binaries.backends.choose import BACKENDS, looks_like_binary, open_source
+from graphkin.binaries.backends.native import NativeSource
 from graphkin.binaries.backends.smda import SmdaSource
+from graphkin.binaries.function import Skipped
 from graphkin.errors import ConfigError, FormatError
 from tests.binaries.backends.test_binexport import export, save
 from tests.binaries.backends.test_smda import NO_STARTS
@@ -47,9 +47,28 @@ def test_smda_reads_what_has_no_starts() -> None:
     assert native.skipped
 
 
+def test_what_other_files_could_not_give_stays_when_smda_reads_one() -> None:
+    pytest.importorskip("smda")
+    skipped = [Skipped("other", "", "damaged")]
+    assert names(NO_STARTS, skipped=skipped)
+    assert skipped == [Skipped("other", "", "damaged")]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_every_backend_reads_only_what_is_wanted(
+    backend: str, compile_c: Compile, tmp_path: Path
+) -> None:
+    path = compile_c(SOURCE, "-O1", "-shared", "-fPIC")
+    if backend == "smda":
+        pytest.importorskip("smda")
+    if backend == "binexport":
+        path = save(export(path)[1], tmp_path / "x.BinExport")
+    assert {"f", "g"} <= set(names(path, backend=backend))
+    assert names(path, backend=backend, wants=lambda extent: extent.name == "g") == ["g"]
+
+
 def test_without_smda_the_reason_says_what_would_help(monkeypatch: pytest.MonkeyPatch) -> None:
-    find = importlib.util.find_spec
-    monkeypatch.setattr(sources, "find_spec", lambda name: None if name == "smda" else find(name))
+    monkeypatch.setattr("graphkin.binaries.backends.smda.find_spec", lambda name: None)
     source = open_source(NO_STARTS)
     assert list(source.functions()) == []
     (item,) = source.skipped
@@ -96,13 +115,13 @@ def test_what_cannot_be_opened_is_the_backends_to_report(tmp_path: Path) -> None
     with pytest.raises(FormatError, match="is a directory"):
         names(tmp_path)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(FormatError, match="no regular file"):
+    with pytest.raises(FormatError, match="not a regular file"):
         names(tmp_path / "pipe")
 
 
 def test_unknown_backend() -> None:
     with pytest.raises(ConfigError, match=r"'ghidra'; choose one of auto, native, smda, binexport"):
-        open_source(NO_STARTS, backend="ghidra")  # type: ignore[arg-type]
+        open_source(NO_STARTS, backend="ghidra")
 
 
 @pytest.mark.parametrize(

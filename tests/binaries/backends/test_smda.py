@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from graphkin.binaries.backends.native import Limits, NativeSource
+from graphkin.binaries.backends.base import Limits
+from graphkin.binaries.backends.native import NativeSource
 from graphkin.binaries.backends.smda import SmdaSource
 from graphkin.errors import FormatError, MissingDependencyError
 from tests.binaries.compiling import Compile
@@ -72,8 +73,8 @@ def test_agrees_with_the_native_backend(compile_c: Compile, level: str) -> None:
     ("content", "message"),
     [
         (b"", "is empty"),
-        (b"just some text\n" * 10, "no ELF, PE or Mach-O file"),
-        (b"\x7fELF", "no ELF, PE or Mach-O file"),
+        (b"just some text\n" * 10, "not an ELF, PE or Mach-O file"),
+        (b"\x7fELF", "not an ELF, PE or Mach-O file"),
         (b"MZ" + bytes(500), "SMDA cannot read"),
         (b"\x7fELF" + bytes(500), "SMDA cannot read"),
     ],
@@ -102,7 +103,7 @@ def test_the_log_is_left_as_it_was(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "smda.Disassembler", None)
+    monkeypatch.setattr("graphkin.binaries.backends.smda.find_spec", lambda name: None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'graphkin\[smda\]'"):
         list(SmdaSource(NO_STARTS).functions())
 

@@ -90,7 +90,7 @@ def test_recipes_that_come_with_graphkin(name: str) -> None:
         ("lib/*.so", "/etc/passwd", "output libtiny.so must lie in the source, got '/etc/passwd'"),
         ("lib/*.so", "lib/../../x", "output libtiny.so must lie in the source"),
         ('"libtiny.so" = "lib/*.so"', "", "recipe tiny has no outputs"),
-        ("[outputs]", "[outputs", "tiny.toml is no TOML file: "),
+        ("[outputs]", "[outputs", "tiny.toml is not valid TOML: "),
     ],
 )
 def test_bad_recipes(file: Path, old: str, new: str, message: str) -> None:
@@ -105,5 +105,5 @@ def test_files_that_are_no_recipes(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"cannot read .*absent.toml: No such file"):
         read_recipe(tmp_path / "absent.toml")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\0")
-    with pytest.raises(ConfigError, match=r"binary.toml is no TOML file"):
+    with pytest.raises(ConfigError, match=r"binary.toml is not valid TOML"):
         read_recipe(tmp_path / "binary.toml")

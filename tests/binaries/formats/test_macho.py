@@ -9,7 +9,7 @@ import pytest
 
 from graphkin.binaries import Function
 from graphkin.binaries.backends.native import load
-from graphkin.binaries.formats.macho.compact_unwind import function_starts
+from graphkin.binaries.formats.macho.load import compact_unwind_starts
 from graphkin.errors import FormatError
 from tests.binaries.descent import block_starts
 from tests.binaries.formats.test_pe import check_mutants, read, successors
@@ -91,9 +91,9 @@ def test_compact_unwind_information_of_both_kinds_of_pages() -> None:
         2, 8, 2, 0x1000, 0, 0x1040, 0,
         3, 12, 2, 20, 0, 0x0, 0x01000020,
     )  # fmt: skip
-    assert list(function_starts(content, 0x10000)) == [0x11000, 0x11040, 0x12000, 0x12020]
+    assert list(compact_unwind_starts(content, 0x10000)) == [0x11000, 0x11040, 0x12000, 0x12020]
     for size in range(len(content)):
-        assert len(list(function_starts(content[:size], 0))) <= 4
+        assert len(list(compact_unwind_starts(content[:size], 0))) <= 4
 
 
 def test_a_program_has_a_base_address_and_hints() -> None:

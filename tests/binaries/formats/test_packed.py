@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from graphkin.binaries.backends.native import NativeSource, load
-from graphkin.binaries.formats.macho.fat import is_fat
+from graphkin.binaries.formats.archive import is_fat
 from graphkin.binaries.formats.packed import MAX_ENTROPY, entropy
 from graphkin.errors import FormatError
 from tests.binaries.compiling import Compile

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphkin.binaries.backends.native import NativeSource
-from graphkin.binaries.recovery.debug_lines import LineSections, defining_files
+from graphkin.binaries.image import LineSections
+from graphkin.binaries.recovery.debug_lines import defining_files
 
 COPY, ADVANCE_PC, SET_FILE, SET_COLUMN, CONST_ADD_PC, FIXED_ADVANCE_PC = 1, 2, 4, 5, 8, 9
 OPERANDS = [0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1]

@@ -177,7 +177,7 @@ REFUSED: dict[str, tuple[dict[str, str | None], str]] = {
     "cut line": ({"A": "1, 2\n2, 1\n4"}, "DS_A.txt, line 3"),
     "huge number": ({"A": "1, 99999999999999999999\n"}, "DS_A.txt"),
     "three columns": ({"A": "1, 2, 3\n"}, "DS_A.txt: needs 2 columns, has 3"),
-    "not text": ({"graph_labels": "é\n1\n"}, "DS_graph_labels.txt: holds no text"),
+    "not text": ({"graph_labels": "é\n1\n"}, "DS_graph_labels.txt: is not text"),
     "edge to node 0": ({"A": "1, 2\n0, 1\n"}, r"DS_A.txt, line 2: edge \[0, 1\], but .* 1..5"),
     "edge past the end": ({"A": "1, 6\n"}, r"DS_A.txt, line 1: edge \[1, 6\]"),
     "edge across graphs": ({"A": "1, 2\n2, 3\n"}, r"line 2: edge \[2, 3\] joins two graphs"),

@@ -16,7 +16,8 @@ import psutil
 import pytest
 
 from graphkin import GraphEmbedder, ModelConfig
-from graphkin.binaries.backends.native import Limits, NativeSource
+from graphkin.binaries.backends.base import Limits
+from graphkin.binaries.backends.native import NativeSource
 from graphkin.binaries.corpus import FunctionRecord
 from graphkin.binaries.extraction import FileSummary, extract
 from graphkin.binaries.workers import Done
@@ -368,7 +369,7 @@ def test_bad_files_are_reported_and_the_rest_is_read(
     summary = index_paths(library, paths, jobs=2, backend="native")
     reasons = {Path(skip.binary).name: skip.reason for skip in summary.skipped}
     assert set(reasons) == {*bad, "pipe", "absent"}
-    assert "no ELF, PE or Mach-O" in reasons["text.txt"]
+    assert "not an ELF, PE or Mach-O" in reasons["text.txt"]
     assert "no regular file" in reasons["pipe"]
     assert "No such file" in reasons["absent"]
     assert summary.files == 9

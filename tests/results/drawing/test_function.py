@@ -31,7 +31,17 @@ def function(count: int, edges: tuple[tuple[int, int], ...], lines: int = 3) -> 
     texts = (*(f"mov r{n}, {n}" for n in range(lines - 1)), "ret")
     names = tuple(text.partition(" ")[0] for text in texts)
     blocks = tuple(Block(0x1000 + 16 * n, 16, names, texts) for n in range(count))
-    return Function("sample", 0x1000, 16 * count, blocks, edges, "x86-64", "elf", "0", "x.so")
+    return Function(
+        name="sample",
+        address=0x1000,
+        size=16 * count,
+        blocks=blocks,
+        edges=edges,
+        architecture="x86-64",
+        format="elf",
+        file_hash="0",
+        binary="x.so",
+    )
 
 
 def chain(count: int) -> Function:

@@ -1,46 +1,35 @@
-"""Which backend reads a file."""
+"""Which backend reads a file: the registry of backends, and the choice between them.
+
+A backend is imported when it is used, because their libraries take most of a second to load.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from importlib.util import find_spec
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any
 
 from graphkin._support.files import PathLike
+from graphkin.binaries.backends import smda
+from graphkin.binaries.backends.base import FORMATS, NO_STARTS, FunctionSource, Limits, Wants
 from graphkin.binaries.backends.binexport.reader import BinExportSource, is_binexport
-from graphkin.binaries.backends.native import NO_STARTS, Limits, NativeSource
-from graphkin.binaries.backends.smda import SmdaSource
-from graphkin.binaries.formats.archive import MAGIC
-from graphkin.binaries.function import Function, FunctionSource
+from graphkin.binaries.formats.archive import ARCHIVE, MAX_SLICES, is_fat, slice_count
+from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.image import Extent
 from graphkin.errors import ConfigError
 
-Backend = Literal["auto", "native", "smda", "binexport"]
-BACKENDS: tuple[Backend, ...] = get_args(Backend)
+Backend = str
+"""A name of ``BACKENDS``."""
 HEAD_BYTES = 1000
-MAGICS = (
-    b"\x7fELF",
-    b"MZ",
-    MAGIC,
-    b"\xcf\xfa\xed\xfe",
-    b"\xce\xfa\xed\xfe",
-    b"\xfe\xed\xfa\xcf",
-    b"\xfe\xed\xfa\xce",
-)
-"""First bytes of ELF, PE and Mach-O files, and of static archives."""
-FAT_MAGICS = (b"\xca\xfe\xba\xbe", b"\xca\xfe\xba\xbf")
-MAX_SLICES = 32
-"""Compiled Java begins as fat Mach-O files do; its version, 45 and up, is where they count."""
 
 
 def looks_like_binary(path: PathLike) -> bool:
     """Whether a file begins like one that some backend may read."""
     head = _head(path)
-    if head.startswith(FAT_MAGICS):
-        return int.from_bytes(head[4:8], "big") <= MAX_SLICES
-    return head.startswith(MAGICS) or is_binexport(path, head)
+    if is_fat(head):
+        return slice_count(head) <= MAX_SLICES
+    return head.startswith((*FORMATS, ARCHIVE)) or is_binexport(path, head)
 
 
 def open_source(
@@ -49,8 +38,9 @@ def open_source(
     backend: Backend = "auto",
     with_text: bool = False,
     with_files: bool = False,
-    limits: Limits | None = None,
-    wanted: Callable[[Extent], bool] | None = None,
+    limits: Limits = Limits(),  # noqa: B008 (frozen)
+    wants: Wants | None = None,
+    skipped: list[Skipped] | None = None,
 ) -> FunctionSource:
     """The source of a file's functions.
 
@@ -59,24 +49,51 @@ def open_source(
             their content, all else is read by the native backend, and where that finds no
             function starts at all, by SMDA if it is installed.
         with_text: keeps the text of every instruction.
-        with_files: reads from the debug information in which file a function stands; only the
-            native backend does.
+        with_files: tells in which file a function was written, where the backend knows.
         limits: what the file may cost.
-        wanted: is asked of every function, and spares the work on those that it says no to.
-            Only the native backend asks; the others yield every function.
+        wants: is asked of every function; only those that it says yes to are read.
+        skipped: where to note what could not be read.
     """
-    limits = limits or Limits()
-    if backend == "auto":
-        if is_binexport(path, _head(path)):
-            return BinExportSource(path, with_text, limits)
-        return _NativeOrSmda(path, with_text, with_files, limits, wanted)
-    if backend == "native":
-        return NativeSource(path, with_text, with_files, limits, wanted)
-    if backend == "smda":
-        return SmdaSource(path, with_text, limits)
-    if backend == "binexport":
-        return BinExportSource(path, with_text, limits)
-    raise ConfigError(f"unknown backend {backend!r}; choose one of {', '.join(BACKENDS)}")
+    return _opener(backend)(
+        path,
+        with_text=with_text,
+        with_files=with_files,
+        limits=limits,
+        wants=wants,
+        skipped=[] if skipped is None else skipped,
+    )
+
+
+def check_backend(backend: Backend) -> None:
+    """Refuses a name that no backend has, and one whose package is not installed."""
+    if _opener(backend) is smda.SmdaSource:
+        smda.check_installed()
+
+
+def _opener(backend: Backend) -> Callable[..., FunctionSource]:
+    if backend not in OPENERS:
+        raise ConfigError(f"unknown backend {backend!r}; choose one of {', '.join(BACKENDS)}")
+    return OPENERS[backend]
+
+
+def _open_native(path: PathLike, **options: Any) -> FunctionSource:
+    from graphkin.binaries.backends.native import NativeSource
+
+    return NativeSource(path, **options)
+
+
+def _open_by_content(path: PathLike, **options: Any) -> FunctionSource:
+    is_export = is_binexport(path, _head(path))
+    return BinExportSource(path, **options) if is_export else _NativeOrSmda(path, **options)
+
+
+OPENERS: dict[Backend, Callable[..., FunctionSource]] = {
+    "auto": _open_by_content,
+    "native": _open_native,
+    "smda": smda.SmdaSource,
+    "binexport": BinExportSource,
+}
+BACKENDS = tuple(OPENERS)
 
 
 @dataclass
@@ -84,40 +101,38 @@ class _NativeOrSmda(FunctionSource):
     """The native backend, and SMDA where that does not know where functions start."""
 
     path: PathLike
-    with_text: bool
-    with_files: bool
-    limits: Limits = field(default_factory=Limits)
-    wanted: Callable[[Extent], bool] | None = None
 
     def functions(self) -> Iterator[Function]:
         has_starts = False
 
-        def wanted(extent: Extent) -> bool:
+        def wants(extent: Extent) -> bool:
             nonlocal has_starts
             has_starts = True
-            return self.wanted is None or self.wanted(extent)
+            return self.is_wanted(extent)
 
-        source = NativeSource(self.path, self.with_text, self.with_files, self.limits, wanted)
-        source.skipped = self.skipped
-        yield from source.functions()
-        # Functions that were found, but cannot be read, are no reason to ask elsewhere.
-        if has_starts or _is_archive(self.path):
+        already = len(self.skipped)
+        yield from _open_native(self.path, **self._options | {"wants": wants}).functions()
+        # Functions that were found, but cannot be read, are no reason to try another backend.
+        if has_starts or _head(self.path).startswith(ARCHIVE):
             return
-        if find_spec("smda") is None:
-            hint = "; pip install 'graphkin[smda]' adds a backend that searches for them"
-            self.skipped[:] = [
-                item._replace(reason=item.reason + hint) if item.reason == NO_STARTS else item
-                for item in self.skipped
-            ]
+        if smda.is_installed():
+            del self.skipped[already:]
+            yield from smda.SmdaSource(self.path, **self._options).functions()
             return
-        self.skipped.clear()
-        other = SmdaSource(self.path, self.with_text, self.limits)
-        other.skipped = self.skipped
-        yield from other.functions()
+        hint = "; pip install 'graphkin[smda]' adds a backend that searches for them"
+        for number, item in enumerate(self.skipped[already:], already):
+            if item.reason == NO_STARTS:
+                self.skipped[number] = item._replace(reason=item.reason + hint)
 
-
-def _is_archive(path: PathLike) -> bool:
-    return _head(path).startswith(MAGIC)
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {
+            "with_text": self.with_text,
+            "with_files": self.with_files,
+            "limits": self.limits,
+            "wants": self.wants,
+            "skipped": self.skipped,
+        }
 
 
 def _head(path: PathLike) -> bytes:

@@ -130,7 +130,7 @@ def _parse(content: bytes, label: str) -> Recipe:
     try:
         values = tomllib.loads(content.decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{label} is no TOML file: {error}") from error
+        raise ConfigError(f"{label} is not valid TOML: {error}") from error
     for key in ("name", "about", "steps", "outputs"):
         if key not in values:
             raise ConfigError(f"{label}: a recipe needs {key!r}")

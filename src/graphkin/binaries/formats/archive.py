@@ -1,14 +1,29 @@
-"""Static archives (``.a``): the members, one after the other."""
+"""Files that hold several binaries: static archives (``.a``), and fat Mach-O files."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 
 from graphkin.binaries.function import Skipped
+from graphkin.errors import FormatError
 
-MAGIC = b"!<arch>\n"
-THIN_MAGIC = b"!<thin>\n"
+ARCHIVE, THIN_ARCHIVE = b"!<arch>\n", b"!<thin>\n"
 HEADER = 60
+FAT, FAT_64 = b"\xca\xfe\xba\xbe", b"\xca\xfe\xba\xbf"
+SLICE, SLICE_64 = struct.Struct(">5I"), struct.Struct(">2I2Q2I")
+MAX_SLICES = 30
+"""A Java class begins with the magic of a fat file; its version, which follows, is at least 45."""
+PROCESSORS = {
+    0x01000007: "x86_64",
+    0x0100000C: "arm64",
+    0x0200000C: "arm64_32",
+    7: "i386",
+    12: "arm",
+    18: "ppc",
+    0x01000012: "ppc64",
+}
+ARM64E = 2
 
 
 def members(data: bytes, label: str, skipped: list[Skipped]) -> Iterator[tuple[str, bytes]]:
@@ -17,7 +32,7 @@ def members(data: bytes, label: str, skipped: list[Skipped]) -> Iterator[tuple[s
     Each member begins where the one before it ends, so no archive can run in circles or
     overlap itself; a damaged header ends the list, and is reported in ``skipped``.
     """
-    offset = len(MAGIC)
+    offset = len(ARCHIVE)
     names = b""
     while offset < len(data):
         header = data[offset : offset + HEADER]
@@ -43,7 +58,46 @@ def members(data: bytes, label: str, skipped: list[Skipped]) -> Iterator[tuple[s
         elif raw.startswith(b"/") and raw[1:].isdigit():
             raw = names[int(raw[1:]) :].partition(b"\n")[0]
         name = raw.rstrip(b"/").decode("utf-8", "replace")
-        if len(content) < size and not raw.startswith(b"#1/") and start + size > len(data):
+        if start + size > len(data):
             skipped.append(Skipped(f"{label}({name})", "", "the archive ends inside it"))
             return
         yield name, content
+
+
+def is_fat(data: bytes) -> bool:
+    """Whether a file begins as fat Mach-O files do; Java classes do too."""
+    return data.startswith((FAT, FAT_64))
+
+
+def slice_count(data: bytes) -> int:
+    """How many slices a fat file says that it has; more than ``MAX_SLICES`` for a Java class."""
+    return int.from_bytes(data[4:8], "big")
+
+
+def slices(data: bytes, label: str, skipped: list[Skipped]) -> Iterator[tuple[str, bytes]]:
+    """Architecture and content of every slice; those that overlap or end early are reported.
+
+    Raises:
+        FormatError: for a file that has the magic of a fat file but is not one.
+    """
+    count = slice_count(data)
+    if count > MAX_SLICES:
+        raise FormatError(
+            f"{label} is a Java class, or a damaged fat file: it would have {count} slices"
+        )
+    entry = SLICE if data.startswith(FAT) else SLICE_64
+    if not count or len(data) < 8 + count * entry.size:
+        raise FormatError(f"{label} is a damaged fat file: its list of slices is cut off")
+    taken: list[tuple[int, int]] = []
+    for number in range(count):
+        kind, subtype, start, size, *_ = entry.unpack_from(data, 8 + number * entry.size)
+        name = PROCESSORS.get(kind, f"cpu {kind:#x}")
+        if name == "arm64" and subtype & 0xFF == ARM64E:
+            name = "arm64e"
+        end = start + size
+        if end > len(data) or any(start < other and begin < end for begin, other in taken):
+            reason = "its slice overlaps another" if end <= len(data) else "the file ends inside it"
+            skipped.append(Skipped(f"{label}({name})", "", reason))
+            continue
+        taken.append((start, end))
+        yield name, data[start:end]

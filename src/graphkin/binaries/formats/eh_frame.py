@@ -4,45 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from graphkin.binaries.cursor import Cursor
+from graphkin.binaries.image import MAX_RANGES, UnwindRange
+
 FRAME_SET = frozenset([0x05, 0x0C, 0x0D, 0x0E, 0x0F, 0x10, 0x11, 0x12, 0x13, 0x15, 0x16])
 """Rules for the frame or a saved register."""
-MAX_ENTRIES = 5_000_000
-
-
-class UnwindRange(NamedTuple):
-    """A range of code with one frame description."""
-
-    start: int
-    end: int
-    is_part: bool
-    """The frame exists already at the first instruction: a part split off from a function."""
-
-
-class _Cursor:
-    """Reads little-endian values up to ``limit``; past it, it raises IndexError."""
-
-    def __init__(self, data: bytes, offset: int, limit: int) -> None:
-        self.data = data
-        self.offset = offset
-        self.limit = limit
-
-    def unsigned(self, width: int) -> int:
-        end = self.offset + width
-        if end > self.limit:
-            raise IndexError(end)
-        value = int.from_bytes(self.data[self.offset : end], "little")
-        self.offset = end
-        return value
-
-    def leb(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self.data[self.offset]
-            self.offset += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80 or shift > 70:
-                return value
 
 
 class _Common(NamedTuple):
@@ -61,7 +27,7 @@ def unwind_ranges(data: bytes, address: int, pointer: int) -> list[UnwindRange]:
     found: list[UnwindRange] = []
     common: dict[int, _Common | None] = {}
     offset = 0
-    while offset + 8 <= len(data) and len(found) < MAX_ENTRIES:
+    while offset + 8 <= len(data) and len(found) < MAX_RANGES:
         length = int.from_bytes(data[offset : offset + 4], "little")
         # 0 ends the table; 0xffffffff introduces 64-bit lengths, which no compiler writes.
         if length in (0, 0xFFFFFFFF) or offset + 4 + length > len(data):
@@ -70,11 +36,11 @@ def unwind_ranges(data: bytes, address: int, pointer: int) -> list[UnwindRange]:
         identity = int.from_bytes(data[body : body + 4], "little")
         try:
             if identity == 0:
-                common[offset] = _common(_Cursor(data, body + 4, end))
+                common[offset] = _common(Cursor(data, body + 4, end))
             else:
                 entry = common.get(body - identity)
                 if entry is not None:
-                    item = _entry(_Cursor(data, body + 4, end), address, pointer, entry)
+                    item = _entry(Cursor(data, body + 4, end), address, pointer, entry)
                     if item is not None:
                         found.append(item)
         except IndexError:
@@ -83,19 +49,19 @@ def unwind_ranges(data: bytes, address: int, pointer: int) -> list[UnwindRange]:
     return found
 
 
-def _common(cursor: _Cursor) -> _Common | None:
+def _common(cursor: Cursor) -> _Common | None:
     version = cursor.unsigned(1)
     zero = cursor.data.find(b"\0", cursor.offset, cursor.limit)
     if zero < 0:
         return None
     augmentation = cursor.data[cursor.offset : zero]
     cursor.offset = zero + 1
-    cursor.leb()
-    cursor.leb()
-    cursor.leb() if version > 1 else cursor.unsigned(1)
+    cursor.leb128()
+    cursor.leb128()
+    cursor.leb128() if version > 1 else cursor.unsigned(1)
     if not augmentation.startswith(b"z"):
         return _Common(0, False) if not augmentation else None
-    cursor.leb()
+    cursor.leb128()
     encoding = 0
     for letter in augmentation[1:]:
         if letter == ord("R"):
@@ -110,7 +76,7 @@ def _common(cursor: _Cursor) -> _Common | None:
     return _Common(encoding, True)
 
 
-def _entry(cursor: _Cursor, address: int, pointer: int, common: _Common) -> UnwindRange | None:
+def _entry(cursor: Cursor, address: int, pointer: int, common: _Common) -> UnwindRange | None:
     width = {0: pointer, 2: 2, 3: 4, 4: 8}.get(common.encoding & 7)
     if width is None or common.encoding & 0x80:
         return None
@@ -128,12 +94,12 @@ def _entry(cursor: _Cursor, address: int, pointer: int, common: _Common) -> Unwi
     if not size:
         return None
     if common.has_augmentation:
-        skip = cursor.leb()
+        skip = cursor.leb128()
         cursor.offset += skip
     return UnwindRange(start, start + size, _has_frame(cursor))
 
 
-def _has_frame(program: _Cursor) -> bool:
+def _has_frame(program: Cursor) -> bool:
     """Whether the rules change before the first step forward."""
     if program.offset >= program.limit:
         return False

@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkin.binaries.formats.eh_frame import UnwindRange
-from graphkin.binaries.image import Region
+from graphkin.binaries.image import Region, UnwindRange
 
 Addresses = NDArray[np.int64]
 

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
-from typing import NamedTuple
+from functools import partial
+
+from graphkin.binaries.cursor import Cursor
+from graphkin.binaries.image import LineSections
 
 COPY, ADVANCE_PC, SET_FILE, CONST_ADD_PC, FIXED_ADVANCE_PC = 1, 2, 4, 8, 9
 END_SEQUENCE, SET_ADDRESS = 1, 2
@@ -17,16 +20,6 @@ PATH, DIRECTORY = 1, 2
 MAX_ENTRIES = 1 << 16
 MAX_NAME = 1 << 12
 """Bytes of a name of a file or folder."""
-MAX_LEB128 = 10
-"""Bytes of a number: enough for 64 bits."""
-
-
-class LineSections(NamedTuple):
-    """The contents of ``.debug_line`` and of the two sections that its names lie in."""
-
-    line: bytes
-    line_str: bytes = b""
-    str: bytes = b""
 
 
 def defining_files(sections: LineSections, starts: Container[int]) -> dict[int, str]:
@@ -46,7 +39,7 @@ def _tables(line: bytes) -> Iterator[tuple[int, int, bool]]:
 
     Ends at a table that the section does not hold whole.
     """
-    reader = _Reader(line, 0)
+    reader = Cursor(line, 0)
     with suppress(IndexError):
         while True:
             length = reader.unsigned(4)
@@ -59,41 +52,13 @@ def _tables(line: bytes) -> Iterator[tuple[int, int, bool]]:
             yield start, reader.offset, wide
 
 
-class _Reader:
-    """A cursor over bytes. Past the end it raises IndexError, at nonsense ValueError."""
-
-    def __init__(self, data: bytes, offset: int) -> None:
-        self.data, self.offset = data, offset
-
-    def unsigned(self, width: int) -> int:
-        start, self.offset = self.offset, self.offset + width
-        if self.offset > len(self.data):
-            raise IndexError(self.offset)
-        return int.from_bytes(self.data[start : self.offset], "little")
-
-    def leb128(self) -> int:
-        value = 0
-        for place in range(MAX_LEB128):
-            byte = self.data[self.offset]
-            self.offset += 1
-            value |= (byte & 0x7F) << 7 * place
-            if byte < 0x80:
-                return value
-        raise ValueError(f"a number of more than {MAX_LEB128} bytes")
-
-    def text(self) -> str:
-        end = self.data.index(b"\0", self.offset, self.offset + MAX_NAME)
-        raw, self.offset = self.data[self.offset : end], end + 1
-        return raw.decode("utf-8", "replace")
-
-
 class _Program:
     """The line number program of one compilation unit."""
 
     def __init__(self, sections: LineSections, offset: int, end: int, wide: bool) -> None:
         self._sections, self._end = sections, end
         self._offset_size = 8 if wide else 4
-        reader = _Reader(sections.line, offset)
+        reader = Cursor(sections.line, offset)
         version = reader.unsigned(2)
         if not 2 <= version <= 5:
             raise ValueError(f"version {version}")
@@ -113,14 +78,14 @@ class _Program:
             self._files = [_joined(directories, at, name) for name, at in self._entries(reader)]
         else:
             self._first_file = 1
-            directories = ["", *iter(reader.text, "")]
+            directories = ["", *iter(partial(reader.text, MAX_NAME), "")]
             self._files = []
-            for name in iter(reader.text, ""):
+            for name in iter(partial(reader.text, MAX_NAME), ""):
                 self._files.append(_joined(directories, reader.leb128(), name))
                 reader.leb128()  # time of the last change
                 reader.leb128()  # length in bytes
 
-    def _entries(self, reader: _Reader) -> Iterator[tuple[str, int]]:
+    def _entries(self, reader: Cursor) -> Iterator[tuple[str, int]]:
         """Names, each with the number of its directory."""
         fields = [(reader.leb128(), reader.leb128()) for _ in range(reader.unsigned(1))]
         count = reader.leb128()
@@ -131,12 +96,12 @@ class _Program:
             name, directory = values.get(PATH, ""), values.get(DIRECTORY, 0)
             yield str(name), directory if isinstance(directory, int) else 0
 
-    def _value(self, reader: _Reader, form: int) -> str | int:
+    def _value(self, reader: Cursor, form: int) -> str | int:
         if form in (0x1F, 0x0E):  # DW_FORM_line_strp, DW_FORM_strp
             home = self._sections.line_str if form == 0x1F else self._sections.str
-            return _Reader(home, reader.unsigned(self._offset_size)).text()
+            return Cursor(home, reader.unsigned(self._offset_size)).text(MAX_NAME)
         readers: dict[int, Callable[[], str | int]] = {
-            0x08: reader.text,
+            0x08: partial(reader.text, MAX_NAME),
             0x0F: reader.leb128,
             0x0B: lambda: reader.unsigned(1),
             0x05: lambda: reader.unsigned(2),
@@ -156,7 +121,7 @@ class _Program:
         steps = [0] * base + [
             (opcode - base) // self._line_range * self._unit for opcode in range(base, 256)
         ]
-        reader = _Reader(data, self._start)
+        reader = Cursor(data, self._start)
         address, file, at = 0, 1, self._start
         while at < end:
             opcode = data[at]

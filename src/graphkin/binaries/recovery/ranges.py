@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from graphkin.binaries.formats.eh_frame import UnwindRange
-from graphkin.binaries.image import Extent, Region
+from graphkin.binaries.image import Extent, Region, UnwindRange
 
 COLD = re.compile(r"\.cold(?:\.\d+)?$")
 

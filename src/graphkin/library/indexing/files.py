@@ -11,17 +11,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from graphkin._support.files import PathLike
+from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.backends.choose import Backend
-from graphkin.binaries.backends.native import Limits
 from graphkin.binaries.corpus import FunctionRecord
-from graphkin.binaries.extraction import (
-    MARGIN_SECONDS,
-    MEMORY_BYTES,
-    FileSummary,
-    build_names,
-    read_records,
-)
+from graphkin.binaries.extraction import FileSummary, build_names, read_records
 from graphkin.binaries.function import Skipped
+from graphkin.binaries.reading import reading_pool
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import FormatError
 
@@ -60,12 +55,7 @@ class Reading:
 
     def pool(self, jobs: int) -> WorkerPool[FileJob, FunctionRecord | FileSummary]:
         """Processes that read files, and may be lost with them."""
-        return WorkerPool(
-            jobs,
-            partial(_read, reading=self),
-            seconds=self.limits.seconds + MARGIN_SECONDS,
-            memory_bytes=MEMORY_BYTES,
-        )
+        return reading_pool(jobs, partial(_read, reading=self), self.limits)
 
 
 Result = FunctionRecord | FileSummary | Failure | Done

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphkin._support.files import PathLike
+from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.backends.choose import Backend
-from graphkin.binaries.backends.native import Limits
 from graphkin.binaries.corpus import DOCUMENT
 from graphkin.binaries.extraction import binaries_in, check_reading, distinct
 from graphkin.binaries.function import Skipped

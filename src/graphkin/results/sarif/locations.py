@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
 
+from graphkin.binaries.function import MEMBER
 from graphkin.results.text import encodable
 
 BASE = "%SRCROOT%"
 """What relative locations begin at."""
-MEMBER = re.compile(r"(.+)\(([^()]+)\)$", re.DOTALL)
 
 
 def member_of(binary: str) -> str:

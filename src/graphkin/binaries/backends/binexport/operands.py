@@ -6,7 +6,15 @@ import sys
 from array import array
 from dataclasses import dataclass, field
 
-from graphkin.binaries.backends.binexport.wire import WireError, fields, numbers, signed
+from graphkin.binaries.backends.binexport.messages import (
+    Expression,
+    Instruction,
+    Operand,
+    WireError,
+    fields,
+    numbers,
+    signed,
+)
 
 SYMBOL, IMMEDIATE, FLOAT, OPERATOR, REGISTER, SIZE_PREFIX, DEREFERENCE = range(1, 8)
 WIDTHS = {"b1": "byte", "b2": "word", "b4": "dword", "b8": "qword", "b16": "xmmword"}
@@ -67,7 +75,7 @@ class OperandText:
         parts = [
             self._operand(signed(index))
             for number, value, behind in fields(self.data, start, end)
-            if number == 4
+            if number == Instruction.OPERANDS
             for index in numbers(self.data, value, behind)
         ]
         return f"{mnemonic} {', '.join(parts)}".rstrip()
@@ -77,7 +85,7 @@ class OperandText:
         parts = [
             signed(part)
             for number, value, behind in fields(self.data, start, end)
-            if number == 1
+            if number == Operand.EXPRESSIONS
             for part in numbers(self.data, value, behind)
         ]
         nodes = {part: self._expression(part) for part in parts[:MAX_PARTS]}
@@ -90,13 +98,13 @@ class OperandText:
         """Type, text and parent."""
         kind, symbol, immediate, parent = IMMEDIATE, "", 0, None
         for number, value, behind in fields(self.data, *self._range(self.expressions, index)):
-            if number == 1 and behind < 0:
+            if number == Expression.TYPE and behind < 0:
                 kind = value
-            elif number == 2 and behind >= 0:
+            elif number == Expression.SYMBOL and behind >= 0:
                 symbol = self.data[value:behind].decode("utf-8", "replace")
-            elif number == 3 and behind < 0:
+            elif number == Expression.IMMEDIATE and behind < 0:
                 immediate = value
-            elif number == 4 and behind < 0:
+            elif number == Expression.PARENT and behind < 0:
                 parent = signed(value)
         if kind == IMMEDIATE and not symbol:
             symbol = str(immediate) if immediate < 10 else hex(immediate)

@@ -1,57 +1,72 @@
 """BinExport files, version 2: what Ghidra, IDA or Binary Ninja found in a binary.
 
 The format is a protocol buffer in which every instruction, block and name is stored once, and
-referred to by its index. The layout is that of ``binexport2.proto`` in google/binexport.
+referred to by its index.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from graphkin._support.files import PathLike
+from graphkin.binaries.backends.base import (
+    Deadline,
+    FunctionSource,
+    OutOfTime,
+    extent_of,
+    read_binary,
+)
+from graphkin.binaries.backends.binexport.messages import (
+    BasicBlock,
+    CallGraph,
+    Edge,
+    File,
+    FlowGraph,
+    IndexRange,
+    Instruction,
+    Meta,
+    Mnemonic,
+    Vertex,
+    WireError,
+    fields,
+    numbers,
+    signed,
+)
 from graphkin.binaries.backends.binexport.operands import OperandText, canonical
-from graphkin.binaries.backends.binexport.wire import WireError, fields, numbers, signed
-from graphkin.binaries.backends.native import Limits, read_binary
-from graphkin.binaries.function import Block, Function, FunctionSource, Skipped
+from graphkin.binaries.function import Block, Function
 from graphkin.errors import FormatError
 
 SUFFIX = ".binexport"
-META, EXPRESSION, OPERAND, MNEMONIC, INSTRUCTION, BASIC_BLOCK, FLOW_GRAPH, CALL_GRAPH = range(1, 9)
 IMPORTED, THUNK, INVALID = 2, 3, 4
+"""Types of functions."""
 SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 ARCHITECTURES = {"x86-32": "x86", "aarch64-64": "aarch64", "arm-64": "aarch64", "arm-32": "arm"}
 STEPS_PER_CHECK = 1 << 14
-Check = Callable[[], None]
-
-
-class _OutOfTime(Exception):
-    pass
 
 
 def is_binexport(path: PathLike, head: bytes) -> bool:
     """Whether a file is a BinExport file, by its name or its first bytes (1,000 or so).
 
-    Such a file begins with the description of the executable: texts in the fields 1 to 3.
+    Such a file begins with the description of the executable, which begins with texts.
     """
     if Path(path).suffix.lower() == SUFFIX:
         return True
     try:
         number, start, end = next(fields(head, 0, len(head)), (0, 0, 0))
-        if number != META or end < 0:
+        if number != File.META or end < 0:
             return False
         inside = list(fields(head, start, end))
     except WireError:
         return False
-    texts = [head[a:b] for number, a, b in inside if number <= 3 and b >= 0]
+    texts = [head[a:b] for number, a, b in inside if number <= Meta.ARCHITECTURE and b >= 0]
     return (
         bool(texts)
-        and all(number <= 5 for number, _, _ in inside)
+        and all(number <= Meta.LAST for number, _, _ in inside)
         and all(text.isascii() and text.decode("ascii").isprintable() for text in texts[1:])
     )
 
@@ -66,9 +81,6 @@ class BinExportSource(FunctionSource):
     """
 
     path: PathLike
-    with_text: bool = False
-    """Keeps the text of every instruction, for pictures."""
-    limits: Limits = field(default_factory=Limits)
 
     def functions(self) -> Iterator[Function]:
         """Every function in the order of addresses.
@@ -78,54 +90,52 @@ class BinExportSource(FunctionSource):
         """
         data = read_binary(self.path, self.limits.file_bytes)
         label = str(self.path)
-        deadline = time.monotonic() + self.limits.seconds
-
-        def check() -> None:
-            if time.monotonic() > deadline:
-                raise _OutOfTime
-
+        deadline = Deadline(self.limits)
         try:
             tables = _Tables(data)
-            tables.read(self.with_text, check)
-            yield from self._functions(tables, label, check)
+            tables.read(self.with_text, deadline)
+            yield from self._functions(tables, label, deadline)
         except WireError as error:
-            raise FormatError(f"{label} is no BinExport file, or damaged: {error}") from error
-        except _OutOfTime:
-            reason = f"the time of {self.limits.seconds:g} s is over"
-            self.skipped.append(Skipped(label, "", reason))
+            raise FormatError(
+                f"{label} is not a BinExport file, or it is damaged: {error}"
+            ) from error
+        except OutOfTime:
+            self.skip(label, "", f"the time of {self.limits.seconds:g} s is over")
 
-    def _functions(self, tables: _Tables, label: str, check: Check) -> Iterator[Function]:
+    def _functions(self, tables: _Tables, label: str, deadline: Deadline) -> Iterator[Function]:
         if not tables.graphs:
-            self.skipped.append(Skipped(label, "", "it has no flow graph of any function"))
+            self.skip(label, "", "it has no flow graph of any function")
         for address, start, end in tables.sorted_graphs():
-            check()
+            deadline.check()
             name, kind = tables.vertices.get(address, ("", 0))
             if kind in (IMPORTED, THUNK):
                 continue
             name = name or f"sub_{address:x}"
-            numbers, edges = tables.graph(start, end)
-            count = sum(tables.length(number) for number in numbers)
+            members, edges = tables.graph(start, end)
+            count = sum(tables.length(number) for number in members)
             if kind == INVALID or count > self.limits.function_bytes:
                 reason = f"{count} instructions, over the limit of {self.limits.function_bytes}"
                 reason = "its maker marked it as invalid" if kind == INVALID else reason
-                self.skipped.append(Skipped(label, name, reason))
+                self.skip(label, name, reason)
                 continue
-            blocks = {number: tables.block(number) for number in numbers}
+            blocks = {number: tables.block(number) for number in members}
             order = sorted(blocks, key=lambda number: blocks[number].address)
             # The entry comes first; the sort leaves the others in their order.
             order.sort(key=lambda number: blocks[number].address != address)
-            place = {number: rank for rank, number in enumerate(order)}
-            yield Function(
-                name,
-                address,
-                sum(block.size for block in blocks.values()),
-                tuple(blocks[number] for number in order),
-                tuple(sorted((place[a], place[b]) for a, b in edges)),
-                tables.architecture,
-                "binexport",
-                tables.executable_id,
-                label,
+            rank = {number: position for position, number in enumerate(order)}
+            function = Function(
+                name=name,
+                address=address,
+                size=sum(block.size for block in blocks.values()),
+                blocks=tuple(blocks[number] for number in order),
+                edges=tuple(sorted((rank[a], rank[b]) for a, b in edges)),
+                architecture=tables.architecture,
+                format="binexport",
+                file_hash=tables.executable_id,
+                binary=label,
             )
+            if self.is_wanted(extent_of(function)):
+                yield function
 
 
 @dataclass
@@ -148,35 +158,34 @@ class _Tables:
     """Address to name and type of each function."""
     text: OperandText | None = None
 
-    def read(self, with_text: bool, check: Check) -> None:
+    def read(self, with_text: bool, deadline: Deadline) -> None:
         """Fills the tables.
 
         Raises:
-            WireError: where the bytes are no message.
+            WireError: where the bytes are not a message.
         """
         data = self.data
         self.text = OperandText(data) if with_text else None
         for step, (number, start, end) in enumerate(fields(data, 0, len(data))):
             if step % STEPS_PER_CHECK == 0:
-                check()
+                deadline.check()
             if end < 0:
                 continue
-            if number == INSTRUCTION:
+            if number == File.INSTRUCTION:
                 self._instruction(start, end)
-            elif number == BASIC_BLOCK:
+            elif number == File.BASIC_BLOCK:
                 self.blocks.extend((start, end))
-            elif number == FLOW_GRAPH:
+            elif number == File.FLOW_GRAPH:
                 self.graphs.extend((start, end))
-            elif number == MNEMONIC:
-                names = [data[a:b] for key, a, b in fields(data, start, end) if key == 1 and b >= 0]
-                self.mnemonics.append(canonical(_string(names[-1] if names else b"")))
-            elif number == CALL_GRAPH:
+            elif number == File.MNEMONIC:
+                self._mnemonic(start, end)
+            elif number == File.CALL_GRAPH:
                 self._call_graph(start, end)
-            elif number == META:
+            elif number == File.META:
                 self._meta(start, end)
-            elif number == EXPRESSION and self.text is not None:
+            elif number == File.EXPRESSION and self.text is not None:
                 self.text.expressions.extend((start, end))
-            elif number == OPERAND and self.text is not None:
+            elif number == File.OPERAND and self.text is not None:
                 self.text.operands.extend((start, end))
         if self.names and max(self.names) >= len(self.mnemonics):
             raise WireError(len(data))
@@ -185,34 +194,34 @@ class _Tables:
 
     def sorted_graphs(self) -> list[tuple[int, int, int]]:
         """Address of the entry, and the range of the message, of every flow graph with code."""
-        found = []
+        graphs = []
         for start, end in zip(self.graphs[::2], self.graphs[1::2], strict=True):
             entry, first = None, None
             for number, value, behind in fields(self.data, start, end):
-                if number == 3 and behind < 0:
+                if number == FlowGraph.ENTRY and behind < 0:
                     entry = signed(value)
-                elif number == 1 and first is None:
+                elif number == FlowGraph.BLOCKS and first is None:
                     first = next(numbers(self.data, value, behind), None)
             index = first if entry is None else entry
             if index is not None:
                 instruction = next(self._positions(index), None)
                 if instruction is not None:
-                    found.append((self.addresses[instruction], start, end))
-        return sorted(found)
+                    graphs.append((self.addresses[instruction], start, end))
+        return sorted(graphs)
 
     def graph(self, start: int, end: int) -> tuple[list[int], set[tuple[int, int]]]:
         """Blocks with code, and edges between them, of the flow graph in a range."""
-        found: dict[int, None] = {}
+        blocks: dict[int, None] = {}
         edges: list[tuple[int, int]] = []
         for number, value, behind in fields(self.data, start, end):
-            if number == 1:
-                found.update(dict.fromkeys(numbers(self.data, value, behind)))
-            elif number == 2 and behind >= 0:
-                ends = dict.fromkeys((1, 2), -1)
+            if number == FlowGraph.BLOCKS:
+                blocks.update(dict.fromkeys(numbers(self.data, value, behind)))
+            elif number == FlowGraph.EDGE and behind >= 0:
+                ends = dict.fromkeys((Edge.SOURCE, Edge.TARGET), -1)
                 ends.update((key, at) for key, at, b in fields(self.data, value, behind) if b < 0)
                 # Ghidra writes edges without a target for jumps that it could not resolve.
-                edges.append((max(ends[1], 0), ends[2]))
-        kept = [index for index in found if self.length(index)]
+                edges.append((max(ends[Edge.SOURCE], 0), ends[Edge.TARGET]))
+        kept = [index for index in blocks if self.length(index)]
         known = set(kept)
         return kept, {(a, b) for a, b in edges if a in known and b in known}
 
@@ -242,11 +251,11 @@ class _Tables:
         if not 0 <= 2 * index < len(self.blocks):
             raise WireError(len(self.data))
         for number, start, end in fields(self.data, *self.blocks[2 * index : 2 * index + 2]):
-            if number != 1 or end < 0:
+            if number != BasicBlock.INSTRUCTIONS or end < 0:
                 continue
             values = {key: signed(v) for key, v, b in fields(self.data, start, end) if b < 0}
-            first = values.get(1, 0)
-            last = values.get(2, first + 1)
+            first = values.get(IndexRange.BEGIN, 0)
+            last = values.get(IndexRange.END, first + 1)
             if first < 0:
                 continue
             if last > len(self.addresses):
@@ -258,11 +267,11 @@ class _Tables:
         address = self.addresses[-1] + self.sizes[-1] if self.addresses else 0
         size = name = 0
         for number, value, behind in fields(self.data, start, end):
-            if number == 1 and behind < 0:
+            if number == Instruction.ADDRESS and behind < 0:
                 address = value
-            elif number == 5 and behind >= 0:
+            elif number == Instruction.RAW_BYTES and behind >= 0:
                 size = behind - value
-            elif number == 3 and behind < 0:
+            elif number == Instruction.MNEMONIC and behind < 0:
                 name = value
         if size >> 16 or name >> 31:
             raise WireError(start)
@@ -272,25 +281,32 @@ class _Tables:
         if self.text is not None:
             self.text.instructions.extend((start, end))
 
+    def _mnemonic(self, start: int, end: int) -> None:
+        name = b""
+        for number, value, behind in fields(self.data, start, end):
+            if number == Mnemonic.NAME and behind >= 0:
+                name = self.data[value:behind]
+        self.mnemonics.append(canonical(_string(name)))
+
     def _call_graph(self, start: int, end: int) -> None:
         for number, vertex, behind in fields(self.data, start, end):
-            if number != 1 or behind < 0:
+            if number != CallGraph.VERTEX or behind < 0:
                 continue
             address, kind, name = 0, 0, ""
             for key, value, last in fields(self.data, vertex, behind):
-                if key == 1 and last < 0:
+                if key == Vertex.ADDRESS and last < 0:
                     address = value
-                elif key == 2 and last < 0:
+                elif key == Vertex.TYPE and last < 0:
                     kind = value
-                elif key == 3 and last >= 0:
+                elif key == Vertex.NAME and last >= 0:
                     name = _string(self.data[value:last])
             self.vertices[address] = name, kind
 
     def _meta(self, start: int, end: int) -> None:
         for number, value, behind in fields(self.data, start, end):
-            if number == 2 and behind >= 0:
+            if number == Meta.EXECUTABLE_ID and behind >= 0:
                 self.executable_id = _string(self.data[value:behind]).lower()
-            elif number == 3 and behind >= 0:
+            elif number == Meta.ARCHITECTURE and behind >= 0:
                 name = _string(self.data[value:behind]).lower()
                 self.architecture = ARCHITECTURES.get(name, name)
 

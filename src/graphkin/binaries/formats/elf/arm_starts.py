@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from graphkin.binaries.formats.eh_frame import UnwindRange
-from graphkin.binaries.image import Region
+from graphkin.binaries.image import Region, UnwindRange
 from graphkin.binaries.processors.arm import Arm
 from graphkin.binaries.recovery.architecture import CALL
 from graphkin.binaries.recovery.decode import mnemonics, operands

@@ -12,11 +12,10 @@ from graphkin.binaries.formats.eh_frame import unwind_ranges
 from graphkin.binaries.formats.elf.arm_starts import index_starts, ranges, survey, without_thumb_bit
 from graphkin.binaries.formats.elf.objects import link
 from graphkin.binaries.formats.elf.stubs import stubs
-from graphkin.binaries.formats.elf.symbols import EXECUTABLE, function_symbols, is_loaded, text
+from graphkin.binaries.formats.elf.symbols import EXECUTABLE, function_symbols, is_loaded
 from graphkin.binaries.formats.elf.symbols import marks as elf_marks
-from graphkin.binaries.image import Image, Region, disjoint
-from graphkin.binaries.recovery.debug_lines import LineSections
-from graphkin.binaries.recovery.noreturn import is_noreturn
+from graphkin.binaries.formats.names import is_noreturn, text
+from graphkin.binaries.image import Image, LineSections, Region, disjoint
 from graphkin.binaries.recovery.ranges import Symbol, arrange
 from graphkin.errors import FormatError
 

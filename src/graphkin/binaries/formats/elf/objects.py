@@ -7,13 +7,8 @@ from dataclasses import dataclass, field
 import lief
 
 from graphkin.binaries.formats.elf.relocations import Site, apply
-from graphkin.binaries.formats.elf.symbols import (
-    EXECUTABLE,
-    function_symbols,
-    is_loaded,
-    marks,
-    text,
-)
+from graphkin.binaries.formats.elf.symbols import EXECUTABLE, function_symbols, is_loaded, marks
+from graphkin.binaries.formats.names import text
 from graphkin.binaries.image import Region
 from graphkin.binaries.recovery.ranges import Symbol
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import lief
 
+from graphkin.binaries.formats.names import text
 from graphkin.binaries.recovery.ranges import Symbol
 
 ALLOC = int(lief.ELF.Section.FLAGS.ALLOC)
@@ -59,8 +60,3 @@ def marks(
             if match is not None and (start := base(symbol)) is not None:
                 found[start + symbol.value] = match[1]
     return sorted(found.items())
-
-
-def text(name: str | bytes) -> str:
-    """LIEF gives bytes for names that are not UTF-8."""
-    return name.decode("utf-8", "replace") if isinstance(name, bytes) else name

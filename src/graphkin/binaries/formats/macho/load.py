@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import struct
 import warnings
 from collections.abc import Iterable, Iterator
 
 import lief
 
-from graphkin.binaries.formats.eh_frame import UnwindRange, unwind_ranges
-from graphkin.binaries.formats.macho.compact_unwind import function_starts
+from graphkin.binaries.formats.eh_frame import unwind_ranges
 from graphkin.binaries.formats.macho.objects import EMPTY_KINDS, resolve
 from graphkin.binaries.formats.macho.symbols import LOCAL, SymbolTable
-from graphkin.binaries.image import Image, Region, disjoint
+from graphkin.binaries.formats.names import is_noreturn
+from graphkin.binaries.image import Image, Region, UnwindRange, disjoint
 from graphkin.binaries.recovery.calls import called_starts
-from graphkin.binaries.recovery.noreturn import is_noreturn
 from graphkin.binaries.recovery.ranges import Symbol, arrange
 from graphkin.errors import FormatError
 
@@ -29,6 +29,10 @@ INSTRUCTIONS = (
 POINTER_KINDS = (6, 7, 16)
 STUB_KIND = 8
 POINTER = 8
+UNWIND_HEADER = struct.Struct("<7I")
+UNWIND_INDEX = struct.Struct("<3I")
+UNWIND_PAGE = struct.Struct("<IHH")
+REGULAR, COMPRESSED = 2, 3
 
 lief.logging.disable()
 
@@ -138,7 +142,9 @@ class _Reader:
     def _unwound(self) -> Iterator[int]:
         for section in self._sections:
             if section.name == "__unwind_info":
-                yield from function_starts(bytes(self._content(section)), self._binary.imagebase)
+                yield from compact_unwind_starts(
+                    bytes(self._content(section)), self._binary.imagebase
+                )
             elif section.name == "__eh_frame":
                 content = bytes(self._content(section))
                 for one in unwind_ranges(content, section.virtual_address, POINTER):
@@ -189,3 +195,38 @@ def _compiler(binary: lief.MachO.Binary) -> str | None:
 def _version(numbers: Iterable[int]) -> str:
     major, minor, patch = numbers
     return f"{major}.{minor}.{patch}" if patch else f"{major}.{minor}"
+
+
+def compact_unwind_starts(content: bytes, base: int) -> Iterator[int]:
+    """Addresses of the entries of ``__unwind_info``.
+
+    Linkers leave out functions that unwind like the one before.
+
+    Args:
+        base: address of the image's header, which all offsets count from.
+    """
+    if len(content) < UNWIND_HEADER.size:
+        return
+    *_, index, count = UNWIND_HEADER.unpack_from(content)
+    last = min(index + count * UNWIND_INDEX.size, len(content) - UNWIND_INDEX.size + 1)
+    for at in range(index, last, UNWIND_INDEX.size):
+        first, page, _ = UNWIND_INDEX.unpack_from(content, at)
+        # The last entry has no page: it marks the end of the code.
+        if page:
+            yield from (base + offset for offset in _unwind_page(content, page, first))
+
+
+def _unwind_page(content: bytes, page: int, first: int) -> Iterator[int]:
+    if page + UNWIND_PAGE.size > len(content):
+        return
+    kind, offset, count = UNWIND_PAGE.unpack_from(content, page)
+    width = {REGULAR: 8, COMPRESSED: 4}.get(kind)
+    if width is None:
+        return
+    for number in range(count):
+        at = page + offset + number * width
+        entry = content[at : at + 4]
+        if len(entry) < 4:
+            return
+        value = int.from_bytes(entry, "little")
+        yield value if kind == REGULAR else first + (value & 0xFFFFFF)

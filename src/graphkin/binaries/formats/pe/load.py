@@ -10,13 +10,12 @@ from dataclasses import replace
 import lief
 import numpy as np
 
-from graphkin.binaries.formats.eh_frame import UnwindRange, unwind_ranges
-from graphkin.binaries.formats.elf.symbols import text
+from graphkin.binaries.formats.eh_frame import unwind_ranges
+from graphkin.binaries.formats.names import is_noreturn, text
 from graphkin.binaries.formats.pe.pdata import exception_ranges
 from graphkin.binaries.formats.pe.stubs import import_stubs
-from graphkin.binaries.image import Image, Region, disjoint
+from graphkin.binaries.image import Image, Region, UnwindRange, disjoint
 from graphkin.binaries.recovery.calls import LIMIT, Pointers, called_starts
-from graphkin.binaries.recovery.noreturn import is_noreturn
 from graphkin.binaries.recovery.ranges import Symbol, arrange
 from graphkin.errors import FormatError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from graphkin.binaries.formats.eh_frame import MAX_ENTRIES, UnwindRange
+from graphkin.binaries.image import MAX_RANGES, UnwindRange
 
 Read = Callable[[int, int], bytes]
 """(relative address, size) to at most so many bytes."""
@@ -31,7 +31,7 @@ def exception_ranges(
     reader = readers.get(architecture)
     if reader is None:
         return []
-    found = {one.start: one for one in islice(reader(directory, read), MAX_ENTRIES)}
+    found = {one.start: one for one in islice(reader(directory, read), MAX_RANGES)}
     return [
         UnwindRange(base + start, base + end, is_part)
         for start, end, is_part in _joined(sorted(found.values()))

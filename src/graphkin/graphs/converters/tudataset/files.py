@@ -78,7 +78,7 @@ class TUFiles:
                 io.StringIO(text), dtype=dtype, delimiter=",", comments=None, ndmin=2
             )
         except UnicodeDecodeError as error:
-            raise self.error(part, f"holds no text: {error}") from error
+            raise self.error(part, f"is not text: {error}") from error
         except (ValueError, OverflowError) as error:
             row = _first_bad_row(text, int if dtype is np.int64 else float)
             raise self.error(part, f"cannot be read as numbers: {error}", row) from error

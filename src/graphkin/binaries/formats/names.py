@@ -1,8 +1,8 @@
-"""Library functions that never return: a call to one ends its block."""
+"""Names of symbols: as text, and those of library functions that never return."""
 
 from __future__ import annotations
 
-_TEXT = """
+_NORETURN = """
     abort exit _exit _Exit quick_exit err errx verr verrx pthread_exit thrd_exit longjmp
     _longjmp siglongjmp __longjmp_chk __stack_chk_fail __stack_chk_fail_local __chk_fail
     __fortify_fail __assert_fail __assert __assert_perror_fail __assert_rtn __assert2
@@ -16,10 +16,16 @@ _TEXT = """
     rust_panic ExitProcess ExitThread RaiseFailFastException _CxxThrowException _invoke_watson
     _purecall __report_gsfailure __fastfail
 """
-NAMES = frozenset(_TEXT.split())
+NORETURN = frozenset(_NORETURN.split())
+"""A call to one of these ends its block."""
+
+
+def text(name: str | bytes) -> str:
+    """LIEF gives bytes for names that are not UTF-8."""
+    return name.decode("utf-8", "replace") if isinstance(name, bytes) else name
 
 
 def is_noreturn(name: str) -> bool:
     """Whether a call to ``name`` never comes back; versions and Mach-O's underscore aside."""
     bare = name.partition("@")[0]
-    return bare in NAMES or (bare.startswith("_") and bare[1:] in NAMES)
+    return bare in NORETURN or (bare.startswith("_") and bare[1:] in NORETURN)

@@ -1,16 +1,74 @@
-"""The wire format of protocol buffers, read in place: numbers and ranges of bytes by field."""
+"""Messages of BinExport files, read in place: the wire format, and the numbers of the fields.
+
+The numbers are those of ``binexport2.proto`` in google/binexport.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from graphkin.binaries.cursor import leb128
+
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+MASK = 0xFFFFFFFFFFFFFFFF
 Field = tuple[int, int, int]
 """(number of the field, value, -1) or (number of the field, first byte, behind the last)."""
 
 
+class File:
+    """Fields of the file itself, each a message."""
+
+    META, EXPRESSION, OPERAND, MNEMONIC, INSTRUCTION, BASIC_BLOCK, FLOW_GRAPH, CALL_GRAPH = range(
+        1, 9
+    )
+
+
+class Meta:
+    NAME, EXECUTABLE_ID, ARCHITECTURE, TIMESTAMP, LAST = range(1, 6)
+
+
+class Expression:
+    TYPE, SYMBOL, IMMEDIATE, PARENT = range(1, 5)
+
+
+class Operand:
+    EXPRESSIONS = 1
+
+
+class Mnemonic:
+    NAME = 1
+
+
+class Instruction:
+    ADDRESS, MNEMONIC, OPERANDS, RAW_BYTES = 1, 3, 4, 5
+
+
+class BasicBlock:
+    INSTRUCTIONS = 1
+
+
+class IndexRange:
+    BEGIN, END = 1, 2
+
+
+class FlowGraph:
+    BLOCKS, EDGE, ENTRY = 1, 2, 3
+
+
+class Edge:
+    SOURCE, TARGET = 1, 2
+
+
+class CallGraph:
+    VERTEX = 1
+
+
+class Vertex:
+    ADDRESS, TYPE, NAME = 1, 2, 3
+
+
 class WireError(ValueError):
-    """Bytes that are no message."""
+    """Bytes that are not a message."""
 
     def __init__(self, offset: int) -> None:
         super().__init__(f"no field at byte {offset}")
@@ -29,7 +87,7 @@ def fields(data: bytes, start: int, end: int) -> Iterator[Field]:
             key = data[at]
             at += 1
             if key >= 0x80:
-                key, at = _long(data, at, key)
+                key, at = leb128(data, first)
             kind = key & 7
             if kind == FIXED64:
                 at += 8
@@ -41,7 +99,8 @@ def fields(data: bytes, start: int, end: int) -> Iterator[Field]:
                 value, behind = data[at], -1
                 at += 1
                 if value >= 0x80:
-                    value, at = _long(data, at, value)
+                    value, at = leb128(data, at - 1)
+                    value &= MASK
                 if kind == BYTES:
                     value, behind = at, at + value
                     at = behind
@@ -64,7 +123,11 @@ def numbers(data: bytes, value: int, behind: int) -> Iterator[int]:
         number = data[at]
         at += 1
         if number >= 0x80:
-            number, at = _long(data, at, number)
+            try:
+                number, at = leb128(data, at - 1)
+            except IndexError:
+                raise WireError(at) from None
+            number &= MASK
         if at > behind:
             raise WireError(at)
         yield number
@@ -74,15 +137,3 @@ def signed(value: int) -> int:
     """A number as the type int32 means it."""
     value &= 0xFFFFFFFF
     return value - (1 << 32) if value >> 31 else value
-
-
-def _long(data: bytes, at: int, value: int) -> tuple[int, int]:
-    """A number of several bytes, of which the first is read; and the offset behind it."""
-    value &= 0x7F
-    for shift in range(7, 70, 7):
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value & 0xFFFFFFFFFFFFFFFF, at
-    raise WireError(at)
