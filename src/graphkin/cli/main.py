@@ -22,6 +22,7 @@ from graphkin.cli import (
 from graphkin.cli import (
     edits,
     functions,
+    index,
     library,
     meshes,
     reproduce,
@@ -57,6 +58,7 @@ eval_app.command("meshes")(meshes.eval_meshes)
 building.register(app)
 calibration.register(app)
 extraction.register(app)
+index.register(app)
 library.register(app)
 reproduce.register(app)
 searching.register(app)

@@ -12,7 +12,7 @@ from graphkin.results.document import Hit
 from graphkin.results.json_lines import finite
 from graphkin.results.text import address_text, encodable
 from graphkin.web import schema as api
-from graphkin.web.reading import Listed, cut
+from graphkin.web.reading import UploadedFunction, cut
 from graphkin.web.references import Named
 from graphkin.web.uploads import Upload
 
@@ -32,7 +32,7 @@ def binary_body(upload: Upload) -> api.Binary:
     )
 
 
-def row_body(number: int, one: Listed) -> dict[str, Any]:
+def row_body(number: int, one: UploadedFunction) -> dict[str, Any]:
     """A row of :class:`api.FunctionRow`; there may be many thousands, so they are not checked."""
     return {
         "number": number,

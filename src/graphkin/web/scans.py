@@ -17,7 +17,7 @@ from graphkin.results.sarif.log import sarif
 from graphkin.web import schema as api
 from graphkin.web.bodies import binary_body, hit_body, query_body
 from graphkin.web.jobs import Job
-from graphkin.web.reading import Listed
+from graphkin.web.reading import UploadedFunction
 from graphkin.web.references import Named
 from graphkin.web.uploads import Upload, Uploads
 
@@ -61,7 +61,7 @@ class ScanJob(Job):
             self._look_up(asked[start : start + AT_ONCE])
         self.checkpoint()
 
-    def _look_up(self, asked: list[tuple[int, Listed]]) -> None:
+    def _look_up(self, asked: list[tuple[int, UploadedFunction]]) -> None:
         request, index = self._request, self._index
         graphs = [one.graph for _, one in asked]
         found = index.search_many(graphs, request.top, rerank=request.rerank, where=self._where)
@@ -78,7 +78,7 @@ class ScanJob(Job):
                 bodies = [hit_body(hit, rank) for rank, hit in enumerate(result.hits, start=1)]
                 self.found.append(api.ResultBody(query=query_body(query), hits=bodies))
 
-    def _named(self, number: int, one: Listed) -> Named:
+    def _named(self, number: int, one: UploadedFunction) -> Named:
         reference = f"upload:{self.upload.id}:{number}"
         return Named(reference, one.name, self.upload.label(one), one.address, one.graph)
 

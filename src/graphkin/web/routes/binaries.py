@@ -10,8 +10,8 @@ from fastapi import APIRouter, Query, Request, Response
 
 from graphkin.web import schema as api
 from graphkin.web.bodies import binary_body, function_body, row_body
-from graphkin.web.errors import RequestError
-from graphkin.web.routes.shared import ERRORS, Here
+from graphkin.web.errors import ERRORS, RequestError
+from graphkin.web.server import ServerDep
 
 router = APIRouter(prefix="/api", tags=["functions"], responses=ERRORS)
 
@@ -28,49 +28,50 @@ BYTES = {
     responses={413: {"model": api.Error, "description": "The file is too large."}},
 )
 async def send_binary(
-    request: Request, here: Here, name: Annotated[str, Query(max_length=1000)] = ""
+    request: Request, server: ServerDep, name: Annotated[str, Query(max_length=1000)] = ""
 ) -> api.Binary:
     """Send a binary as the body, ``name`` is that of its file; the answer comes when it is read."""
     try:
-        async with asyncio.timeout(here.limits.upload_seconds):
-            path, digest = await here.uploads.receive(request.stream())
+        async with asyncio.timeout(server.limits.upload_seconds):
+            path, digest = await server.uploads.receive(request.stream())
     except TimeoutError:
-        seconds = here.limits.upload_seconds
+        seconds = server.limits.upload_seconds
         raise RequestError(408, f"the file did not arrive within {seconds:g} s") from None
-    upload = await here.receiving.run(lambda: here.uploads.take(path, digest, name))
+    upload = await server.receiving.run(lambda: server.uploads.take(path, digest, name))
     return binary_body(upload)
 
 
 @router.get("/binaries")
-async def list_binaries(here: Here) -> list[api.Binary]:
+async def list_binaries(server: ServerDep) -> list[api.Binary]:
     """The files that the server still has, the newest first."""
-    return [binary_body(upload) for upload in here.uploads.newest_first()]
+    return [binary_body(upload) for upload in server.uploads.newest_first()]
 
 
 @router.get("/binaries/{binary}")
-async def get_binary(binary: str, here: Here) -> api.Binary:
+async def get_binary(binary: str, server: ServerDep) -> api.Binary:
     """One of them."""
-    return binary_body(here.uploads.get(binary))
+    return binary_body(server.uploads.get(binary))
 
 
 @router.get("/binaries/{binary}/functions", response_model=api.FunctionList)
-async def list_functions(binary: str, here: Here) -> Response:
+async def list_functions(binary: str, server: ServerDep) -> Response:
     """All its functions, in the order of the file."""
 
     def written() -> bytes:
-        upload = here.uploads.get(binary)
-        rows = [row_body(number, one) for number, one in enumerate(here.uploads.functions(binary))]
+        upload = server.uploads.get(binary)
+        functions = server.uploads.functions(binary)
+        rows = [row_body(number, function) for number, function in enumerate(functions)]
         document = {"binary": binary_body(upload).model_dump(), "functions": rows}
         return json.dumps(document, separators=(",", ":")).encode()
 
-    return Response(await here.reading.run(written), media_type="application/json")
+    return Response(await server.reading.run(written), media_type="application/json")
 
 
 @router.get("/functions/{reference}")
-async def get_function(reference: str, here: Here) -> api.FunctionBody:
+async def get_function(reference: str, server: ServerDep) -> api.FunctionBody:
     """One function with its code: ``upload:FILE:NUMBER`` or ``library:ID``."""
 
     def read() -> api.FunctionBody:
-        return function_body(reference, *here.references.with_text(reference))
+        return function_body(reference, *server.references.with_text(reference))
 
-    return await here.reading.run(read)
+    return await server.reading.run(read)

@@ -14,8 +14,8 @@ from graphkin.library.scan import Comparison, compare
 from graphkin.results.comparison import comparison_html
 from graphkin.web import schema as api
 from graphkin.web.bodies import comparison_body, filter_of, hit_body, query_body
-from graphkin.web.routes.shared import ERRORS, Here
-from graphkin.web.server import Server
+from graphkin.web.errors import ERRORS
+from graphkin.web.server import Server, ServerDep
 
 router = APIRouter(prefix="/api", tags=["search"], responses=ERRORS)
 
@@ -23,62 +23,62 @@ Side = Annotated[str, Query(description="upload:FILE:NUMBER or library:ID", max_
 
 
 @router.post("/search")
-async def search(request: api.SearchRequest, here: Here) -> api.SearchBody:
+async def search(request: api.SearchRequest, server: ServerDep) -> api.SearchBody:
     """The nearest functions of the library by code, the first of them reranked by matching."""
-    limits = here.limits
+    limits = server.limits
     for name, value, most in (
         ("top", request.top, limits.top),
         ("rerank", request.rerank, limits.rerank),
     ):
         if value > most:
-            raise ConfigError(f"{name} is at most {most} here, got {value}")
+            raise ConfigError(f"{name} is at most {most} server, got {value}")
     where = filter_of(request.where)
 
     def work() -> api.SearchBody:
         began = monotonic()
-        query = here.references.named(request.query)
+        query = server.references.named(request.query)
         if query.graph.num_nodes > limits.query_blocks:
             raise ModelError(
                 f"the function has {query.graph.num_nodes:,} blocks; the server searches for "
                 f"functions of at most {limits.query_blocks:,}, the command line for any"
             )
-        hits = here.index.search(query.graph, request.top, rerank=request.rerank, where=where)
+        hits = server.library.search(query.graph, request.top, rerank=request.rerank, where=where)
         return api.SearchBody(
             query=query_body(query),
             seconds=round(monotonic() - began, 4),
             hits=[hit_body(hit, rank) for rank, hit in enumerate(hits, start=1)],
         )
 
-    return await here.computing.run(work)
+    return await server.computing.run(work)
 
 
 @router.get("/comparison")
-async def compare_functions(left: Side, right: Side, here: Here) -> api.ComparisonBody:
+async def compare_functions(left: Side, right: Side, server: ServerDep) -> api.ComparisonBody:
     """How alike two functions are, and the strongest pairs of their blocks."""
-    found = await _compared(here, left, right)
+    found = await _compared(server, left, right)
     return comparison_body(left, right, found)
 
 
 @router.get("/comparison.html", response_class=HTMLResponse)
 async def comparison_page(
-    left: Side, right: Side, here: Here, download: bool = False
+    left: Side, right: Side, server: ServerDep, download: bool = False
 ) -> HTMLResponse:
     """Both functions side by side, as one page that needs nothing else."""
-    found = await _compared(here, left, right)
-    page = await here.computing.run(lambda: comparison_html(found))
+    found = await _compared(server, left, right)
+    page = await server.computing.run(lambda: comparison_html(found))
     headers = {"Content-Disposition": 'attachment; filename="comparison.html"'} if download else {}
     return HTMLResponse(page, headers=headers)
 
 
-async def _compared(here: Server, left: str, right: str) -> Comparison:
-    read = here.references.with_text
+async def _compared(server: Server, left: str, right: str) -> Comparison:
+    read = server.references.with_text
     (first, _), (second, _) = await asyncio.gather(
-        here.reading.run(lambda: read(left)), here.reading.run(lambda: read(right))
+        server.reading.run(lambda: read(left)), server.reading.run(lambda: read(right))
     )
     weights = len(first.blocks) * len(second.blocks)
-    if weights > here.limits.comparison_weights:
+    if weights > server.limits.comparison_weights:
         raise ModelError(
             f"functions of {len(first.blocks):,} and {len(second.blocks):,} blocks are too large "
             "to compare here; use graphkin compare"
         )
-    return await here.computing.run(lambda: compare(here.index.model, first, second))
+    return await server.computing.run(lambda: compare(server.library.model, first, second))
