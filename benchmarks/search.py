@@ -163,22 +163,22 @@ def scan_time(folder: Path, model: SearchModel, size: int, binary: Path) -> dict
     rng = np.random.default_rng(2)
     words = model.embedder.config.node_input_size
     sizes = made_up_sizes(rng, size).tolist()
-    with Library.create(folder / "scan.kin", model) as index:
+    with Library.create(folder / "scan.kin", model) as library:
         with counter("filling the library") as bar:
             for start in range(0, size, 1_000):
                 part = [made_up_graph(rng, words, n) for n in sizes[start : start + 1_000]]
-                index.add(part, [{"function": f"f{start + n}"} for n in range(len(part))])
+                library.add(part, [{"function": f"f{start + n}"} for n in range(len(part))])
                 bar(start + len(part), size)
         stages: dict[str, float] = {}
         began = time.perf_counter()
-        queries = list(read_queries(index, [str(binary)]))
+        queries = list(read_queries(library, [str(binary)]))
         stages["read"] = time.perf_counter() - began
         _timed(model.embedder, "encode", stages, "embed")
-        _timed(index.engine, "nearest", stages, "scan")
-        _timed(index.engine, "fetch", stages, "fetch")
-        _timed(index.engine, "graphs", stages, "graphs")
+        _timed(library.engine, "nearest", stages, "scan")
+        _timed(library.engine, "fetch", stages, "fetch")
+        _timed(library.engine, "graphs", stages, "graphs")
         _timed(model.matcher, "predict", stages, "rerank")
-        list(look_up(index, queries, SearchOptions(3, 20)))
+        list(look_up(library, queries, SearchOptions(3, 20)))
         total = time.perf_counter() - began
     blocks = float(np.mean([query.ref.blocks for query in queries]))
     stages["other"] = total - sum(stages.values())
@@ -209,13 +209,13 @@ def _timed(owner: Any, name: str, stages: dict[str, float], stage: str) -> None:
 
 def adding_speed(folder: Path, model: SearchModel, binary: Path) -> dict[str, Any]:
     """Functions a second of one core, from a binary into a library; and the same once more."""
-    with Library.create(folder / "adding.kin", model) as index:
-        index_paths(index, [binary], jobs=1)  # imports and compiles what it needs
-        index.remove(Filter(binary="*"))
-        summary = index_paths(index, [binary], jobs=1)
+    with Library.create(folder / "adding.kin", model) as library:
+        index_paths(library, [binary], jobs=1)  # imports and compiles what it needs
+        library.remove(Filter(binary="*"))
+        summary = index_paths(library, [binary], jobs=1)
         # CPU time of reading and of embedding, in two processes, and the time of storing.
         spent = sum(summary.seconds[stage] for stage in ("extract", "embed", "store"))
-        again = fastest(lambda: index_paths(index, [binary], jobs=1), 1)
+        again = fastest(lambda: index_paths(library, [binary], jobs=1), 1)
         size = (folder / "adding.kin").stat().st_size
     return {
         "functions": summary.added,

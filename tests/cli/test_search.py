@@ -14,6 +14,7 @@ import pytest
 from graphkin._support.files import write_all_atomically
 from graphkin.binaries import samples
 from graphkin.binaries.targets import list_functions, parse_target
+from graphkin.library.engines.sqlite.engine import SqliteEngine
 from tests.command_line import Graphkin, Outcome
 from tests.library.sample_models import search_model
 
@@ -128,7 +129,7 @@ class TestIndex:
             (["{library}", "{known}", "--tag", "a=1", "--tag", "a=2"], 12, "two values"),
             (["{library}", "{known}", "--jobs", "0"], 12, "jobs"),
             (["{library}", "{known}", "--backend", "ida"], 12, "unknown backend"),
-            (["{known}", "{known}"], 11, "no library of graphkin"),
+            (["{known}", "{known}"], 11, "not a library of graphkin"),
             (["{library}", "absent.so"], 11, "absent.so"),
             (["{library}", "{known}:absent"], 11, "has no function absent"),
             (["new.kin", "{known}", "--model", "nothing"], 13, "nothing is neither a model folder"),
@@ -209,7 +210,7 @@ class TestSearch:
             (["absent.kin", "{known}"], 11, "no library absent.kin"),
             (["{library}", "absent.so"], 11, "absent.so"),
             (["{library}", "{known}:absent"], 12, "absent"),
-            (["{known}", "{known}"], 11, "no library of graphkin"),
+            (["{known}", "{known}"], 11, "not a library of graphkin"),
         ],
     )
     def test_mistakes(
@@ -320,7 +321,7 @@ class TestLibrary:
         tried = json.loads(
             run("library", library, "remove", "--tag", "cve", "--dry-run", "--json").out
         )
-        assert (tried["removed"], tried["fitting"], tried["total"]) == (0, 1, total)
+        assert (tried["removed"], tried["matching"], tried["total"]) == (0, 1, total)
         gone = json.loads(run("library", library, "remove", "--tag", "cve", "--json").out)
         assert (gone["removed"], gone["total"]) == (1, total - 1)
         assert run("library", library, "remove").code == 12
@@ -330,13 +331,13 @@ class TestLibrary:
         assert json.loads(verified.out)["entries"] == total - 1
 
     def test_blocks_choose_functions(self, run: Graphkin, library: Path):
-        sizes = [item["nodes"] for item in lines(run("library", library, "list", "--json").out)]
+        sizes = [item["blocks"] for item in lines(run("library", library, "list", "--json").out)]
         least, most = sorted(sizes)[2], sorted(sizes)[-3]
         part = run(
             "library", library, "list", "--json", "--min-blocks", least, "--max-blocks", most
         )
         expected = [size for size in sizes if least <= size <= most]
-        assert [item["nodes"] for item in lines(part.out)] == expected
+        assert [item["blocks"] for item in lines(part.out)] == expected
         assert 0 < len(expected) < len(sizes)
 
     @pytest.mark.parametrize(
@@ -360,20 +361,39 @@ class TestLibrary:
             f"--{name}" for name in names
         ]
 
+    def test_a_folder_of_graphs_is_for_both_sides_of_a_copy(
+        self, run: Graphkin, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        """Either may be on Milvus, with its graphs where they were not at its creation."""
+        opened: list[tuple[str, object]] = []
+
+        class Watched(SqliteEngine):
+            @classmethod
+            def open(cls, url: Any, *, graphs_folder: Any = None) -> Any:
+                opened.append((Path(url).name, graphs_folder))
+                return super().open(url)
+
+        monkeypatch.setattr("graphkin.library.library.engine_of", lambda url: Watched)
+        other = tmp_path / "other.kin"
+        for _ in range(2):
+            outcome = run("library", "copy", library, other, "--graphs-folder", tmp_path)
+            assert outcome.code == 0, outcome.err
+        assert opened == [(name, tmp_path) for name in ("library.kin", "library.kin", "other.kin")]
+
     def test_tags_are_added_and_changed(self, run: Graphkin, library: Path):
         outcome = run(
-            "library", library, "tag", "--function", NAME, "--set", "cve=X", "--set", "seen=yes"
+            "library", library, "tag", "--function", NAME, "--add", "cve=X", "--add", "seen=yes"
         )
         assert outcome.code == 0, outcome.err
         (entry,) = lines(run("library", library, "list", "--tag", "seen", "--json").out)
         assert entry["tags"] == {"cve": "X", "seen": "yes"}
         assert run("library", library, "verify").code == 0
-        told = run("library", library, "tag", "--tag", "cve=X", "--set", "cve=Y", "--json").out
+        told = run("library", library, "tag", "--tag", "cve=X", "--add", "cve=Y", "--json").out
         assert json.loads(told)["tagged"] == 1
         assert run("library", library, "tag", "--function", NAME).code == 12
-        assert run("library", library, "tag", "--set", "a=b").code == 12
-        outcome = run("library", library, "tag", "--function", NAME, "--set", "seen")
-        assert (outcome.code, "--set takes KEY=VALUE" in outcome.err) == (12, True)
+        assert run("library", library, "tag", "--add", "a=b").code == 12
+        outcome = run("library", library, "tag", "--function", NAME, "--add", "seen")
+        assert (outcome.code, "--add takes KEY=VALUE" in outcome.err) == (12, True)
 
     def test_damage_is_named(self, run: Graphkin, library: Path):
         import sqlite3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -14,9 +16,10 @@ from graphkin.library.copying import copy
 from graphkin.library.engines.base import Engine, Space
 from graphkin.library.engines.sqlite.engine import SqliteEngine
 from graphkin.library.records import Filter, Row
-from tests.library.engines.contract import DOCUMENTS, SPACES, sample_rows, sample_vectors
+from tests.library.engines.contract import SPACES, sample_rows, sample_vectors
 from tests.library.engines.milvus.libraries import Factory
 from tests.library.engines.milvus.server import milvus_address
+from tests.library.sample_models import search_model
 
 FINISHED = {("aa" * 32, "settings"), ("bb" * 32, "settings"), ("bb" * 32, "others")}
 
@@ -37,6 +40,11 @@ class FailingEngine(SqliteEngine):
         return super().add(rows)
 
 
+def files_of(space: Space, seed: int = 0) -> dict[str, bytes]:
+    """The files of some model; only its id counts."""
+    return dict(search_model(space.metric, seed=seed, matcher=False).files)
+
+
 def proper_rows(space: Space) -> list[Row]:
     """Rows with the keys that libraries give them."""
     rows = sample_rows(space, 150)
@@ -44,7 +52,7 @@ def proper_rows(space: Space) -> list[Row]:
 
 
 def filled(path: Path, space: Space = SPACES[0], count: int = 150) -> SqliteEngine:
-    engine = SqliteEngine.create(path, space, DOCUMENTS)
+    engine = SqliteEngine.create(path, space, files_of(space))
     engine.add(proper_rows(space)[:count])
     engine.finish_files(FINISHED)
     return engine
@@ -71,7 +79,7 @@ def assert_same(one: Engine, other: Engine) -> None:
 
 @pytest.fixture(scope="module")
 def factory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Factory]:
-    factory = Factory(milvus_address(), tmp_path_factory.mktemp("payloads"))
+    factory = Factory(milvus_address(), tmp_path_factory.mktemp("graphs"))
     yield factory
     factory.drop()
 
@@ -80,8 +88,8 @@ def factory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Factory]:
 def test_to_milvus_and_back(factory: Factory, tmp_path: Path, space: Space) -> None:
     with (
         filled(tmp_path / "from.kin", space) as source,
-        factory.create(space, DOCUMENTS) as milvus,
-        SqliteEngine.create(tmp_path / "to.kin", space, DOCUMENTS) as target,
+        factory.create(space, files_of(space)) as milvus,
+        SqliteEngine.create(tmp_path / "to.kin", space, files_of(space)) as target,
     ):
         total = source.count()
         assert copy(source, milvus) == total
@@ -94,7 +102,7 @@ def test_to_milvus_and_back(factory: Factory, tmp_path: Path, space: Space) -> N
 def test_an_interrupted_copy_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copying, "ROWS_AT_ONCE", 50)
     with filled(tmp_path / "from.kin") as source:
-        target = FailingEngine.create(tmp_path / "to.kin", SPACES[0], DOCUMENTS)
+        target = FailingEngine.create(tmp_path / "to.kin", SPACES[0], files_of(SPACES[0]))
         with target, pytest.raises(Power):
             copy(source, target)
         with SqliteEngine.open(tmp_path / "to.kin") as target:
@@ -123,7 +131,7 @@ def test_progress_counts_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     told: list[tuple[int, int]] = []
     with (
         filled(tmp_path / "from.kin", count=100) as source,
-        SqliteEngine.create(tmp_path / "to.kin", SPACES[0], DOCUMENTS) as target,
+        SqliteEngine.create(tmp_path / "to.kin", SPACES[0], files_of(SPACES[0])) as target,
     ):
         copy(source, target, lambda done, total: told.append((done, total)))
         total = source.count()
@@ -131,16 +139,35 @@ def test_progress_counts_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_libraries_of_different_models_are_not_mixed(tmp_path: Path) -> None:
-    other = {**DOCUMENTS, "weights": b"of another model"}
+    files = files_of(SPACES[0])
     with filled(tmp_path / "from.kin") as source:
         for space, documents, message in (
-            (SPACES[1], DOCUMENTS, "different models: one holds Space"),
-            (Space("hamming", 128), DOCUMENTS, "different models: one holds Space"),
-            (SPACES[0], other, "different models: their files weights differ"),
-            (SPACES[0], {}, "their files config.json, weights differ"),
+            (SPACES[1], files, "different models: one holds Space"),
+            (Space("hamming", 128), files, "different models: one holds Space"),
+            (SPACES[0], files_of(SPACES[0], seed=1), r"different models, test-0 .* and test-1"),
         ):
             path = tmp_path / f"{len(list(tmp_path.iterdir()))}.kin"
             with SqliteEngine.create(path, space, documents) as target:
                 with pytest.raises(ConfigError, match=message):
                     copy(source, target)
                 assert target.count() == 0
+
+
+def test_what_does_not_change_a_code_is_the_same_model(tmp_path: Path) -> None:
+    files = files_of(SPACES[0])
+    config = json.loads(files["embedder/config.json"])
+    config["calibration"] = {"weights": [1.0], "bias": 0.5}
+    calibrated = {**files, "embedder/config.json": json.dumps(config).encode()}
+    names = ("embedder/config.json", "embedder/model.safetensors")
+    digests = b"".join(hashlib.sha256(files[name]).digest() for name in names)
+    values = {**json.loads(files["pin.json"]), "weights": hashlib.sha256(digests).hexdigest()}
+    first = {**files, "pin.json": json.dumps(values).encode()}
+    with_matcher = dict(search_model().files)
+    with filled(tmp_path / "from.kin") as source:
+        for name, documents in (
+            ("calibrated since", calibrated),
+            ("an id of the first libraries", first),
+            ("with a matcher", with_matcher),
+        ):
+            with SqliteEngine.create(tmp_path / name, SPACES[0], documents) as target:
+                assert copy(source, target) == source.count()

@@ -1,4 +1,4 @@
-"""The library as a person sees it: models pinned, kin found, reranked and explained."""
+"""The library as a person sees it: models kept, kin found, reranked and explained."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import torch
 
 from graphkin import AttentionMaps, Filter, Graph, GraphEmbedder, Library, ModelConfig
 from graphkin.errors import ConfigError, FormatError, GraphError, ModelError, StorageError
-from graphkin.library import library as index_module
+from graphkin.library import library as library_module
 from graphkin.library import search as search_module
 from graphkin.library.engines.base import Nearest
 from graphkin.library.engines.sqlite.engine import SqliteEngine
@@ -63,7 +63,7 @@ def library(hamming: SearchModel, tmp_path: Path) -> Iterator[Library]:
 
 
 def test_the_example_in_the_documentation():
-    assert doctest.testmod(index_module).failed == 0
+    assert doctest.testmod(library_module).failed == 0
 
 
 def test_a_search_is_the_nearest_by_the_embedder(model: SearchModel, tmp_path: Path):
@@ -244,16 +244,31 @@ def test_another_model_is_refused(library: Library, tmp_path: Path, hamming: Sea
         Library.create(tmp_path / "library.kin", hamming)
 
 
-def test_an_absent_library_begins_with_the_first_graphs(tmp_path: Path, hamming: SearchModel):
-    path = tmp_path / "new.kin"
-    index = Library.open(path, hamming)
-    with pytest.raises(StorageError, match="does not exist"):
-        index.search(GRAPHS[0])
-    assert not path.exists()
-    assert index.add(GRAPHS[:3]) == 3
-    assert path.exists()
-    assert index.search(GRAPHS[0])[0].distance == 0
-    index.close()
+@pytest.mark.parametrize("with_model", [False, True])
+def test_an_absent_library_is_an_error_at_once(
+    tmp_path: Path, hamming: SearchModel, with_model: bool
+):
+    with pytest.raises(FormatError, match=r"there is no library .*typo\.kin; .*graphkin index"):
+        Library.open(tmp_path / "typo.kin", hamming if with_model else None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_library_of_a_bare_embedder(tmp_path: Path, hamming: SearchModel):
+    """Anything that names a model makes a library, and opens only that of the same model."""
+    hamming.embedder.save_pretrained(tmp_path / "model")
+    with Library.create(tmp_path / "one.kin", hamming.embedder) as library:
+        assert library.add(GRAPHS[:5]) == 5
+        assert library.search(GRAPHS[0])[0].distance == 0
+        assert library.embedder.config == hamming.embedder.config
+        ids = [library.model_id.weights]
+    for number, model in enumerate((tmp_path / "model", str(tmp_path / "model"), hamming)):
+        with Library.create(tmp_path / f"{number}.kin", model) as library:
+            ids.append(library.model_id.weights)
+    assert set(ids) == {hamming.model_id.weights}
+    for model in (hamming.embedder, hamming, tmp_path / "model"):
+        Library.open(tmp_path / "one.kin", model).close()
+    with pytest.raises(ModelError, match="make a new library"):
+        Library.open(tmp_path / "one.kin", search_model(seed=1).embedder)
 
 
 def test_a_closed_library_says_so(library: Library):
@@ -332,7 +347,7 @@ class TestSearchModel:
         assert again.calibration == hamming.calibration
         np.testing.assert_array_equal(again.vectors(GRAPHS), hamming.vectors(GRAPHS))
 
-    def test_other_weights_have_another_pin(self, hamming: SearchModel):
+    def test_other_weights_are_another_model(self, hamming: SearchModel):
         assert search_model(seed=1).model_id.weights != hamming.model_id.weights
         assert search_model().model_id == hamming.model_id
 
@@ -353,7 +368,7 @@ class TestSearchModel:
         changed = {**hamming.files, "embedder/config.json": json.dumps(config).encode()}
         assert read_model_id(changed) == hamming.model_id
 
-    def test_a_pin_of_the_first_libraries(self, hamming: SearchModel):
+    def test_an_id_of_the_first_libraries(self, hamming: SearchModel):
         """They named a model by the bytes of its files."""
         names = ("embedder/config.json", "embedder/model.safetensors")
         digests = (hashlib.sha256(hamming.files[name]).digest() for name in names)

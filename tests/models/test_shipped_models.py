@@ -83,9 +83,9 @@ def test_what_the_design_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert matcher.predict([(graphs[0], graphs[1])]).shape == (1,)
     assert len(matcher.rank(query, candidates, top_k=10)) == 10
     assert matcher.explain(graphs[0], graphs[1]).steps > 0
-    index = Library.create("library.kin")
-    index.add(graphs, metadata)
-    hits = index.search(query, top_k=10, rerank=100)
+    library = Library.create("library.kin")
+    library.add(graphs, metadata)
+    hits = library.search(query, top_k=10, rerank=100)
     assert hits[0].function == "f0"
     assert hits[0].probability > 0.9
-    index.close()
+    library.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from fastapi.testclient import TestClient
 
 from graphkin import Library
 from graphkin.binaries import samples
+from graphkin.library.engines.sqlite.engine import SqliteEngine
+from graphkin.library.records import BinarySummary
 from tests.web.conftest import INDEXED, Serve
 from tests.web.requests import FIRMWARE_ID, events, message, send, suspect, wait_for
 
@@ -27,6 +30,28 @@ def test_what_is_in_it(client: TestClient, library: Path) -> None:
     assert list(binaries[0]["tags"]) == ["=".join(samples.TAG)]
     status = client.get("/api/status").json()
     assert (status["library"], status["functions"]) == ("samples.kin", stats["entries"])
+
+
+def test_binaries_are_counted_without_reading_entries(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A million entries take seconds to read, and a request must not hold up others meanwhile."""
+    threads: list[str] = []
+    counted = SqliteEngine.binaries
+
+    def watched(engine: SqliteEngine) -> list[BinarySummary]:
+        threads.append(threading.current_thread().name)
+        return counted(engine)
+
+    def refused(*_: object) -> None:
+        raise AssertionError("entries are read one by one")
+
+    expected = client.get("/api/library/binaries").json()
+    monkeypatch.setattr(SqliteEngine, "binaries", watched)
+    monkeypatch.setattr(SqliteEngine, "scan", refused)
+    monkeypatch.setattr("graphkin.library.engines.sqlite.engine.fetch_rows", refused)
+    assert client.get("/api/library/binaries").json() == expected
+    assert [name.partition("_")[0] for name in threads] == ["reading"], "a pool with bounds"
 
 
 def test_its_functions_page_by_page(client: TestClient) -> None:
@@ -100,7 +125,7 @@ def test_an_addition_that_cannot_be_written(client: TestClient, library: Path) -
     Path(f"{library}.files").write_text("in the way")
     end = added(client)
     assert end["state"] == "failed"
-    assert "cannot be written" in str(end["error"])
+    assert "cannot write" in str(end["error"])
 
 
 @pytest.mark.parametrize("request_", [{"binary": "0" * 64}, {"binary": "x"}])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from graphkin.errors import ConfigError, FormatError, StorageError
@@ -31,6 +32,49 @@ def read_file(path: PathLike) -> bytes:
         return Path(path).read_bytes()
     except OSError as error:
         raise FormatError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def hash_file(path: PathLike) -> str:
+    """SHA-256 of a file, in hexadecimal.
+
+    Raises:
+        FormatError: for what cannot be read, or is not a regular file; a pipe would never end.
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise FormatError(f"{path} is not a regular file; name a binary file")
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise FormatError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def atomic_file(path: PathLike) -> Iterator[Path]:
+    """An empty file beside ``path`` to be written; afterwards it is flushed and moved there.
+
+    Raises:
+        StorageError: where it cannot be written; what was at ``path`` before is intact.
+    """
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            yield Path(name)
+            os.fsync(handle)
+            os.chmod(name, 0o644)
+            os.replace(name, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+            raise
+        finally:
+            os.close(handle)
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def write_atomically(path: PathLike, content: bytes) -> None:

@@ -1,10 +1,8 @@
-"""``index`` and ``library``: fill a library of functions, and look after it."""
+"""``library``: look into a library, check it, change it, copy it."""
 
 from __future__ import annotations
 
 import json
-import os
-import sys
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,17 +11,16 @@ import typer
 from typer.core import TyperGroup
 
 from graphkin.cli.filters import parse_tags, with_filter
-from graphkin.cli.options import Backend, Jobs, Json, checked_backend, checked_jobs, show_skipped
+from graphkin.cli.options import Json
 from graphkin.errors import ConfigError, FormatError
-from graphkin.results.text import encodable, plural, printable
+from graphkin.results.text import address_text, encodable, plural, printable
 
 if TYPE_CHECKING:
-    from graphkin.library.indexing.writer import IndexSummary
     from graphkin.library.library import Library
     from graphkin.library.records import Filter
 
 LibraryArgument = Annotated[
-    str, typer.Argument(help="A library: a file, or milvus://host:port/name.")
+    str, typer.Argument(help="Library: a file, or milvus://host:port/collection.")
 ]
 GraphsFolder = Annotated[
     Path | None, typer.Option(help="Folder in which a Milvus library keeps its graphs.")
@@ -51,147 +48,33 @@ library_app = typer.Typer(
 
 def register(app: typer.Typer) -> None:
     """Adds the verbs to the application."""
-    app.command("index")(index)
     for verb in (stats, list_, tag_, remove, verify, compact, copy):
         library_app.command(verb.__name__.rstrip("_"))(verb)
     app.add_typer(library_app, name="library")
 
 
-def index(
-    paths: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="LIBRARY PATH...",
-            help="The library, made when absent; then binaries, archives, folders, corpora. "
-            "BINARY:FUNCTION adds one function, - reads a list from stdin.",
-        ),
-    ],
-    to: Annotated[
-        str | None, typer.Option(help="The library, when it is not the first argument.")
-    ] = None,
-    tag: Annotated[
-        list[str] | None, typer.Option(help="KEY=VALUE to keep with every function; repeatable.")
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Model of a new library: functions, or a folder.")
-    ] = None,
-    min_blocks: Annotated[
-        int, typer.Option(help="Leave smaller functions out, by basic blocks.", min=1)
-    ] = 5,
-    jobs: Jobs = None,
-    ray: Annotated[
-        str | None, typer.Option(help="Spread the work over Ray: local, or a cluster's address.")
-    ] = None,
-    backend: Backend = "auto",
-    seconds: Annotated[float, typer.Option(help="Time for one file.", min=0)] = 600.0,
-    approximate: Annotated[
-        bool, typer.Option(help="Make a new library approximate: faster beyond 10 million.")
-    ] = False,
-    graphs_folder: GraphsFolder = None,
-    as_json: Json = False,
-) -> None:
-    """Add the functions of binaries to a library; what is there already costs little.
-
-    The exit code is 11 where nothing of what was named could be read.
-    """
-    from graphkin._support.progress import counter
-    from graphkin.binaries.backends.base import Limits
-    from graphkin.library.indexing.run import index_paths
-
-    library, sources = (to, paths) if to is not None else (paths[0], paths[1:])
-    sources = [line for path in sources for line in (_from_stdin() if path == "-" else [path])]
-    if not sources:
-        raise ConfigError(f"name what to add to {library}: graphkin index LIBRARY PATH...")
-    tags = parse_tags(tag or [])
-    reader, processes = checked_backend(backend), checked_jobs(jobs)
-    with _open_or_create(library, model, approximate, graphs_folder) as opened:
-        try:
-            with counter("indexing files") as progress:
-                summary = index_paths(
-                    opened,
-                    sources,
-                    tags=tags,
-                    jobs=processes,
-                    min_blocks=min_blocks,
-                    backend=reader,
-                    limits=Limits(seconds=seconds),
-                    ray=ray,
-                    progress=progress,
-                )
-        except KeyboardInterrupt:
-            typer.echo("graphkin: interrupted; the same command goes on from here", err=True)
-            raise typer.Exit(130) from None
-        show_skipped(summary.skipped)
-        total = len(opened)
-    if as_json:
-        typer.echo(json.dumps({"library": library, "total": total, **_document(summary)}))
-    else:
-        tagged = f", {summary.tagged:,} tagged" if tags else ""
-        rate = summary.rates().get("total", 0.0)
-        typer.echo(
-            f"{library}: {plural(summary.added, 'function')} added, {total:,} in all; "
-            f"{summary.known:,} known{tagged}, "
-            f"{summary.small:,} smaller than {plural(min_blocks, 'block')}, "
-            f"{len(summary.skipped):,} skipped; {plural(summary.files, 'file')}, "
-            f"{summary.known_files:,} known; {rate:,.0f} functions/s"
-        )
-    if summary.skipped and not (summary.functions or summary.small or summary.known_files):
-        raise typer.Exit(FormatError.exit_code)
-
-
-def _document(summary: IndexSummary) -> dict[str, Any]:
-    skipped = [item._asdict() for item in summary.skipped]
-    return {**vars(summary), "skipped": skipped, "rates": summary.rates()}
-
-
-def _from_stdin() -> list[str]:
-    return [line for line in (text.rstrip("\r\n") for text in sys.stdin) if line]
-
-
-def _open_or_create(
-    library: str, model: str | None, approximate: bool, graphs_folder: Path | None
-) -> Library:
-    from graphkin.library.library import DEFAULT_MODEL, Library
-
-    if library_exists(library, graphs_folder):
-        return Library.open(library, model, graphs_folder=graphs_folder)
-    return Library.create(
-        library, model or DEFAULT_MODEL, approximate=approximate, graphs_folder=graphs_folder
-    )
-
-
-def library_exists(library: str, graphs_folder: Path | None = None) -> bool:
-    """Whether there is such a file, or collection."""
-    from graphkin.library.library import MILVUS
-
-    if not library.startswith(MILVUS):
-        if os.path.isdir(library):
-            raise ConfigError(f"{library} is a folder; a library is a file, such as library.kin")
-        return os.path.lexists(library)
-    from graphkin.library.engines.milvus.engine import MilvusEngine
-
-    return MilvusEngine.exists(library)
-
-
 def open_library(library: str, graphs_folder: Path | None = None) -> Library:
     """A library that must exist."""
+    from graphkin.library.engines.open import exists
     from graphkin.library.library import Library
 
-    if not library_exists(library, graphs_folder):
-        raise FormatError(f"there is no library {library}; `graphkin index` makes one")
+    if not exists(library):
+        raise FormatError(
+            f"there is no library {library}; check the path, or create it with `graphkin index`"
+        )
     return Library.open(library, graphs_folder=graphs_folder)
 
 
 def stats(
     library: LibraryArgument, graphs_folder: GraphsFolder = None, as_json: Json = False
 ) -> None:
-    """Count what a library holds, and say which model made it."""
+    """Count the functions of a library by architecture, compiler, build and tag."""
     with open_library(library, graphs_folder) as opened:
-        found = opened.stats()
+        counts = opened.stats()
     if as_json:
-        typer.echo(json.dumps({"library": library, **found}))
+        typer.echo(json.dumps({"library": library, **counts}))
         return
-    for name, value in found.items():
+    for name, value in counts.items():
         if not isinstance(value, dict):
             typer.echo(f"{name.replace('_', ' '):<16} {_shown(value)}")
             continue
@@ -211,20 +94,23 @@ def list_(
     library: LibraryArgument,
     *,
     where: Filter,
-    limit: Annotated[int, typer.Option(help="Functions to list; 0 for all.", min=0)] = 0,
+    limit: Annotated[
+        int, typer.Option(help="List at most this many functions; 0 lists all.", min=0)
+    ] = 0,
     graphs_folder: GraphsFolder = None,
     as_json: Json = False,
 ) -> None:
-    """List functions of a library, one a line; with --json one object a line."""
+    """List functions of a library, one on each line; with --json one object on each line."""
     with open_library(library, graphs_folder) as opened:
-        found = opened.engine.scan(where)
-        for item in islice(found, limit) if limit else found:
+        functions = opened.engine.scan(where)
+        for item in islice(functions, limit) if limit else functions:
+            entry = item.entry
+            address = address_text(entry.address)
             if as_json:
-                document = {"id": item.id, "nodes": item.nodes, **item.entry.to_dict()}
+                document = {"id": item.id, "blocks": item.nodes, **entry.to_dict()}
+                document["address"] = address or None
                 typer.echo(encodable(json.dumps(document, ensure_ascii=False)))
                 continue
-            entry = item.entry
-            address = "" if entry.address is None else f"{entry.address:#x}"
             tags = " ".join(f"{key}={value}" for key, value in entry.tags.items())
             line = f"{item.id:>9} {item.nodes:>6} {address:>12}  {entry.function}  {entry.binary}"
             typer.echo(printable(f"{line}  {tags}".rstrip()))
@@ -233,18 +119,21 @@ def list_(
 @with_filter
 def tag_(
     library: LibraryArgument,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="KEY=VALUE to keep; repeatable.")
+    add: Annotated[
+        list[str] | None, typer.Option(help="Tag to add, KEY=VALUE; repeatable.")
     ] = None,
     *,
     where: Filter,
     graphs_folder: GraphsFolder = None,
     as_json: Json = False,
 ) -> None:
-    """Tag the functions that match every condition; at least one is needed. Other tags stay."""
-    tags = parse_tags(set_ or [], "--set")
+    """Add tags to the functions that match every filter, and keep their other tags.
+
+    At least one filter is needed.
+    """
+    tags = parse_tags(add or [], "--add")
     if not tags:
-        raise ConfigError("name the tags to give, for example --set reviewed=yes")
+        raise ConfigError("name the tags to add, for example --add reviewed=yes")
     if where.is_empty():
         raise ConfigError("name what to tag, for example --function 'tls1_*'")
     with open_library(library, graphs_folder) as opened:
@@ -261,18 +150,20 @@ def remove(
     library: LibraryArgument,
     *,
     where: Filter,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print how many would be removed.")
+    ] = False,
     graphs_folder: GraphsFolder = None,
     as_json: Json = False,
 ) -> None:
-    """Remove the functions that match every condition; at least one is needed."""
+    """Remove the functions that match every filter; at least one filter is needed."""
     if where.is_empty():
         raise ConfigError("name what to remove, for example --binary '*/libold.so'")
     with open_library(library, graphs_folder) as opened:
         count = opened.engine.count(where) if dry_run else opened.remove(where)
         left = len(opened)
     if as_json:
-        document = {"library": library, "removed": 0 if dry_run else count, "fitting": count}
+        document = {"library": library, "removed": 0 if dry_run else count, "matching": count}
         typer.echo(json.dumps({**document, "total": left}))
         return
     verb = "would be removed" if dry_run else "removed"
@@ -282,55 +173,62 @@ def remove(
 def verify(
     library: LibraryArgument, graphs_folder: GraphsFolder = None, as_json: Json = False
 ) -> None:
-    """Read everything, and say what is damaged; the exit code is 11 where something is."""
+    """Read the whole library, and list what is damaged; the exit code is 11 if anything is."""
     from graphkin.library.engines.base import Verification
 
     try:
         with open_library(library, graphs_folder) as opened:
-            found = opened.verify()
+            verification = opened.verify()
     except FormatError as error:  # so much is damaged that it does not open
-        found = Verification(damage=[str(error)])
+        verification = Verification(damage=[str(error)])
     if as_json:
-        typer.echo(json.dumps({"library": library, **vars(found)}))
+        typer.echo(json.dumps({"library": library, **vars(verification)}))
     else:
-        for sentence in found.damage:
+        for sentence in verification.damage:
             typer.echo(sentence)
-        for name, value in found.notes.items():
+        for name, value in verification.notes.items():
             typer.echo(f"{name}: {value}")
-        typer.echo(f"{library}: {found.entries:,} functions checked, {len(found.damage)} damaged")
-    if found.damage:
+        typer.echo(
+            f"{library}: {verification.entries:,} functions checked, "
+            f"{len(verification.damage)} damaged"
+        )
+    if verification.damage:
         raise typer.Exit(FormatError.exit_code)
 
 
 def compact(
     library: LibraryArgument, graphs_folder: GraphsFolder = None, as_json: Json = False
 ) -> None:
-    """Give back the space of what was removed."""
+    """Free the space of removed functions."""
     with open_library(library, graphs_folder) as opened:
         opened.compact()
-        found = opened.stats()
-    typer.echo(json.dumps({"library": library, **found}) if as_json else f"{library}: compacted")
+        counts = opened.stats()
+    typer.echo(json.dumps({"library": library, **counts}) if as_json else f"{library}: compacted")
 
 
 def copy(
     source: LibraryArgument,
-    target: Annotated[str, typer.Argument(help="Another library, made when absent.")],
+    target: Annotated[str, typer.Argument(help="Another library, created if it does not exist.")],
     graphs_folder: GraphsFolder = None,
     as_json: Json = False,
 ) -> None:
-    """Copy a library into another, of any engine; what is there already is not copied again."""
+    """Copy a library into another, of any engine; functions already there are skipped.
+
+    Two libraries on Milvus may name their folders by ?graphs-folder= in their addresses.
+    """
     from graphkin._support.progress import counter
     from graphkin.library.copying import copy as run
+    from graphkin.library.engines.open import exists
     from graphkin.library.library import Library
 
-    with open_library(source) as opened:
-        if library_exists(target, graphs_folder):
-            place = Library.open(target, graphs_folder=graphs_folder)
+    with open_library(source, graphs_folder) as opened:
+        if exists(target):
+            other = Library.open(target, graphs_folder=graphs_folder)
         else:
-            place = Library.create(target, opened.model, graphs_folder=graphs_folder)
-        with place, counter("copying functions") as progress:
-            copied = run(opened.engine, place.engine, progress)
-            total = len(place)
+            other = Library.create(target, opened.model, graphs_folder=graphs_folder)
+        with other, counter("copying functions") as progress:
+            copied = run(opened.engine, other.engine, progress)
+            total = len(other)
     if as_json:
         typer.echo(
             json.dumps({"source": source, "target": target, "copied": copied, "total": total})

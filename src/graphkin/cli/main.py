@@ -23,6 +23,7 @@ from graphkin.cli import (
     compare,
     edits,
     functions,
+    index,
     library,
     meshes,
     reproduce,
@@ -58,6 +59,7 @@ eval_app.command("meshes")(meshes.eval_meshes)
 building.register(app)
 calibration.register(app)
 extraction.register(app)
+index.register(app)
 library.register(app)
 reproduce.register(app)
 search.register(app)

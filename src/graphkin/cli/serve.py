@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphkin.cli.library import GraphsFolder, library_exists
+from graphkin.cli.library import GraphsFolder
 from graphkin.cli.options import Json
 from graphkin.errors import ConfigError, FormatError
 from graphkin.results.text import plural
@@ -29,37 +29,37 @@ def register(app: typer.Typer) -> None:
 def serve(
     library: Annotated[
         str | None,
-        typer.Argument(help="A library; without one, an empty one that ends with the server."),
+        typer.Argument(help="Library to serve; by default an empty one that ends with the server."),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; any but this machine's needs a token.")
+        str, typer.Option(help="Address to listen on; beyond localhost a token is needed.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(help="Port to listen on; 0 for any that is free.", min=0, max=65535)
+        int, typer.Option(help="Port to listen on; 0 takes any free port.", min=0, max=65535)
     ] = 8000,
     token: Annotated[
         str | None,
         typer.Option(
             envvar="GRAPHKIN_TOKEN",
-            help="What clients must know; by default one is made where it is needed.",
+            help="Access token; made automatically when listening beyond localhost.",
         ),
     ] = None,
     create: Annotated[
-        bool, typer.Option("--create", help="Make the library where it does not exist.")
+        bool, typer.Option("--create", help="Create the library if it does not exist.")
     ] = False,
     demo: Annotated[
-        bool, typer.Option("--demo", help="Fill the library of this server with samples.")
+        bool, typer.Option("--demo", help="Serve a temporary library filled with samples.")
     ] = False,
     read_only: Annotated[
-        bool, typer.Option("--read-only", help="Nothing is added or removed by the page.")
+        bool, typer.Option("--read-only", help="Refuse to add or remove functions.")
     ] = False,
-    upload_mb: Annotated[int, typer.Option(help="Largest file that is taken.", min=1)] = 256,
-    seconds: Annotated[float, typer.Option(help="Time to read one file.", min=1)] = 120.0,
-    memory_mb: Annotated[int, typer.Option(help="Memory to read one file.", min=64)] = 2048,
+    upload_mb: Annotated[int, typer.Option(help="Largest upload, in MB.", min=1)] = 256,
+    seconds: Annotated[float, typer.Option(help="Seconds to read one file.", min=1)] = 120.0,
+    memory_mb: Annotated[int, typer.Option(help="Memory to read one file, in MB.", min=64)] = 2048,
     graphs_folder: GraphsFolder = None,
     as_json: Json = False,
 ) -> None:
-    """Serve a page to search, compare and scan with, and the same as a JSON API."""
+    """Serve a web page and a JSON API to search, compare and scan."""
     from graphkin.web.limits import ServerLimits
     from graphkin.web.run import address_of, bind, checked_token, run
     from graphkin.web.server import Options
@@ -76,40 +76,42 @@ def serve(
     )
     with ExitStack() as stack:
         listener = stack.enter_context(bind(host, port))
-        place = library
-        if place is None:
+        path = library
+        if path is None:
             home = stack.enter_context(TemporaryDirectory(prefix="graphkin-library-"))
-            place = str(Path(home, "demo.kin" if demo else "temporary.kin"))
-        index = stack.enter_context(_opened(place, create or library is None, graphs_folder))
+            path = str(Path(home, "demo.kin" if demo else "temporary.kin"))
+        opened = stack.enter_context(_opened(path, create or library is None, graphs_folder))
         if demo:
-            _fill(index)
+            _fill(opened)
         address = address_of(listener, host)
         page = address if secret is None else f"{address}#token={secret}"
         if as_json:
-            found = {"address": address, "token": secret, "library": place, "entries": len(index)}
-            typer.echo(json.dumps(found))
+            started = {"address": address, "token": secret, "library": path, "entries": len(opened)}
+            typer.echo(json.dumps(started))
         else:
-            held = plural(len(index), "function")
-            name = "a temporary library" if library is None else place
-            typer.echo(f"{name} with {held}; the API is described at {address}api/docs")
+            functions = plural(len(opened), "function")
+            name = "a temporary library" if library is None else path
+            typer.echo(f"{name} with {functions}; the API is described at {address}api/docs")
             typer.echo(f"open {page} in a browser; Ctrl-C ends the server")
         temporary = library is None
-        run(index, Options(place, temporary, read_only, secret, limits=limits), listener)
+        run(opened, Options(path, temporary, read_only, secret, limits=limits), listener)
 
 
 def _opened(library: str, create: bool, graphs_folder: Path | None) -> Library:
+    from graphkin.library.engines.open import exists
     from graphkin.library.library import Library
 
-    if library_exists(library, graphs_folder):
+    if exists(library):
         return Library.open(library, graphs_folder=graphs_folder)
     if not create:
         raise FormatError(
-            f"there is no library {library}; `graphkin index` makes one, and --create an empty one"
+            f"there is no library {library}; create it with `graphkin index`, or an "
+            "empty one with --create"
         )
     return Library.create(library, graphs_folder=graphs_folder)
 
 
-def _fill(index: Library) -> None:
+def _fill(library: Library) -> None:
     from graphkin.library.indexing.samples import index_samples
 
-    index_samples(index)
+    index_samples(library)

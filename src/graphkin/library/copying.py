@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphkin.errors import ConfigError
 from graphkin.library.engines.base import Engine
+from graphkin.library.models import read_model_id
 from graphkin.library.records import Row, Stored
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def copy(source: Engine, target: Engine, progress: Progress | None = None) -> in
 
 
 def _lacking(source: Engine, target: Engine, page: list[Stored]) -> Iterator[Row]:
-    """Those rows of a page that the target does not hold."""
+    """Those rows of a page that the target does not have."""
     keys = [stored.entry.key(stored.graph_hash) for stored in page]
     known = target.known(keys)
     new = [(key, stored) for key, stored in zip(keys, page, strict=True) if key not in known]
@@ -63,12 +64,9 @@ def _check_same_model(source: Engine, target: Engine) -> None:
             f"the libraries are of different models: one holds {source.space}, the other "
             f"{target.space}; index the files again for the other model"
         )
-    theirs, ours = dict(source.documents()), dict(target.documents())
-    different = sorted(
-        name for name in theirs.keys() | ours.keys() if theirs.get(name) != ours.get(name)
-    )
-    if different:
+    theirs, ours = (read_model_id(engine.documents()) for engine in (source, target))
+    if theirs.weights != ours.weights:
         raise ConfigError(
-            f"the libraries are of different models: their files {', '.join(different)} differ; "
-            "index the files again for the other model"
+            f"the libraries are of different models, {theirs} and {ours}; index the files again "
+            "for the other model"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from graphkin.errors import ConfigError, GraphError, GraphkinError, ModelError, StorageError
 from graphkin.graphs import Graph
 from graphkin.library.engines.base import Engine, Verification
+from graphkin.library.engines.open import engine_of
 from graphkin.library.records import Filter, Hits, Row, SearchOptions
 from graphkin.results.document import Match
 from graphkin.results.known_function import KnownFunction
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from graphkin.library.models import ModelId, SearchModel
     from graphkin.models import GraphEmbedder
 
-MILVUS = "milvus://"
 DEFAULT_MODEL = "functions"
 
 
@@ -32,20 +31,22 @@ class Library:
 
     Example:
         >>> from graphkin import Graph, GraphEmbedder, Library, ModelConfig
-        >>> from graphkin.library.models import SearchModel
         >>> import tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "library.kin"
         >>> embedder = GraphEmbedder(ModelConfig.named("gnn", similarity="hamming"))
         >>> ring = Graph(3, [(0, 1), (1, 2), (2, 0)])
-        >>> with Library.create(path, SearchModel.of(embedder)) as index:
-        ...     added = index.add([ring], [{"function": "ring"}])
-        ...     [hit.function for hit in index.search(ring)]
+        >>> with Library.create(path, embedder) as library:
+        ...     added = library.add([ring], [{"function": "ring"}])
+        ...     [hit.function for hit in library.search(ring)]
         ['ring']
     """
 
-    def __init__(self, engine: Engine | None, path: str | Path = "") -> None:
+    def __init__(
+        self, engine: Engine, path: str | Path = "", model: SearchModel | None = None
+    ) -> None:
         self._engine = engine
         self._path = path
+        self._model = model
         self._is_open = True
 
     @property
@@ -53,15 +54,13 @@ class Library:
         """What keeps the graphs."""
         if not self._is_open:
             raise StorageError(f"the library {self._path} is closed; open it again")
-        if self._engine is None:
-            raise StorageError(f"{self._path} does not exist, and nothing was added to it yet")
         return self._engine
 
     @classmethod
     def create(
         cls,
         path: str | Path,
-        model: str | Path | SearchModel = DEFAULT_MODEL,
+        model: str | Path | SearchModel | GraphEmbedder = DEFAULT_MODEL,
         *,
         approximate: bool = False,
         graphs_folder: str | Path | None = None,
@@ -70,67 +69,69 @@ class Library:
 
         Args:
             path: the file, which must not exist, or the address of a Milvus collection.
-            model: what makes its codes: a model that ships with graphkin, a folder, or models
-                at hand. The library keeps a copy.
+            model: what makes its codes: a model that ships with graphkin, a folder, an embedder,
+                or an embedder with a matcher. The library keeps a copy.
             approximate: search by an inverted file, which is faster beyond tens of millions of
                 graphs and misses some of the nearest; see :meth:`verify`.
             graphs_folder: folder in which a Milvus library keeps its graphs.
         """
-        from graphkin.library.models import SearchModel
+        from graphkin.library.models import search_model
 
-        if not isinstance(model, SearchModel):
-            model = SearchModel.load(model)
-        index = cls(_new_engine(path, model, approximate, graphs_folder), path)
-        index.__dict__["model"] = model
-        return index
+        model = search_model(model)
+        engine = engine_of(path).create(
+            str(path),
+            model.space,
+            model.files,
+            approximate=approximate,
+            graphs_folder=graphs_folder,
+        )
+        return cls(engine, path, model)
 
     @classmethod
     def open(
         cls,
         path: str | Path,
-        model: str | Path | SearchModel | None = None,
+        model: str | Path | SearchModel | GraphEmbedder | None = None,
         *,
         graphs_folder: str | Path | None = None,
     ) -> Self:
-        """A library that exists; a file that does not is made by the first :meth:`add`.
+        """A library that exists.
 
         Args:
             path: the file, or the address of a Milvus collection.
             model: refuse a library that another model made.
             graphs_folder: folder in which a Milvus library keeps its graphs, if they were moved.
+
+        Raises:
+            FormatError: there is no such library, or it is damaged.
         """
-        from graphkin.library.models import SearchModel
+        library = cls(engine_of(path).open(str(path), graphs_folder=graphs_folder), path)
+        if model is not None:
+            try:
+                library._check_model(model)
+            except BaseException:
+                library.close()
+                raise
+        return library
 
-        if model is not None and not isinstance(model, SearchModel):
-            model = SearchModel.load(model)
-        engine: Engine
-        if str(path).startswith(MILVUS):
-            from graphkin.library.engines.milvus.engine import MilvusEngine
+    def _check_model(self, model: str | Path | SearchModel | GraphEmbedder) -> None:
+        from graphkin.library.models import search_model
 
-            engine = MilvusEngine.open(str(path), payloads=graphs_folder)
-        else:
-            from graphkin.library.engines.sqlite.engine import SqliteEngine
-
-            if not os.path.lexists(path):
-                absent = cls(None, path)
-                absent.__dict__["model"] = model or SearchModel.load(DEFAULT_MODEL)
-                return absent
-            engine = SqliteEngine.open(path)
-        index = cls(engine, path)
-        if model is not None and model.model_id.weights != index.model_id.weights:
-            engine.close()
+        model_id = search_model(model).model_id
+        if model_id.weights != self.model_id.weights:
             raise ModelError(
-                f"{path} was made by the model {index.model_id}, not by {model.model_id}; make "
-                "a new library for another model"
+                f"{self._path} was made by the model {self.model_id}, not by {model_id}; make a "
+                "new library for another model"
             )
-        return index
 
-    @cached_property
+    @property
     def model(self) -> SearchModel:
         """The models that the library carries."""
         from graphkin.library.models import SearchModel
 
-        return SearchModel.from_files(self.engine.documents())
+        if self._model is None:
+            self._model = SearchModel.from_files(self.engine.documents())
+        return self._model
 
     @cached_property
     def model_id(self) -> ModelId:
@@ -170,30 +171,27 @@ class Library:
     def rows(self, graphs: Sequence[Graph], entries: Sequence[KnownFunction]) -> list[Row]:
         """Embeds graphs; equal ones once."""
         hashes = [graph.digest() for graph in graphs]
-        first: dict[str, int] = {}
-        for place, content in enumerate(hashes):
-            first.setdefault(content, place)
-        places = dict(zip(first, range(len(first)), strict=True))
-        vectors = self.model.vectors([graphs[place] for place in first.values()])
+        distinct: dict[str, Graph] = {}
+        for content, graph in zip(hashes, graphs, strict=True):
+            distinct.setdefault(content, graph)
+        vectors = dict(zip(distinct, self.model.vectors(list(distinct.values())), strict=True))
         return [
-            Row(entry.key(content), entry, content, graph, vectors[places[content]])
+            Row(entry.key(content), entry, content, graph, vectors[content])
             for graph, content, entry in zip(graphs, hashes, entries, strict=True)
         ]
 
     def add_rows(self, rows: Sequence[Row]) -> int:
         """Adds rows that :meth:`rows` of a library of the same model made."""
-        if self._engine is None:
-            self._engine = _new_engine(self._path, self.model)
         return self.engine.add(rows)
 
     def remove(self, where: Filter) -> int:
-        """Removes what fits, and returns how many that was; an empty filter is refused."""
+        """Removes what matches, and returns how many that was; an empty filter is refused."""
         if where.is_empty():
             raise ConfigError("a filter without a condition would remove everything")
         return self.engine.remove(where)
 
     def tag(self, where: Filter, tags: Mapping[str, str]) -> int:
-        """Adds tags to what fits, and returns how many that was; an empty filter is refused.
+        """Adds tags to what matches, and returns how many that was; an empty filter is refused.
 
         A tag that is there already gets the new value, other tags stay.
         """
@@ -281,7 +279,7 @@ class Library:
 
     def close(self) -> None:
         """Lets go of the library; a second time does nothing."""
-        if self._engine is not None and self._is_open:
+        if self._is_open:
             self._engine.close()
         self._is_open = False
 
@@ -293,20 +291,3 @@ class Library:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _new_engine(
-    path: str | Path,
-    model: SearchModel,
-    approximate: bool = False,
-    graphs_folder: str | Path | None = None,
-) -> Engine:
-    if str(path).startswith(MILVUS):
-        from graphkin.library.engines.milvus.engine import MilvusEngine
-
-        if approximate:
-            raise ConfigError("approximate search is an option of a library in a file")
-        return MilvusEngine.create(str(path), model.space, model.files, payloads=graphs_folder)
-    from graphkin.library.engines.sqlite.engine import SqliteEngine
-
-    return SqliteEngine.create(path, model.space, model.files, approximate=approximate)

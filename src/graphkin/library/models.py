@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, get_args
 
@@ -70,8 +71,6 @@ class SearchModel:
         The folder holds ``embedder/`` and, by choice, ``matcher/`` and ``calibration.json``; or it
         is that of an embedder alone, or of a training run.
         """
-        from graphkin import __version__
-
         home = model_home(path)
         name = str(path) if str(path) in shipped_names() else home.resolve().name
         parts = {EMBEDDER: _first(home / EMBEDDER, home / "model", home), MATCHER: home / MATCHER}
@@ -83,7 +82,7 @@ class SearchModel:
         }
         if (home / CALIBRATION_FILE).exists():
             files[CALIBRATION_FILE] = read_file(home / CALIBRATION_FILE)
-        return cls.from_files({**files, ID_FILE: _id_file(name, __version__, files)})
+        return cls.from_files({**files, ID_FILE: _id_file(name, files)})
 
     @classmethod
     def of(
@@ -94,14 +93,12 @@ class SearchModel:
         name: str = "unnamed",
     ) -> SearchModel:
         """A model from its parts, as they are now."""
-        from graphkin import __version__
-
         files = _prefixed(EMBEDDER, embedder.to_files())
         if matcher is not None:
             files |= _prefixed(MATCHER, matcher.to_files())
         if calibration is not None:
             files[CALIBRATION_FILE] = calibration.to_json().encode()
-        return cls.from_files({**files, ID_FILE: _id_file(name, __version__, files)})
+        return cls.from_files({**files, ID_FILE: _id_file(name, files)})
 
     @classmethod
     def from_files(cls, files: Mapping[str, bytes]) -> SearchModel:
@@ -124,6 +121,16 @@ class SearchModel:
         """Where the embedder's vectors live."""
         return space_of(self.embedder)
 
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The mnemonics that the model knows; one without cannot read functions."""
+        vocabulary = self.embedder.vocabulary
+        if vocabulary is None:
+            raise ModelError(
+                f"the model {self.model_id} has no vocabulary of mnemonics for functions"
+            )
+        return vocabulary
+
     def vectors(self, graphs: Sequence[Graph]) -> NDArray[Any]:
         """(N, columns) what a library is searched by: codes, or float vectors."""
         if self.space.metric == "hamming":
@@ -139,6 +146,13 @@ def vocabulary_of(model: SearchModel) -> Vocabulary:
     return vocabulary
 
 
+def search_model(model: str | Path | SearchModel | GraphEmbedder) -> SearchModel:
+    """Whatever a person may name as the model of a library."""
+    if isinstance(model, SearchModel):
+        return model
+    return SearchModel.of(model) if isinstance(model, GraphEmbedder) else SearchModel.load(model)
+
+
 def space_of(embedder: GraphEmbedder) -> Space:
     """The space of an embedder's vectors; a Siamese one has none that can be searched."""
     metric = next((name for name in get_args(Metric) if name == embedder.config.similarity), None)
@@ -151,10 +165,11 @@ def space_of(embedder: GraphEmbedder) -> Space:
 
 
 def read_model_id(files: Mapping[str, bytes]) -> ModelId:
-    """The model_id among the files of a model; torch is not needed for it.
+    """Which model some files are.
 
     Raises:
-        FormatError: where the files are not those of a model, or not those that the model_id names.
+        FormatError: where the files are not those of a model, or not those of the model that
+            they name.
     """
     for name in sorted(files):
         if name not in FILES:
@@ -168,12 +183,13 @@ def read_model_id(files: Mapping[str, bytes]) -> ModelId:
         raise FormatError(f"the model of the library is damaged: {ID_FILE}: {error}") from error
     identity = _identity(files)
     if model_id.weights not in (identity, _identity_of_bytes(files)):
-        raise FormatError(f"the weights of the model {model_id} are not those that its id names")
+        raise FormatError(f"the files of the model {model_id} are not those that its id names")
     return replace(model_id, weights=identity)
 
 
-def _id_file(name: str, version: str, files: Mapping[str, bytes]) -> bytes:
-    return json.dumps({"name": name, "version": version, "weights": _identity(files)}).encode()
+def _id_file(name: str, files: Mapping[str, bytes]) -> bytes:
+    own = {"name": name, "version": version("graphkin"), "weights": _identity(files)}
+    return json.dumps(own).encode()
 
 
 def _identity(files: Mapping[str, bytes]) -> str:

@@ -62,8 +62,22 @@ class Stored:
 
 
 @dataclass(frozen=True)
+class BinarySummary:
+    """A binary of a library, and how much of it is there."""
+
+    binary: str
+    file_hash: str
+    architecture: str
+    compiler: str
+    build: str
+    functions: int
+    tags: Mapping[str, int]
+    """Functions by ``tag=value``, the most common first."""
+
+
+@dataclass(frozen=True)
 class Filter:
-    """A part of a library: what fits every condition that is set.
+    """Chooses functions of a library: those that match every condition that is set.
 
     Texts are compared as a whole, case counts, and may hold the wildcards ``*``, ``?`` and
     ``[...]`` of a shell. A tag with the pattern ``*`` asks that the tag be there.
@@ -81,11 +95,11 @@ class Filter:
     max_nodes: int | None = None
 
     def is_empty(self) -> bool:
-        """Whether everything fits."""
+        """Whether everything matches."""
         return self == Filter()
 
-    def fits(self, entry: KnownFunction, nodes: int) -> bool:
-        """Says what the conditions mean; engines find the same by faster ways."""
+    def matches(self, entry: KnownFunction, nodes: int) -> bool:
+        """Says what the conditions mean; engines find the same faster."""
         for name in TEXT_CONDITIONS:
             pattern = getattr(self, name)
             if pattern is not None and not fnmatchcase(getattr(entry, name), pattern):

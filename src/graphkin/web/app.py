@@ -19,23 +19,22 @@ from graphkin import __version__
 from graphkin.errors import GraphkinError
 from graphkin.library.library import Library
 from graphkin.web import schema as api
-from graphkin.web.errors import RequestError, body, document, status_of
+from graphkin.web.errors import ERRORS, RequestError, body, document, status_of
 from graphkin.web.guard import Guard, cookie_of, same, session_of
 from graphkin.web.routes import binaries, library, scans, search
-from graphkin.web.routes.shared import ERRORS, Here
-from graphkin.web.server import Options, Server
+from graphkin.web.server import Options, Server, ServerDep
 
 STATIC = Path(str(files("graphkin.web"))) / "static"
 STYLE = Path(str(files("graphkin.results.html"))) / "pages" / "common.css"
 REVALIDATE = {"Cache-Control": "no-cache"}
 
 
-def create_app(index: Library, options: Options) -> FastAPI:
+def create_app(opened: Library, options: Options) -> FastAPI:
     """The server of a library that is open; it is closed by whoever opened it."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.server = server = Server(index, options)
+        app.state.server = server = Server(opened, options)
         warming = asyncio.create_task(asyncio.to_thread(server.warm_up)) if options.warm else None
         try:
             yield
@@ -70,19 +69,19 @@ def create_app(index: Library, options: Options) -> FastAPI:
 
 def _add_status(app: FastAPI) -> None:
     @app.get("/api/status", tags=["server"], responses=ERRORS)
-    async def status(here: Here) -> api.Status:
+    async def status(server: ServerDep) -> api.Status:
         """What the server is, and what it can do."""
-        model = here.index.model
+        model = server.library.model
         return api.Status(
             version=__version__,
-            library=here.options.shown_name,
-            temporary=here.options.temporary,
+            library=server.options.shown_name,
+            temporary=server.options.temporary,
             model=str(model.model_id),
-            functions=len(here.index),
+            functions=len(server.library),
             can_rerank=model.matcher is not None,
             calibrated=model.calibration is not None,
-            writable=not here.options.read_only,
-            limits=api.Limits.model_validate(vars(here.limits)),
+            writable=not server.options.read_only,
+            limits=api.Limits.model_validate(vars(server.limits)),
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from graphkin.errors import (
     ConfigError,
     FormatError,
@@ -12,6 +14,7 @@ from graphkin.errors import (
 )
 from graphkin.library.engines.base import UnknownIdError
 from graphkin.results.text import printable
+from graphkin.web.schema import Error
 
 
 class RequestError(GraphkinError):
@@ -60,3 +63,15 @@ def document(error: GraphkinError) -> dict[str, dict[str, str]]:
 
 def body(kind: str, message: str) -> dict[str, dict[str, str]]:
     return {"error": {"kind": kind, "message": printable(message)}}
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {"model": Error, "description": "A value that is not allowed; the message names it."},
+    401: {"model": Error, "description": "The token is missing or wrong."},
+    403: {"model": Error, "description": "Not from here, or not on a read-only server."},
+    404: {"model": Error, "description": "Not known, or no longer."},
+    422: {"model": Error, "description": "A file or a function that cannot be worked on."},
+    503: {"model": Error, "description": "Too much to do; try again."},
+    504: {"model": Error, "description": "It took too long."},
+}
+"""What a route may answer besides its document."""

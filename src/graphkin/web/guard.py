@@ -88,15 +88,15 @@ class Guard:
     def _is_known(self, headers: Headers) -> bool:
         if self._token is None:
             return True
-        scheme, _, given = headers.get("authorization", "").partition(" ")
+        scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            return same(given.strip(), self._token)
+            return same(token.strip(), self._token)
         try:
             cookies = SimpleCookie(headers.get("cookie", ""))
         except CookieError:
             return False
-        found = cookies.get(cookie_of(self._token))
-        return found is not None and same(found.value, session_of(self._token))
+        cookie = cookies.get(cookie_of(self._token))
+        return cookie is not None and same(cookie.value, session_of(self._token))
 
     def _is_upload(self, scope: Scope) -> bool:
         return bool(scope["method"] == "POST" and scope["path"] == UPLOADS)
@@ -114,10 +114,10 @@ class Guard:
         return limits.request_seconds
 
 
-def same(given: str, expected: str) -> bool:
+def same(secret: str, expected: str) -> bool:
     """Whether two secrets are equal; how long it takes does not tell where they differ."""
     return hmac.compare_digest(
-        hashlib.sha256(given.encode()).digest(), hashlib.sha256(expected.encode()).digest()
+        hashlib.sha256(secret.encode()).digest(), hashlib.sha256(expected.encode()).digest()
     )
 
 

@@ -33,7 +33,7 @@ OBJECT_BYTES = 1_000
 
 
 @dataclass(frozen=True, eq=False)
-class Listed:
+class UploadedFunction:
     """What the server keeps of a function: enough to list it and to search for it."""
 
     name: str
@@ -72,7 +72,7 @@ class Reader:
         self._limits = limits
         self._vocabulary = vocabulary
 
-    def functions(self, path: Path) -> tuple[list[Listed], FileFacts]:
+    def functions(self, path: Path) -> tuple[list[UploadedFunction], FileFacts]:
         """Every function of a file.
 
         Raises:
@@ -85,12 +85,12 @@ class Reader:
             most_bytes=self._limits.kept_graphs,
             most_functions=self._limits.functions,
         )
-        found = self._results(task, path)
-        listed = [item for item in found if isinstance(item, Listed)]
-        facts = next(item for item in found if isinstance(item, FileFacts))
-        if not listed:
+        results = self._results(task, path)
+        functions = [item for item in results if isinstance(item, UploadedFunction)]
+        facts = next(item for item in results if isinstance(item, FileFacts))
+        if not functions:
             raise FormatError("; ".join(facts.reasons) or f"{path.name} has no functions")
-        return listed, facts
+        return functions, facts
 
     def function(self, path: Path, address: int, member: str | None) -> Function:
         """One function with the text of its instructions."""
@@ -119,7 +119,7 @@ class Reader:
 
 def list_file(
     path: Path, *, vocabulary: Vocabulary, limits: Limits, most_bytes: int, most_functions: int
-) -> Iterator[Listed | FileFacts]:
+) -> Iterator[UploadedFunction | FileFacts]:
     """The task of a worker process: every function, then the facts of the file.
 
     What would take more memory of the server than ``most_bytes`` is left out, and so are
@@ -151,9 +151,9 @@ def list_file(
     )
 
 
-def _listed(function: Function, path: Path, vocabulary: Vocabulary) -> Listed:
+def _listed(function: Function, path: Path, vocabulary: Vocabulary) -> UploadedFunction:
     member = _member(function, path)
-    return Listed(
+    return UploadedFunction(
         name=cut(function.name),
         address=function.address,
         size=function.size,
@@ -170,11 +170,13 @@ def read_function(
 ) -> Iterator[Function]:
     """The task of a worker process: the function at an address, with its text."""
     target = Target(str(path), member, f"{address:#x}")
-    found = choose(
+    function = choose(
         target,
         lambda wants: open_source(path, with_text=True, limits=limits, wants=wants),
     )
-    yield replace(found, binary=_local(found.binary, path), name=cut(found.name), aliases=())
+    yield replace(
+        function, binary=_local(function.binary, path), name=cut(function.name), aliases=()
+    )
 
 
 def library_function(stored: Stored) -> LibraryFunction:

@@ -68,10 +68,10 @@ def address_of(listener: socket.socket, host: str) -> str:
     return f"http://{name}:{listener.getsockname()[1]}/"
 
 
-def run(index: Library, options: Options, listener: socket.socket) -> None:
+def run(library: Library, options: Options, listener: socket.socket) -> None:
     """Serves until Ctrl-C."""
     config = uvicorn.Config(
-        create_app(index, replace(options, warm=True)),
+        create_app(library, replace(options, warm=True)),
         log_level="warning",
         limit_concurrency=CONNECTIONS,
         timeout_keep_alive=IDLE_SECONDS,

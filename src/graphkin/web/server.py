@@ -6,22 +6,21 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import cast
+from typing import Annotated, cast
 
-from fastapi import Request
+from fastapi import Depends, Request
 
 from graphkin.binaries import samples
-from graphkin.library.library import MILVUS, Library
-from graphkin.library.models import vocabulary_of
+from graphkin.library.engines.open import engine_of
+from graphkin.library.library import Library
 from graphkin.results.drawing.layout import lay_out
-from graphkin.web.additions import AdditionJob
 from graphkin.web.errors import RequestError
-from graphkin.web.jobs import JobQueue
+from graphkin.web.index_job import IndexJob
+from graphkin.web.jobs import BoundedPool, JobQueue
 from graphkin.web.limits import ServerLimits
 from graphkin.web.reading import Reader
 from graphkin.web.references import References
 from graphkin.web.scans import ScanJob
-from graphkin.web.turns import Turns
 from graphkin.web.uploads import Uploads
 
 
@@ -42,43 +41,40 @@ class Options:
 
     @property
     def shown_name(self) -> str:
-        return self.library if self.library.startswith(MILVUS) else Path(self.library).name
+        return engine_of(self.library).shown_name(self.library)
 
 
 class Server:
     """Everything behind the API; closed when the server ends."""
 
-    def __init__(self, index: Library, options: Options) -> None:
+    def __init__(self, library: Library, options: Options) -> None:
         limits = options.limits
-        self.index = index
+        self.library = library
         self.options = options
         self.limits = limits
         self._folder = TemporaryDirectory(prefix="graphkin-serve-")
-        self.reader = Reader(limits, vocabulary_of(index.model))
+        self.reader = Reader(limits, library.model.vocabulary)
         self.uploads = Uploads(Path(self._folder.name), self.reader, limits)
-        self.references = References(index, self.uploads, self.reader)
+        self.references = References(library, self.uploads, self.reader)
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
         # What takes long does not hold up what does not.
-        self.computing = Turns("computing", cores, limits.waiting)
-        self.receiving = Turns("receiving", limits.extractions, limits.waiting)
-        self.reading = Turns("reading", limits.extractions, limits.waiting)
+        self.computing = BoundedPool("computing", cores, limits.waiting)
+        self.receiving = BoundedPool("receiving", limits.extractions, limits.waiting)
+        self.reading = BoundedPool("reading", limits.extractions, limits.waiting)
         self.scans: JobQueue[ScanJob] = JobQueue("scans", limits.jobs)
-        self.additions: JobQueue[AdditionJob] = JobQueue("additions", limits.jobs)
+        self.index_jobs: JobQueue[IndexJob] = JobQueue("indexing", limits.jobs)
 
     @property
-    def kept(self) -> Path:
+    def uploads_folder(self) -> Path:
         """Where files that were added to the library are kept."""
-        library = self.options.library
-        if library.startswith(MILVUS):
-            library = library.removeprefix(MILVUS).replace("/", "-").replace(":", "-")
-        return Path(f"{library}.files").absolute()
+        return engine_of(self.options.library).uploads_folder(self.options.library)
 
     def warm_up(self) -> None:
         """Reads a file, searches for a function, compares two, lays two blocks out."""
-        listed, _ = self.reader.functions(samples.FIRMWARE)
-        first, second = (one.graph for one in listed[:2])
+        functions, _ = self.reader.functions(samples.FIRMWARE)
+        first, second = (function.graph for function in functions[:2])
         lay_out([(1.0, 1.0), (1.0, 1.0)], [(0, 1)])
-        model = self.index.model
+        model = self.library.model
         model.vectors([first])
         if model.matcher is not None:
             model.matcher.predict([(first, second)])
@@ -90,12 +86,16 @@ class Server:
 
     def close(self) -> None:
         self.scans.close()
-        self.additions.close()
-        for turns in (self.computing, self.receiving, self.reading):
-            turns.close()
+        self.index_jobs.close()
+        for pool in (self.computing, self.receiving, self.reading):
+            pool.close()
         self._folder.cleanup()
 
 
 def server_of(request: Request) -> Server:
     """The server that a request came to."""
     return cast(Server, request.app.state.server)
+
+
+ServerDep = Annotated[Server, Depends(server_of)]
+"""The server, for a route that asks for it."""

@@ -20,7 +20,7 @@ from graphkin.results.text import encodable, printable
 from graphkin.web import schema as api
 from graphkin.web.errors import RequestError, UnknownError
 from graphkin.web.limits import ServerLimits
-from graphkin.web.reading import FileFacts, Listed, Reader
+from graphkin.web.reading import FileFacts, Reader, UploadedFunction
 
 UNNAMED = "unnamed"
 NAME_BYTES = 120
@@ -39,11 +39,11 @@ class Upload:
     count: int
     """Functions."""
 
-    def label(self, function: Listed) -> str:
+    def label(self, function: UploadedFunction) -> str:
         """What a function's binary is called."""
         return f"{self.name}({function.member})" if function.member else self.name
 
-    def query(self, function: Listed, reference: str) -> Query:
+    def query(self, function: UploadedFunction, reference: str) -> Query:
         """A function of the file, ready to be looked up."""
         ref = FunctionRef(
             function=function.name,
@@ -80,7 +80,7 @@ class Uploads:
         self._lock = threading.Lock()
         self._known: OrderedDict[str, Upload] = OrderedDict()
         """The newest last."""
-        self._functions: OrderedDict[str, list[Listed]] = OrderedDict()
+        self._functions: OrderedDict[str, list[UploadedFunction]] = OrderedDict()
         """Of those that were used last; the latest last."""
         self._sizes: dict[str, int] = {}
         """Of what is in ``_functions``, in bytes."""
@@ -145,17 +145,17 @@ class Uploads:
 
     def get(self, digest: str) -> Upload:
         with self._lock:
-            found = self._known.get(digest)
-        if found is None:
+            upload = self._known.get(digest)
+        if upload is None:
             raise UnknownError("the server does not have this file, or no longer; send it again")
-        return found
+        return upload
 
-    def functions(self, digest: str) -> list[Listed]:
+    def functions(self, digest: str) -> list[UploadedFunction]:
         """All functions of a file, in their order."""
         upload = self.get(digest)
         with self._lock:
-            turn = self._reading.setdefault(digest, threading.Lock())
-        with turn:
+            reading = self._reading.setdefault(digest, threading.Lock())
+        with reading:
             with self._lock:
                 if digest in self._functions:
                     self._functions.move_to_end(digest)
@@ -165,8 +165,8 @@ class Uploads:
                 self._remember(digest, listed)
         return listed
 
-    def function(self, digest: str, number: int) -> Listed:
-        """One of them, by its place from 0."""
+    def function(self, digest: str, number: int) -> UploadedFunction:
+        """One of them, by its number from 0."""
         listed = self.functions(digest)
         if not 0 <= number < len(listed):
             name = self.get(digest).name
@@ -175,14 +175,14 @@ class Uploads:
 
     def with_text(self, digest: str, number: int) -> Function:
         """One of them, with its instructions."""
-        upload, one = self.get(digest), self.function(digest, number)
-        found = self._reader.function(upload.path, one.address, one.member)
-        return replace(found, binary=upload.label(one))
+        upload, listed = self.get(digest), self.function(digest, number)
+        function = self._reader.function(upload.path, listed.address, listed.member)
+        return replace(function, binary=upload.label(listed))
 
-    def _remember(self, digest: str, listed: list[Listed]) -> None:
-        self._functions[digest] = listed
+    def _remember(self, digest: str, functions: list[UploadedFunction]) -> None:
+        self._functions[digest] = functions
         self._functions.move_to_end(digest)
-        self._sizes[digest] = sum(one.nbytes for one in listed)
+        self._sizes[digest] = sum(function.nbytes for function in functions)
         while len(self._functions) > 1 and sum(self._sizes.values()) > self._limits.kept_graphs:
             self._forget(next(iter(self._functions)))
 

@@ -8,7 +8,7 @@ Engines are made few times, and rows are few, because some engines are slow at b
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
@@ -61,7 +61,7 @@ class Library(NamedTuple):
 
     def fitting(self, where: Filter) -> NDArray[np.bool_]:
         """(R,) by what the filter says itself."""
-        return np.array([where.fits(row.entry, row.graph.num_nodes) for row in self.rows])
+        return np.array([where.matches(row.entry, row.graph.num_nodes) for row in self.rows])
 
 
 def sample_graph(number: int) -> Graph:
@@ -339,6 +339,25 @@ class EngineContract:
         assert json.loads(json.dumps(stats)) == stats
         assert stats["entries"] == 300
 
+    def test_binaries_are_counted(self, library: Library) -> None:
+        summaries = {(item.binary, item.file_hash): item for item in library.engine.binaries()}
+        stored = list(library.engine.scan())
+        assert set(summaries) == {(item.entry.binary, item.entry.file_hash) for item in stored}
+        for (binary, file_hash), summary in summaries.items():
+            own = [
+                item.entry
+                for item in stored
+                if (item.entry.binary, item.entry.file_hash) == (binary, file_hash)
+            ]
+            tags = Counter(f"{tag}={value}" for entry in own for tag, value in entry.tags.items())
+            assert (summary.functions, summary.tags) == (len(own), tags)
+            first = own[0]
+            assert (summary.architecture, summary.compiler, summary.build) == (
+                first.architecture,
+                first.compiler,
+                first.build,
+            )
+
     def test_a_sound_library_is_verified(self, library: Library) -> None:
         verification = library.engine.verify()
         assert verification.damage == []
@@ -346,6 +365,7 @@ class EngineContract:
 
     def test_an_empty_library(self, empty: Engine) -> None:
         found = empty.nearest(np.zeros((2, empty.space.columns), np.uint8), 3)
+        assert empty.binaries() == []
         assert (found.ids == -1).all()
         assert np.isinf(found.distances).all()
         assert empty.count() == 0
@@ -402,7 +422,7 @@ class EngineContract:
             (Filter(function="nothing is called so"), {"seen": "never"}),
             (Filter(tags={"seen": "*"}, min_nodes=10), {"seen": "twice", "*": "[x]"}),
         ):
-            fitting = [where.fits(row.entry, row.graph.num_nodes) for row in rows]
+            fitting = [where.matches(row.entry, row.graph.num_nodes) for row in rows]
             rows = [
                 row._replace(entry=replace(row.entry, tags={**row.entry.tags, **tags}))
                 if fits
@@ -446,7 +466,7 @@ class EngineContract:
         rows = in_order_of_ids(engine, rows)
         before = [stored.id for stored in engine.scan()]
         where = Filter(architecture="arm*")
-        gone = np.array([where.fits(row.entry, row.graph.num_nodes) for row in rows])
+        gone = np.array([where.matches(row.entry, row.graph.num_nodes) for row in rows])
         kept = [row for row, away in zip(rows, gone, strict=True) if not away]
         query = rows[int(np.argmax(gone))].vector[None]
 

@@ -27,7 +27,7 @@ from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.indexing import batches as indexing_chunks
 from graphkin.library.indexing import run as indexing
 from graphkin.library.indexing.batches import Batch, Embedding, batches, ready
-from graphkin.library.indexing.files import FileJob, Reading, groups
+from graphkin.library.indexing.files import FileJob, ReadSettings, groups
 from graphkin.library.indexing.run import index_paths
 from graphkin.library.library import Library
 from graphkin.library.models import SearchModel
@@ -370,7 +370,7 @@ def test_bad_files_are_reported_and_the_rest_is_read(
     reasons = {Path(skip.binary).name: skip.reason for skip in summary.skipped}
     assert set(reasons) == {*bad, "pipe", "absent"}
     assert "not an ELF, PE or Mach-O" in reasons["text.txt"]
-    assert "no regular file" in reasons["pipe"]
+    assert "not a regular file" in reasons["pipe"]
     assert "No such file" in reasons["absent"]
     assert summary.files == 9
     assert len({item.entry.file_hash for item in library.engine.scan()}) == 4
@@ -382,7 +382,7 @@ def test_bad_files_are_reported_and_the_rest_is_read(
 
 def test_nothing_to_read(library: Library, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    with pytest.raises(FormatError, match=r"no binary and no corpus found in .*folder"):
+    with pytest.raises(FormatError, match=r"no binary and no corpus in .*folder"):
         index_paths(library, [tmp_path / "folder"])
     with pytest.raises(FormatError, match="no paths at all"):
         index_paths(library, [])
@@ -530,6 +530,6 @@ def test_small_files_are_grouped(tmp_path: Path) -> None:
 
 
 def test_settings_tell_what_is_read() -> None:
-    make: Callable[..., Reading] = Reading
+    make: Callable[..., ReadSettings] = ReadSettings
     different = [make(), make(min_blocks=4), make(backend="native"), make(limits=Limits(seconds=1))]
-    assert len({reading.settings for reading in different}) == 4
+    assert len({settings.text for settings in different}) == 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
-from graphkin.library.records import Filter, Row, Stored
+from graphkin.library.records import BinarySummary, Filter, Row, Stored
 
 Metric = Literal["hamming", "euclidean", "cosine"]
 
@@ -36,6 +37,20 @@ class Space:
     def columns(self) -> int:
         """Entries of the array of one vector."""
         return self.width // 8 if self.metric == "hamming" else self.width
+
+    def check(self, vectors: NDArray[Any]) -> None:
+        """Refuses what is not (N, columns) vectors of this space."""
+        if vectors.dtype != self.dtype or vectors.shape[1:] != (self.columns,):
+            raise ConfigError(
+                f"vectors must be (N, {self.columns}) {np.dtype(self.dtype)}, got "
+                f"{vectors.shape} {vectors.dtype}; use the model that made the library"
+            )
+        if self.metric != "hamming" and not np.isfinite(vectors).all():
+            raise ConfigError("vectors must be finite numbers, got NaN or infinity")
+
+
+TOP_BINARIES = 20
+"""That the statistics of a library list by name."""
 
 
 class UnknownIdError(ConfigError):
@@ -72,6 +87,39 @@ class Engine(ABC):
 
     space: Space
 
+    @classmethod
+    @abstractmethod
+    def exists(cls, url: str) -> bool:
+        """Whether there is something at a path or URL, a library or not."""
+
+    @classmethod
+    @abstractmethod
+    def create(
+        cls,
+        url: str,
+        space: Space,
+        documents: Mapping[str, bytes],
+        *,
+        approximate: bool = False,
+        graphs_folder: str | Path | None = None,
+    ) -> Self:
+        """A new, empty library; see :meth:`graphkin.Library.create`."""
+
+    @classmethod
+    @abstractmethod
+    def open(cls, url: str, *, graphs_folder: str | Path | None = None) -> Self:
+        """A library that exists; see :meth:`graphkin.Library.open`."""
+
+    @classmethod
+    @abstractmethod
+    def shown_name(cls, url: str) -> str:
+        """The name of a library for its users: without folders of this machine or passwords."""
+
+    @classmethod
+    @abstractmethod
+    def uploads_folder(cls, url: str) -> Path:
+        """Where a server keeps the files that were added to the library."""
+
     @abstractmethod
     def documents(self) -> Mapping[str, bytes]:
         """What was given at creation: the files of the models, by name."""
@@ -91,7 +139,7 @@ class Engine(ABC):
 
     @abstractmethod
     def tag(self, where: Filter, tags: Mapping[str, str]) -> int:
-        """Adds tags to every entry that fits, and returns how many fit.
+        """Adds tags to every entry that matches, and returns how many do.
 
         A tag that an entry has already gets the new value, its other tags stay. It is as durable
         as :meth:`add` when it returns, and as whole when it is interrupted.
@@ -108,7 +156,7 @@ class Engine(ABC):
 
     @abstractmethod
     def remove(self, where: Filter) -> int:
-        """Removes what fits, and returns how many that was; their files are no longer finished."""
+        """Removes what matches, and returns how many that was; their files count as unfinished."""
 
     @abstractmethod
     def nearest(self, vectors: NDArray[Any], count: int, where: Filter | None = None) -> Nearest:
@@ -126,7 +174,7 @@ class Engine(ABC):
 
     @abstractmethod
     def scan(self, where: Filter | None = None, after: int = 0) -> Iterator[Stored]:
-        """What fits, in the order of ids, from the first above ``after``."""
+        """What matches, in the order of ids, from the first above ``after``."""
 
     @abstractmethod
     def vectors(self, ids: Sequence[int]) -> NDArray[Any]:
@@ -134,11 +182,15 @@ class Engine(ABC):
 
     @abstractmethod
     def count(self, where: Filter | None = None) -> int:
-        """How many fit."""
+        """How many match."""
 
     @abstractmethod
     def stats(self) -> dict[str, Any]:
         """Sizes on disk and in memory, and entries by architecture, compiler and binary."""
+
+    @abstractmethod
+    def binaries(self) -> list[BinarySummary]:
+        """Every binary, counted without reading its entries one by one where the engine can."""
 
     @abstractmethod
     def verify(self) -> Verification:

@@ -66,9 +66,9 @@ class Batch:
 
     def without(self, known: Callable[[Iterable[bytes]], set[bytes]]) -> Batch:
         """The same batch without functions that the library holds already."""
-        held = known([function.key for function in self.functions])
-        left = [function for function in self.functions if function.key not in held]
-        files = {item.entry.file_hash for item in self.functions if item.key in held}
+        present = known([function.key for function in self.functions])
+        left = [function for function in self.functions if function.key not in present]
+        files = {item.entry.file_hash for item in self.functions if item.key in present}
         return Batch(left, self.counts, self.ends, files)
 
 

@@ -88,10 +88,10 @@ def open_corpora(
     paths: Iterable[PathLike], min_blocks: int, skipped: list[Skipped]
 ) -> list[CorpusJob]:
     """Corpora that can be opened; the others are added to ``skipped``."""
-    found = []
+    corpora = []
     for path in paths:
         try:
-            found.append(CorpusJob(FunctionCorpus.open(path), min_blocks))
+            corpora.append(CorpusJob(FunctionCorpus.open(path), min_blocks))
         except (FormatError, OSError) as error:
             skipped.append(Skipped(str(path), "", str(error)))
-    return found
+    return corpora

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from graphkin._support.files import PathLike
+from graphkin._support.files import hash_file
 from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.backends.choose import Backend
 from graphkin.binaries.corpus import FunctionRecord
@@ -19,9 +18,6 @@ from graphkin.binaries.function import Skipped
 from graphkin.binaries.reading import reading_pool
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import FormatError
-
-HASH_BYTES = 1 << 20
-"""Bytes of a file that are in memory while it is hashed."""
 
 
 class FileJob(NamedTuple):
@@ -38,7 +34,7 @@ class FileJob(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadSettings:
     """How files are read. A file that was read in another way is read again."""
 
     min_blocks: int = 5
@@ -46,7 +42,7 @@ class Reading:
     limits: Limits = field(default_factory=Limits)
 
     @property
-    def settings(self) -> str:
+    def text(self) -> str:
         """All that decides which functions a file gives."""
         return (
             f"{self.backend} min_blocks={self.min_blocks} seconds={self.limits.seconds:g} "
@@ -55,22 +51,22 @@ class Reading:
 
     def pool(self, jobs: int) -> WorkerPool[FileJob, FunctionRecord | FileSummary]:
         """Processes that read files, and may be lost with them."""
-        return reading_pool(jobs, partial(_read, reading=self), self.limits)
+        return reading_pool(jobs, partial(_read, settings=self), self.limits)
 
 
 Result = FunctionRecord | FileSummary | Failure | Done
 """What a pool says of a file: functions, then a summary, then an end; or a failure at any time."""
 
 
-def _read(job: FileJob, *, reading: Reading) -> Iterator[FunctionRecord | FileSummary]:
+def _read(job: FileJob, *, settings: ReadSettings) -> Iterator[FunctionRecord | FileSummary]:
     """Runs in a worker process."""
     path = Path(job.copy or job.path)
     results = read_records(
         path,
         builds={path: job.build},
-        min_blocks=reading.min_blocks,
-        backend=reading.backend,
-        limits=reading.limits,
+        min_blocks=settings.min_blocks,
+        backend=settings.backend,
+        limits=settings.limits,
         with_files=False,
     )
     if job.copy is None:
@@ -101,8 +97,8 @@ class Listing:
 
     files: Sequence[Path]
     known: int = 0
-    """Files found to be in the library, or to be copies of others; :meth:`jobs` counts them."""
-    held: set[str] = field(default_factory=set)
+    """Files that are in the library, or copies of others; :meth:`jobs` counts them."""
+    indexed: set[str] = field(default_factory=set)
     """Hashes of those that are in the library."""
     skipped: list[Skipped] = field(default_factory=list)
     """Files that could not be hashed."""
@@ -115,36 +111,20 @@ class Listing:
             settings: how files are read now.
         """
         builds = build_names(self.files)
-        held = {file_hash for file_hash, how in finished if how == settings}
-        seen = set(held)
+        indexed = {file_hash for file_hash, how in finished if how == settings}
+        seen = set(indexed)
         for file in self.files:
             try:
                 digest = hash_file(file)
-            except (OSError, FormatError) as error:
-                reason = f"cannot read it: {getattr(error, 'strerror', None) or error}"
-                self.skipped.append(Skipped(str(file), "", reason))
+            except FormatError as error:
+                self.skipped.append(Skipped(str(file), "", str(error)))
                 continue
             if digest in seen:
                 self.known += 1
-                self.held |= {digest} & held
+                self.indexed |= {digest} & indexed
                 continue
             seen.add(digest)
             yield FileJob(str(file), builds[file], digest)
-
-
-def hash_file(path: PathLike) -> str:
-    """SHA-256 of a file, in hexadecimal.
-
-    Raises:
-        FormatError: for what is no regular file; a pipe would never end.
-    """
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise FormatError(f"{path} is no regular file; name a binary file")
-    sha = hashlib.sha256()
-    with open(path, "rb") as file:
-        while block := file.read(HASH_BYTES):
-            sha.update(block)
-    return sha.hexdigest()
 
 
 def groups(

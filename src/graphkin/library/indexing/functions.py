@@ -21,7 +21,7 @@ from graphkin.results.known_function import KnownFunction
 
 
 def function_target(path: PathLike) -> Target | None:
-    """The function that a path stands for, where it is no path but a file with a function."""
+    """The function that a path stands for, where it is not a path but a file with a function."""
     if os.path.lexists(path):
         return None
     try:
@@ -39,10 +39,10 @@ def read_functions(targets: Sequence[Target], backend: Backend) -> list[tuple[Fi
     The jobs have no hash, so that the library does not count the files as finished.
     """
     builds = build_names(list(dict.fromkeys(Path(target.path) for target in targets)))
-    found: list[tuple[FileJob, Result]] = []
+    results: list[tuple[FileJob, Result]] = []
     for file, build in builds.items():
-        found += _read_file(file, build, targets, backend)
-    return found
+        results += _read_file(file, build, targets, backend)
+    return results
 
 
 def _read_file(
@@ -61,8 +61,8 @@ def _read_file(
     yield job, Done()
 
 
-def only(entry: KnownFunction, path: str) -> Filter:
-    """What fits one function of the file at a path, wherever that was added from."""
+def filter_of(entry: KnownFunction, path: str) -> Filter:
+    """What matches one function of the file at a path, wherever that was added from."""
     member = entry.binary.removeprefix(path)
     return Filter(
         function=escape(entry.function),

@@ -19,12 +19,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from graphkin._support.files import hash_file
 from graphkin.binaries.function import Skipped
 from graphkin.errors import ConfigError, FormatError, MissingDependencyError
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.indexing.batches import Chunk, Embedding, FileEnd, batches, ready
-from graphkin.library.indexing.files import FileJob, Reading, groups, hash_file
-from graphkin.library.models import vocabulary_of
+from graphkin.library.indexing.files import FileJob, ReadSettings, groups
 
 if TYPE_CHECKING:
     from graphkin.library.models import SearchModel
@@ -63,7 +63,7 @@ class _Task:
 def ray_chunks(
     jobs: Iterator[FileJob],
     model: SearchModel,
-    reading: Reading,
+    settings: ReadSettings,
     tags: Mapping[str, str],
     address: str,
     restart: Callable[[str], None],
@@ -76,14 +76,14 @@ def ray_chunks(
     Args:
         jobs: the files; they are taken as the cluster has room for them.
         model: what embeds; it goes into the object store once.
-        reading: how files are read, with limits that hold on every machine.
+        settings: how files are read, with limits that hold on every machine.
         tags: of every function.
         address: ``local`` starts Ray here for the time of this call.
         restart: is told the path of a file that is read again from its beginning.
     """
     # Ray reports lost workers on stdout, which is for data.
     with redirect_stdout(sys.stderr), _connected(address) as ray:
-        yield from _Driver(ray, model, reading, tags, restart).run(jobs)
+        yield from _Driver(ray, model, settings, tags, restart).run(jobs)
 
 
 @contextmanager
@@ -132,18 +132,18 @@ class _Driver:
         self,
         ray: Any,
         model: SearchModel,
-        reading: Reading,
+        settings: ReadSettings,
         tags: Mapping[str, str],
         restart: Callable[[str], None],
     ) -> None:
         self._ray = ray
-        self._settings = reading.settings
+        self._settings = settings.text
         self._restart = restart
         self._work = ray.remote(
             max_retries=0,  # a lost task is not repeated as it was, but file by file
             _generator_backpressure_num_objects=CHUNKS_AHEAD,
         )(_work)
-        self._shared = ray.put(_embedder_files(model.files)), reading, dict(tags)
+        self._shared = ray.put(_embedder_files(model.files)), settings, dict(tags)
         self._running: dict[Any, _Task] = {}
         self._again: deque[_Task] = deque()
 
@@ -153,8 +153,8 @@ class _Driver:
             self._fill(waiting)
             while self._running:
                 # A task is ready when it has a chunk, or its end.
-                found, _ = self._ray.wait(list(self._running), timeout=WAIT_SECONDS)
-                for results in found:
+                ready_tasks, _ = self._ray.wait(list(self._running), timeout=WAIT_SECONDS)
+                for results in ready_tasks:
                     yield from self._next(results)
                 self._fill(waiting)
         finally:
@@ -246,7 +246,7 @@ _models: dict[str, tuple[Embedding, Vocabulary]] = {}
 
 def _work(
     files: Mapping[str, bytes],
-    reading: Reading,
+    settings: ReadSettings,
     tags: Mapping[str, str],
     jobs: Sequence[FileJob],
     contents: Mapping[str, bytes],
@@ -254,25 +254,25 @@ def _work(
     """Reads and embeds files; reading is done by a process that may be lost."""
     embedding, vocabulary = _loaded(files)
     with TemporaryDirectory(prefix="graphkin-") as folder:
-        found = []
+        present = []
         for number, job in enumerate(jobs):
             if job.path in contents:
                 copy = Path(folder, str(number))
                 copy.write_bytes(contents[job.path])
-                found.append(job._replace(copy=str(copy)))
+                present.append(job._replace(copy=str(copy)))
             elif _is_here(job):
-                found.append(job)
+                present.append(job)
             else:
                 yield _Absent(job.path)
-        with closing(reading.pool(1).run(found)) as results:  # type: ignore[type-var]
-            for batch in batches(ready(results, vocabulary, tags), reading.settings):
+        with closing(settings.pool(1).run(present)) as results:  # type: ignore[type-var]
+            for batch in batches(ready(results, vocabulary, tags), settings.text):
                 yield embedding.chunk(batch)
 
 
 def _is_here(job: FileJob) -> bool:
     try:
         return hash_file(job.copy or job.path) == job.file_hash
-    except (OSError, FormatError):
+    except FormatError:
         return False
 
 
@@ -286,5 +286,5 @@ def _loaded(files: Mapping[str, bytes]) -> tuple[Embedding, Vocabulary]:
         torch.set_num_threads(1)
         model = SearchModel.from_files(files)
         _models.clear()
-        _models[weights] = Embedding(model), vocabulary_of(model)
+        _models[weights] = Embedding(model), model.vocabulary
     return _models[weights]

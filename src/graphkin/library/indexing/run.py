@@ -21,10 +21,9 @@ from graphkin.errors import ConfigError, FormatError
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.indexing.batches import Batch, Chunk, Embedding, Pending, batches, ready
 from graphkin.library.indexing.corpora import CorpusJob, open_corpora
-from graphkin.library.indexing.files import FileJob, Listing, Reading
-from graphkin.library.indexing.functions import function_target, only, read_functions
-from graphkin.library.indexing.writer import IndexSummary, Store
-from graphkin.library.models import vocabulary_of
+from graphkin.library.indexing.files import FileJob, Listing, ReadSettings
+from graphkin.library.indexing.functions import filter_of, function_target, read_functions
+from graphkin.library.indexing.writer import IndexSummary, LibraryWriter
 from graphkin.results.known_function import KnownFunction
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ AHEAD = 2
 
 
 def index_paths(
-    index: Library,
+    library: Library,
     paths: Sequence[PathLike],
     *,
     tags: Mapping[str, str] | None = None,
@@ -53,7 +52,7 @@ def index_paths(
     killed, goes on where it stopped when it is started again.
 
     Args:
-        index: the library.
+        library: the library.
         paths: binaries, archives, folders that are searched for them, and corpora of functions;
             or ``BINARY:FUNCTION`` for one function, whatever its size.
         tags: given to every function, also to those that were there already.
@@ -70,37 +69,40 @@ def index_paths(
     """
     if jobs < 1 or min_blocks < 1:
         raise ConfigError(f"jobs and min_blocks count from 1, got {jobs} and {min_blocks}")
-    reading = Reading(min_blocks, backend, limits or Limits())
-    check_reading(backend, reading.limits)
+    settings = ReadSettings(min_blocks, backend, limits or Limits())
+    check_reading(backend, settings.limits)
     tags = KnownFunction.from_mapping({"tags": dict(tags or {})}).tags
-    vocabulary = vocabulary_of(index.model)
+    vocabulary = library.model.vocabulary
     summary = IndexSummary()
-    listing, corpora, named = _found(paths, min_blocks, summary.skipped)
-    index.add_rows([])  # a library that does not exist yet begins here
-    finished = index.engine.finished_files()
-    files = listing.jobs(finished, reading.settings)
-    with Store(index, summary, listing, tags, progress) as store:
-        store.expect(corpora, finished, len({target.path for target in named}))
+    listing, corpora, named = _listed(paths, min_blocks, summary.skipped)
+    finished = library.engine.finished_files()
+    files = listing.jobs(finished, settings.text)
+    with LibraryWriter(library, summary, listing, tags, progress) as writer:
+        writer.expect(corpora, finished, len({target.path for target in named}))
         if ray is None:
-            with closing(_file_batches(files, reading, jobs, vocabulary, tags)) as read:
-                store.take(_embedded(index, read))
+            with closing(_file_batches(files, settings, jobs, vocabulary, tags)) as read:
+                writer.take(_embedded(library, read))
         else:
             from graphkin.library.indexing.ray_cluster import ray_chunks
 
-            store.take(ray_chunks(files, index.model, reading, tags, ray, store.restart))
+            writer.take(ray_chunks(files, library.model, settings, tags, ray, writer.restart))
         with closing(_corpus_batches(corpora, vocabulary, tags)) as read:
-            store.take(_embedded(index, read))
-        store.tag_files()
+            writer.take(_embedded(library, read))
+        writer.tag_files()
         # After the files, because what is known of these functions says nothing of their files.
         functions = list(ready(read_functions(named, backend), vocabulary, tags))
-        store.take(_embedded(index, batches(iter(functions), reading.settings)))
-        store.tag(
-            [only(item.entry, job.path) for job, item in functions if isinstance(item, Pending)]
+        writer.take(_embedded(library, batches(iter(functions), settings.text)))
+        writer.tag(
+            [
+                filter_of(item.entry, job.path)
+                for job, item in functions
+                if isinstance(item, Pending)
+            ]
         )
     return summary
 
 
-def _found(
+def _listed(
     paths: Sequence[PathLike], min_blocks: int, skipped: list[Skipped]
 ) -> tuple[Listing, list[CorpusJob], list[Target]]:
     """The binaries and the corpora under some paths, and single functions."""
@@ -113,20 +115,20 @@ def _found(
     files = distinct(binaries_in(others, skipped))
     if not files and not named and not any(are_corpora.values()):
         listed = ", ".join(map(str, paths))
-        raise FormatError(f"no binary and no corpus found in {listed or 'no paths at all'}")
+        raise FormatError(f"there is no binary and no corpus in {listed or 'no paths at all'}")
     return Listing(files), corpora, list(named.values())
 
 
 def _file_batches(
     files: Iterable[FileJob],
-    reading: Reading,
+    settings: ReadSettings,
     jobs: int,
     vocabulary: Vocabulary,
     tags: Mapping[str, str],
 ) -> Generator[Batch]:
     # Closed at once, so that no worker outlives an error.
-    with closing(reading.pool(jobs).run(files)) as results:  # type: ignore[type-var]
-        yield from batches(ready(results, vocabulary, tags), reading.settings)
+    with closing(settings.pool(jobs).run(files)) as results:  # type: ignore[type-var]
+        yield from batches(ready(results, vocabulary, tags), settings.text)
 
 
 def _corpus_batches(
@@ -136,7 +138,7 @@ def _corpus_batches(
         yield from batches(corpus.stream(vocabulary, tags), corpus.settings)
 
 
-def _embedded(index: Library, read: Iterator[Batch]) -> Generator[Chunk]:
+def _embedded(library: Library, read: Iterator[Batch]) -> Generator[Chunk]:
     """Embeds batches by a thread of their own, while the next are read.
 
     Reading stays with the caller's thread, so that Ctrl-C ends it at once; and so does the
@@ -144,14 +146,14 @@ def _embedded(index: Library, read: Iterator[Batch]) -> Generator[Chunk]:
     """
     import torch
 
-    embedding = Embedding(index.model)
+    embedding = Embedding(library.model)
     waiting: deque[Future[Chunk]] = deque()
     threads = torch.get_num_threads()
     # More threads than one are slower while other processes are busy.
     worker = ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(1,))
     try:
         for batch in read:
-            new = batch.without(index.engine.known)
+            new = batch.without(library.engine.known)
             waiting.append(worker.submit(embedding.chunk, new))
             if len(waiting) > AHEAD:
                 yield waiting.popleft().result()

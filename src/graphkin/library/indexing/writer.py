@@ -52,18 +52,18 @@ class IndexSummary:
         return {stage: functions[stage] / spent for stage, spent in self.seconds.items() if spent}
 
 
-class Store:
+class LibraryWriter:
     """Writes chunks to the library, and keeps the summary."""
 
     def __init__(
         self,
-        index: Library,
+        library: Library,
         summary: IndexSummary,
         listing: Listing,
         tags: Mapping[str, str],
         progress: Callable[[int, int], None] | None,
     ) -> None:
-        self._index = index
+        self._library = library
         self._summary = summary
         self._listing = listing
         self._tags = tags
@@ -76,7 +76,7 @@ class Store:
         self._known_files: set[str] = set()
         """Hashes of files of which the library held something before."""
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> LibraryWriter:
         self._started = time.perf_counter()
         self._summary.files = len(self._listing.files)
         return self
@@ -98,8 +98,8 @@ class Store:
         with closing(chunks):
             for chunk in chunks:
                 started = time.perf_counter()
-                added = self._index.add_rows(chunk.rows)
-                self._index.engine.finish_files(
+                added = self._library.add_rows(chunk.rows)
+                self._library.engine.finish_files(
                     (end.file_hash, end.settings) for end in chunk.ends if end.file_hash
                 )
                 self._summary.added += added
@@ -116,14 +116,14 @@ class Store:
 
         Functions that were not known came with them.
         """
-        hashes = sorted((self._known_files | self._listing.held) - {""})
+        hashes = sorted((self._known_files | self._listing.indexed) - {""})
         self.tag([Filter(file_hash=file_hash) for file_hash in hashes])
 
     def tag(self, parts: Sequence[Filter]) -> None:
         """Gives the tags to some parts of the library, where something lacks them."""
         if not self._tags:
             return
-        engine = self._index.engine
+        engine = self._library.engine
         tags = {name: escape(value) for name, value in self._tags.items()}
         # Counted before anything is written: to read after each write costs more than the write.
         for part, lacking in [

@@ -12,9 +12,9 @@ from graphkin.results.document import FunctionCode
 from graphkin.results.function import code_of
 from graphkin.results.text import address_text, encodable
 from graphkin.web import schema as api
-from graphkin.web.errors import RequestError
-from graphkin.web.reading import Listed
-from graphkin.web.routes.shared import ERRORS, Here
+from graphkin.web.errors import ERRORS, RequestError
+from graphkin.web.reading import UploadedFunction
+from graphkin.web.server import ServerDep
 from graphkin.web.uploads import Upload
 
 router = APIRouter(prefix="/api", tags=["functions"], responses=ERRORS)
@@ -32,57 +32,57 @@ BYTES = {
     responses={413: {"model": api.Error, "description": "The file is too large."}},
 )
 async def send_binary(
-    request: Request, here: Here, name: Annotated[str, Query(max_length=1000)] = ""
+    request: Request, server: ServerDep, name: Annotated[str, Query(max_length=1000)] = ""
 ) -> api.Binary:
     """Send a binary as the body, ``name`` is that of its file; the answer comes when it is read."""
     try:
-        async with asyncio.timeout(here.limits.upload_seconds):
-            path, digest = await here.uploads.receive(request.stream())
+        async with asyncio.timeout(server.limits.upload_seconds):
+            path, digest = await server.uploads.receive(request.stream())
     except TimeoutError:
-        seconds = here.limits.upload_seconds
+        seconds = server.limits.upload_seconds
         raise RequestError(408, f"the file did not arrive within {seconds:g} s") from None
-    upload = await here.receiving.run(lambda: here.uploads.take(path, digest, name))
+    upload = await server.receiving.run(lambda: server.uploads.take(path, digest, name))
     return upload.document()
 
 
 @router.get("/binaries")
-async def list_binaries(here: Here) -> list[api.Binary]:
+async def list_binaries(server: ServerDep) -> list[api.Binary]:
     """The files that the server still has, the newest first."""
-    return [upload.document() for upload in here.uploads.newest_first()]
+    return [upload.document() for upload in server.uploads.newest_first()]
 
 
 @router.get("/binaries/{binary}")
-async def get_binary(binary: str, here: Here) -> api.Binary:
+async def get_binary(binary: str, server: ServerDep) -> api.Binary:
     """One of them."""
-    return here.uploads.get(binary).document()
+    return server.uploads.get(binary).document()
 
 
 @router.get("/binaries/{binary}/functions", response_model=api.FunctionList)
-async def list_functions(binary: str, here: Here) -> Response:
+async def list_functions(binary: str, server: ServerDep) -> Response:
     """All its functions, in the order of the file."""
 
     def written() -> bytes:
-        upload = here.uploads.get(binary)
-        functions = here.uploads.functions(binary)
+        upload = server.uploads.get(binary)
+        functions = server.uploads.functions(binary)
         rows = [_row(number, one, upload) for number, one in enumerate(functions)]
         document = {"binary": upload.document().model_dump(), "functions": rows}
         return json.dumps(document, separators=(",", ":")).encode()
 
-    return Response(await here.reading.run(written), media_type="application/json")
+    return Response(await server.reading.run(written), media_type="application/json")
 
 
 @router.get("/functions/{reference}")
-async def get_function(reference: str, here: Here) -> FunctionCode:
+async def get_function(reference: str, server: ServerDep) -> FunctionCode:
     """One function with its code: ``upload:FILE:NUMBER`` or ``library:ID``."""
 
     def read() -> FunctionCode:
-        function, has_text = here.references.with_text(reference)
+        function, has_text = server.references.with_text(reference)
         return code_of(function, reference, has_text=has_text)
 
-    return await here.reading.run(read)
+    return await server.reading.run(read)
 
 
-def _row(number: int, function: Listed, upload: Upload) -> dict[str, Any]:
+def _row(number: int, function: UploadedFunction, upload: Upload) -> dict[str, Any]:
     """A row of :class:`api.FunctionRow`; there may be many thousands, so they are not checked."""
     return {
         "number": number,

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 from glob import escape
 from itertools import islice
+from pathlib import PurePath
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
 from graphkin.errors import ConfigError
-from graphkin.library.records import Filter
-from graphkin.results.document import LibraryContent
+from graphkin.library.records import BinarySummary, Filter
+from graphkin.results.document import LibraryBinary, LibraryContent
 from graphkin.results.text import encodable
 from graphkin.web import schema as api
-from graphkin.web.additions import AdditionJob
-from graphkin.web.contents import binaries_of
+from graphkin.web.errors import ERRORS
 from graphkin.web.events import stream
+from graphkin.web.index_job import IndexJob
 from graphkin.web.reading import library_function
-from graphkin.web.routes.shared import ERRORS, Here
+from graphkin.web.server import ServerDep
 
 router = APIRouter(prefix="/api/library", tags=["library"], responses=ERRORS)
 
@@ -28,26 +28,41 @@ Condition = Annotated[str, Query(max_length=10_000)]
 
 
 @router.get("")
-async def library_summary(here: Here) -> LibraryContent:
+async def library_summary(server: ServerDep) -> LibraryContent:
     """How much the library holds, and of what; the largest counts first."""
-    stats = await asyncio.to_thread(here.index.stats)
+    stats = await server.reading.run(server.library.stats)
     counts = {
         name: {encodable(key): count for key, count in islice(stats[name].items(), MOST_COUNTS)}
         for name in ("architectures", "compilers", "builds", "tags", "top_binaries")
     }
-    return LibraryContent(library=here.options.shown_name, **{**stats, **counts})
+    return LibraryContent(library=server.options.shown_name, **{**stats, **counts})
 
 
 @router.get("/binaries")
-async def library_binaries(here: Here) -> api.LibraryBinaries:
+async def library_binaries(server: ServerDep) -> api.LibraryBinaries:
     """Its binaries, by name."""
-    found = await asyncio.to_thread(binaries_of, here.index)
-    return api.LibraryBinaries(binaries=found)
+    summaries = await server.reading.run(server.library.engine.binaries)
+    binaries = [_binary(summary) for summary in summaries]
+    binaries.sort(key=lambda binary: (binary.name.lower(), binary.binary))
+    return api.LibraryBinaries(binaries=binaries)
+
+
+def _binary(summary: BinarySummary) -> LibraryBinary:
+    return LibraryBinary(
+        binary=encodable(summary.binary),
+        name=encodable(PurePath(summary.binary).name or summary.binary),
+        file_hash=summary.file_hash,
+        architecture=encodable(summary.architecture),
+        compiler=encodable(summary.compiler),
+        build=encodable(summary.build),
+        functions=summary.functions,
+        tags={encodable(tag): count for tag, count in summary.tags.items()},
+    )
 
 
 @router.get("/functions")
 async def library_functions(
-    here: Here,
+    server: ServerDep,
     function: Condition = "",
     binary: Condition = "",
     file_hash: Condition = "",
@@ -57,7 +72,7 @@ async def library_functions(
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
 ) -> api.LibraryFunctions:
     """Its functions, page by page; texts take the wildcards ``*``, ``?`` and ``[...]``."""
-    part = Filter(
+    where = Filter(
         function=function or None,
         binary=binary or None,
         file_hash=file_hash or None,
@@ -66,50 +81,50 @@ async def library_functions(
     )
 
     def page() -> api.LibraryFunctions:
-        found = list(islice(here.index.engine.scan(part, after), limit + 1))
-        more = found[limit - 1].id if len(found) > limit else None
+        functions = list(islice(server.library.engine.scan(where, after), limit + 1))
+        more = functions[limit - 1].id if len(functions) > limit else None
         return api.LibraryFunctions(
-            functions=[library_function(stored) for stored in found[:limit]], next=more
+            functions=[library_function(stored) for stored in functions[:limit]], next=more
         )
 
-    return await asyncio.to_thread(page)
+    return await server.reading.run(page)
 
 
 @router.post("/additions", status_code=202)
-async def add_binary(request: api.AdditionRequest, here: Here) -> api.Addition:
+async def add_binary(request: api.AdditionRequest, server: ServerDep) -> api.Addition:
     """Add the functions of an uploaded file; it waits for those before it."""
-    here.check_writable()
-    upload = here.uploads.get(request.binary)
-    job = AdditionJob(here.index, upload, request, here.kept, here.limits)
-    return here.additions.add(job).body()
+    server.check_writable()
+    upload = server.uploads.get(request.binary)
+    job = IndexJob(server.library, upload, request, server.uploads_folder, server.limits)
+    return server.index_jobs.add(job).body()
 
 
 @router.get("/additions/{addition}")
-async def get_addition(addition: str, here: Here) -> api.Addition:
+async def get_addition(addition: str, server: ServerDep) -> api.Addition:
     """How far an addition is."""
-    return here.additions.get(addition).body()
+    return server.index_jobs.get(addition).body()
 
 
 @router.get("/additions/{addition}/events", response_class=StreamingResponse)
-async def addition_events(addition: str, here: Here) -> StreamingResponse:
+async def addition_events(addition: str, server: ServerDep) -> StreamingResponse:
     """Server-sent events: ``progress``, and at last ``end``."""
-    job = here.additions.get(addition)
+    job = server.index_jobs.get(addition)
     return stream(job, job.body)
 
 
 @router.post("/removals")
-async def remove_binary(request: api.RemovalRequest, here: Here) -> api.Removal:
+async def remove_binary(request: api.RemovalRequest, server: ServerDep) -> api.Removal:
     """Remove all functions of a binary, by its path, its hash or both."""
-    here.check_writable()
+    server.check_writable()
     if not (request.file_hash or request.binary):
         raise ConfigError("name what to remove: file_hash, or binary")
-    part = Filter(
+    where = Filter(
         file_hash=escape(request.file_hash) if request.file_hash else None,
         binary=escape(request.binary) if request.binary else None,
     )
 
     def work() -> api.Removal:
-        removed = here.index.remove(part)
-        return api.Removal(removed=removed, entries=len(here.index))
+        removed = server.library.remove(where)
+        return api.Removal(removed=removed, entries=len(server.library))
 
-    return await asyncio.to_thread(work)
+    return await server.reading.run(work)

@@ -16,9 +16,9 @@ from graphkin.library.scan import look_up
 from graphkin.results.document import Comparison
 from graphkin.results.html.comparison import comparison_page
 from graphkin.web import schema as api
+from graphkin.web.errors import ERRORS
 from graphkin.web.reading import bounded
-from graphkin.web.routes.shared import ERRORS, Here
-from graphkin.web.server import Server
+from graphkin.web.server import Server, ServerDep
 
 router = APIRouter(prefix="/api", tags=["search"], responses=ERRORS)
 
@@ -26,9 +26,9 @@ Side = Annotated[str, Query(description="upload:FILE:NUMBER or library:ID", max_
 
 
 @router.post("/search")
-async def search(request: api.SearchRequest, here: Here) -> api.SearchAnswer:
+async def search(request: api.SearchRequest, server: ServerDep) -> api.SearchAnswer:
     """The nearest functions of the library by code, the first of them reranked by matching."""
-    limits = here.limits
+    limits = server.limits
     for name, value, most in (
         ("top", request.top, limits.top),
         ("rerank", request.rerank, limits.rerank),
@@ -39,47 +39,49 @@ async def search(request: api.SearchRequest, here: Here) -> api.SearchAnswer:
 
     def work() -> api.SearchAnswer:
         began = monotonic()
-        query = here.references.query(request.query)
+        query = server.references.query(request.query)
         if query.graph.num_nodes > limits.query_blocks:
             raise ModelError(
                 f"the function has {query.graph.num_nodes:,} blocks; the server searches for "
                 f"functions of at most {limits.query_blocks:,}, the command line for any"
             )
-        (result,) = look_up(here.index, [query], options)
+        (result,) = look_up(server.library, [query], options)
         seconds = round(monotonic() - began, 4)
         return api.SearchAnswer(**dict(bounded(result)), seconds=seconds)
 
-    return await here.computing.run(work)
+    return await server.computing.run(work)
 
 
 @router.get("/comparison")
-async def compare_functions(left: Side, right: Side, here: Here) -> Comparison:
+async def compare_functions(left: Side, right: Side, server: ServerDep) -> Comparison:
     """How alike two functions are, and the strongest pairs of their blocks."""
-    return (await _compared(here, left, right)).document
+    return (await _compared(server, left, right)).document
 
 
 @router.get("/comparison.html", response_class=HTMLResponse)
 async def comparison_file(
-    left: Side, right: Side, here: Here, download: bool = False
+    left: Side, right: Side, server: ServerDep, download: bool = False
 ) -> HTMLResponse:
     """Both functions side by side, as one page that needs nothing else."""
-    compared = await _compared(here, left, right)
-    page = await here.computing.run(
+    compared = await _compared(server, left, right)
+    page = await server.computing.run(
         lambda: comparison_page(compared.document, *compared.functions, compared.maps)
     )
     headers = {"Content-Disposition": 'attachment; filename="comparison.html"'} if download else {}
     return HTMLResponse(page, headers=headers)
 
 
-async def _compared(here: Server, left: str, right: str) -> ComparedFunctions:
-    read = here.references.with_text
+async def _compared(server: Server, left: str, right: str) -> ComparedFunctions:
+    read = server.references.with_text
     (first, _), (second, _) = await asyncio.gather(
-        here.reading.run(lambda: read(left)), here.reading.run(lambda: read(right))
+        server.reading.run(lambda: read(left)), server.reading.run(lambda: read(right))
     )
     weights = len(first.blocks) * len(second.blocks)
-    if weights > here.limits.comparison_weights:
+    if weights > server.limits.comparison_weights:
         raise ModelError(
             f"functions of {len(first.blocks):,} and {len(second.blocks):,} blocks are too large "
             "to compare here; use graphkin compare"
         )
-    return await here.computing.run(lambda: compare(here.index.model, first, second, (left, right)))
+    return await server.computing.run(
+        lambda: compare(server.library.model, first, second, (left, right))
+    )

@@ -15,8 +15,8 @@ from graphkin.library.engines.milvus.schema import RECORDS
 class Factory:
     """Makes libraries of names that no other test uses, and drops them at the end."""
 
-    def __init__(self, address: str, payloads: Path) -> None:
-        self.address, self.payloads = address, payloads
+    def __init__(self, address: str, graphs_folder: Path) -> None:
+        self.address, self.graphs_folder = address, graphs_folder
         self._urls: list[str] = []
 
     def url(self) -> str:
@@ -24,7 +24,7 @@ class Factory:
         return self._urls[-1]
 
     def create(self, space: Space, documents: Mapping[str, bytes]) -> MilvusEngine:
-        return MilvusEngine.create(self.url(), space, documents, payloads=self.payloads)
+        return MilvusEngine.create(self.url(), space, documents, graphs_folder=self.graphs_folder)
 
     def reopen(self, engine: Engine) -> MilvusEngine:
         assert isinstance(engine, MilvusEngine)

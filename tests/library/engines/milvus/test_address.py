@@ -8,8 +8,10 @@ from graphkin.errors import ConfigError
 from graphkin.library.engines.milvus.address import MilvusAddress
 
 
-def test_the_parts_of_an_address() -> None:
-    url = "milvus://me:p%40ss%2Fword@db.example:1234/known_code?payloads=/mnt/my%20graphs&shards=4"
+@pytest.mark.parametrize("option", ["graphs-folder", "payloads"])
+def test_the_parts_of_an_address(option: str) -> None:
+    """A folder of graphs was called payloads at first."""
+    url = f"milvus://me:p%40ss%2Fword@db.example:1234/known_code?{option}=/mnt/my%20graphs&shards=4"
     address = MilvusAddress.parse(url + "&secure=true")
     assert address == MilvusAddress(
         host="db.example",
@@ -17,7 +19,7 @@ def test_the_parts_of_an_address() -> None:
         port=1234,
         token="me:p@ss/word",
         secure=True,
-        payloads="/mnt/my graphs",
+        graphs_folder="/mnt/my graphs",
         shards=4,
     )
     assert address.uri == "https://db.example:1234"

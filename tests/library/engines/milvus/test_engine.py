@@ -27,7 +27,7 @@ from graphkin.library.engines.milvus import (
     filters as milvus_filters,
 )
 from graphkin.library.engines.milvus import (
-    ids as milvus_places,
+    rows as milvus_rows,
 )
 from graphkin.library.engines.milvus import (
     schema as milvus_schema,
@@ -53,7 +53,7 @@ CODES = SPACES[0]
 
 @pytest.fixture(scope="class")
 def engine_factory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Factory]:
-    factory = Factory(milvus_address(), tmp_path_factory.mktemp("payloads"))
+    factory = Factory(milvus_address(), tmp_path_factory.mktemp("graphs"))
     yield factory
     factory.drop()
 
@@ -64,7 +64,7 @@ class TestContract(EngineContract):
 
 @pytest.fixture(scope="module")
 def factory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Factory]:
-    factory = Factory(milvus_address(), tmp_path_factory.mktemp("payloads"))
+    factory = Factory(milvus_address(), tmp_path_factory.mktemp("graphs"))
     yield factory
     factory.drop()
 
@@ -72,7 +72,7 @@ def factory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Factory]:
 @pytest.fixture(scope="module")
 def shared(factory: Factory) -> Iterator[MilvusEngine]:
     """A library of codes in two shards, which tests leave empty."""
-    url = f"{factory.url()}?shards=2&payloads={factory.payloads}"
+    url = f"{factory.url()}?shards=2&graphs-folder={factory.graphs_folder}"
     with MilvusEngine.create(url, CODES, DOCUMENTS) as engine:
         yield engine
 
@@ -83,7 +83,7 @@ def engine(shared: MilvusEngine) -> Iterator[MilvusEngine]:
     shared.remove(Filter())
 
 
-def test_a_url_alone_finds_the_payloads(engine: MilvusEngine) -> None:
+def test_a_url_alone_finds_the_graphs(engine: MilvusEngine) -> None:
     rows = sample_rows(CODES, 20)
     engine.add(rows)
     with MilvusEngine.open(str(engine.address)) as again:
@@ -93,19 +93,28 @@ def test_a_url_alone_finds_the_payloads(engine: MilvusEngine) -> None:
         assert set(again.graphs(ids)) == {row.graph for row in rows}
 
 
-def test_payloads_that_were_moved(factory: Factory, engine: MilvusEngine, tmp_path: Path) -> None:
+def test_graphs_that_were_moved(factory: Factory, engine: MilvusEngine, tmp_path: Path) -> None:
     engine.add(sample_rows(CODES, 20))
     elsewhere = tmp_path / "mounted elsewhere"
-    factory.payloads.rename(elsewhere)
+    factory.graphs_folder.rename(elsewhere)
     try:
-        with pytest.raises(StorageError, match=f"not at {engine.payloads.folder}; mount that"):
+        with pytest.raises(StorageError, match=f"not at {engine.bundles.folder}; mount that"):
             MilvusEngine.open(str(engine.address))
-        with MilvusEngine.open(str(engine.address), payloads=elsewhere) as again:
+        with MilvusEngine.open(str(engine.address), graphs_folder=elsewhere) as again:
             assert again.verify().damage == []
         with MilvusEngine.open(f"{engine.address}?payloads={elsewhere}") as again:
             assert again.documents() == DOCUMENTS
+        url = f"{engine.address}?graphs-folder={elsewhere}"
+        with MilvusEngine.open(url, graphs_folder=tmp_path) as again:
+            assert again.documents() == DOCUMENTS, "the address knows better than an option"
     finally:
-        elsewhere.rename(factory.payloads)
+        elsewhere.rename(factory.graphs_folder)
+
+
+def test_a_folder_without_the_graphs_has_no_effect(engine: MilvusEngine, tmp_path: Path) -> None:
+    """It is meant for the other library of a copy."""
+    with MilvusEngine.open(str(engine.address), graphs_folder=tmp_path) as again:
+        assert again.bundles.folder == engine.bundles.folder
 
 
 def test_what_is_no_library(factory: Factory, engine: MilvusEngine) -> None:
@@ -121,7 +130,7 @@ def test_what_is_no_library(factory: Factory, engine: MilvusEngine) -> None:
         MilvusEngine.open(foreign)
     for url in (foreign, str(engine.address)):
         with pytest.raises(StorageError, match="exists already"):
-            MilvusEngine.create(url, CODES, {}, payloads=factory.payloads)
+            MilvusEngine.create(url, CODES, {}, graphs_folder=factory.graphs_folder)
     with pytest.raises(ConfigError, match="needs a folder for its graphs"):
         MilvusEngine.create(missing, CODES, {})
 
@@ -163,7 +172,7 @@ def test_pages_of_a_scan_over_shards_are_in_order(
     engine._rows.flush()
     engine.add(more := sample_rows(CODES, 100, seed=1))
     ids = [stored.id for stored in engine.scan()]
-    assert ids == sorted(milvus_places.places(row.key)[0] for row in rows + more)
+    assert ids == sorted(milvus_rows.candidate_ids(row.key)[0] for row in rows + more)
     assert [stored.id for stored in engine.fetch(ids[::-1])] == ids[::-1]
 
 
@@ -173,7 +182,7 @@ def test_ids_decide_among_many_that_are_as_far(engine: MilvusEngine) -> None:
     for place, row in enumerate(rows):
         rows[place] = row._replace(vector=near if place % 2 else ~near)
     engine.add(rows)
-    equal = sorted(milvus_places.places(row.key)[0] for row in rows[1::2])
+    equal = sorted(milvus_rows.candidate_ids(row.key)[0] for row in rows[1::2])
     found = engine.nearest(near[None], 200)
     assert found.ids[0].tolist() == equal[:200]
     assert (found.distances == 0).all()
@@ -221,7 +230,7 @@ def test_keys_that_want_the_same_id(engine: MilvusEngine, monkeypatch: pytest.Mo
     pairs = {
         row.key: pair for row, pair in zip(rows, [(5, 6), (5, 7), (5, 7), (8, 5)], strict=True)
     }
-    monkeypatch.setattr(milvus_places, "places", pairs.__getitem__)
+    monkeypatch.setattr(milvus_rows, "candidate_ids", pairs.__getitem__)
     assert engine.add([rows[0], rows[1]]) == 2
     assert engine.add([rows[1], rows[0], rows[3]]) == 1
     assert [stored.id for stored in engine.scan()] == [5, 7, 8]
@@ -230,7 +239,7 @@ def test_keys_that_want_the_same_id(engine: MilvusEngine, monkeypatch: pytest.Mo
     with pytest.raises(StorageError, match=f"key {rows[2].key.hex()} are taken"):
         engine.add([rows[2]])
     assert engine.remove(Filter(function="f0")) == 1
-    assert engine.add([rows[1]]) == 0, "its place stays the second"
+    assert engine.add([rows[1]]) == 0, "its id stays the second"
     assert engine.add([rows[2]]) == 1
     assert engine.count() == 3
 
@@ -292,7 +301,7 @@ def test_compaction_gives_back_bundles(factory: Factory, monkeypatch: pytest.Mon
     rows = sample_rows(CODES, 300, graphs=300)
     for start in range(0, 300, 30):
         engine.add(rows[start : start + 30])
-    documents = {bundle.name for bundle in engine.payloads.bundles()} - {
+    documents = {bundle.name for bundle in engine.bundles} - {
         row["bundle"] for row in engine._rows.scan("", ["bundle"], after=0)
     }
     assert len(documents) == len(DOCUMENTS)
@@ -300,10 +309,10 @@ def test_compaction_gives_back_bundles(factory: Factory, monkeypatch: pytest.Mon
     kept = [row for row in rows if not row.entry.architecture.startswith("arm")]
 
     engine.compact()
-    assert len(list(engine.payloads.bundles())) == 13, "what is young stays, beside a new one"
+    assert len(list(engine.bundles)) == 13, "what is young stays, beside a new one"
     monkeypatch.setattr(milvus_compaction, "GRACE_SECONDS", -60)
     engine.compact()
-    bundles = {bundle.name: bundle.size for bundle in engine.payloads.bundles()}
+    bundles = {bundle.name: bundle.size for bundle in engine.bundles}
     assert len(bundles.keys() - documents) == 1
     assert sum(bundles[name] for name in bundles.keys() - documents) == sum(
         len(dump_graph(row.graph)) for row in kept
@@ -323,7 +332,7 @@ def test_verify_names_damage(engine: MilvusEngine) -> None:
     engine.add(rows[10:])
     every = {row["id"]: row for row in engine._rows.scan("", ["bundle", "start"], after=0)}
     bundles = {row["bundle"] for row in every.values()}
-    first, second = (engine.payloads.folder / name[:2] / name for name in sorted(bundles))
+    first, second = (engine.bundles.folder / name[:2] / name for name in sorted(bundles))
     contents = {path: path.read_bytes() for path in (first, second)}
     try:
         first.unlink()

@@ -16,7 +16,7 @@ import numpy as np
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
 from graphkin.library.engines.base import Space
-from graphkin.library.engines.sqlite import memory as sqlite_memory
+from graphkin.library.engines.sqlite import cache as sqlite_cache
 from graphkin.library.engines.sqlite.engine import SqliteEngine
 from graphkin.library.records import Filter, Row
 from graphkin.results.known_function import KnownFunction
@@ -92,7 +92,7 @@ def read(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    sqlite_memory.SAVED_ROWS = 100  # So that side files are written all the time.
+    sqlite_cache.SAVED_ROWS = 100  # So that side files are written all the time.
     if sys.argv[1] == "change":
         change(Path(sys.argv[2]), int(sys.argv[3]))
     else:

@@ -36,7 +36,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def path(sound: Path, tmp_path: Path) -> Path:
-    for ending in ("", ".scan"):
+    for ending in ("", ".cache"):
         shutil.copy(f"{sound}{ending}", tmp_path)
     return tmp_path / sound.name
 
@@ -62,14 +62,14 @@ def change(path: Path, statement: str, values: Any = ()) -> None:
 def test_foreign_files(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "file"
     path.write_bytes(data)
-    with pytest.raises(FormatError, match="no library of graphkin"):
+    with pytest.raises(FormatError, match="not a library of graphkin"):
         SqliteEngine.open(path)
     assert path.read_bytes() == data
 
 
 def test_another_sqlite_file(tmp_path: Path) -> None:
     change(tmp_path / "file", "CREATE TABLE entries (id)")
-    with pytest.raises(FormatError, match="is a SQLite file, but no library"):
+    with pytest.raises(FormatError, match="is a SQLite file, but not a library"):
         SqliteEngine.open(tmp_path / "file")
 
 
@@ -89,7 +89,7 @@ def test_a_newer_version(path: Path) -> None:
 def test_a_destroyed_first_page(path: Path) -> None:
     data = path.read_bytes()
     path.write_bytes(random.Random(0).randbytes(4096) + data[4096:])
-    with pytest.raises(FormatError, match="no library of graphkin"):
+    with pytest.raises(FormatError, match="not a library of graphkin"):
         SqliteEngine.open(path)
     path.write_bytes(data[:100] + random.Random(0).randbytes(3996) + data[4096:])
     with pytest.raises(FormatError, match="damaged"):
@@ -151,17 +151,17 @@ def test_a_wrong_side_file_is_named(tmp_path: Path, space: Space) -> None:
         engine.add(sample_rows(space, 60))
         engine.compact()
         assert engine.verify().notes["side_file"] == "used"
-        snapshot = read_snapshot(Path(f"{path}.scan"))
+        snapshot = read_snapshot(Path(f"{path}.cache"))
         assert snapshot is not None
         for name, array in snapshot.arrays.items():
             other = np.array(array)
             other[20] += 1
             write_snapshot(
-                Path(f"{path}.scan"), Snapshot(snapshot.state, {**snapshot.arrays, name: other})
+                Path(f"{path}.cache"), Snapshot(snapshot.state, {**snapshot.arrays, name: other})
             )
             damage = engine.verify().damage
             assert len(damage) == 1
-            assert f"library.kin.scan differs from the library in {name!r}" in damage[0]
+            assert f"library.kin.cache differs from the library in {name!r}" in damage[0]
 
 
 def test_long_lists_of_damage_are_cut(path: Path) -> None:

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from graphkin.errors import ConfigError, StorageError
 from graphkin.library.engines.base import Engine, Space
-from graphkin.library.engines.sqlite import memory as sqlite_memory
+from graphkin.library.engines.sqlite import cache as sqlite_cache
 from graphkin.library.engines.sqlite import nearest as scanning
 from graphkin.library.engines.sqlite.engine import SqliteEngine
 from graphkin.library.records import Filter
@@ -81,8 +81,8 @@ def test_the_smallest_ids_win_where_distances_are_equal(engine: SqliteEngine) ->
     query = np.zeros((1, 8), np.uint8)
     assert engine.nearest(query, 7).ids[0].tolist() == ids[:7]
     where = Filter(architecture="arm64")
-    fitting = [stored.id for stored in engine.scan(where)]
-    assert engine.nearest(query, 7, where).ids[0].tolist() == fitting[:7]
+    matching = [stored.id for stored in engine.scan(where)]
+    assert engine.nearest(query, 7, where).ids[0].tolist() == matching[:7]
 
 
 def test_a_graph_is_kept_once_and_goes_with_its_last_entry(engine: SqliteEngine) -> None:
@@ -145,7 +145,7 @@ def test_stats(engine: SqliteEngine, path: Path) -> None:
     log = Path(f"{path}-wal").stat().st_size
     assert stats["bytes"]["library"] == path.stat().st_size + log
     engine.compact()
-    assert engine.stats()["bytes"]["side_file"] == Path(f"{path}.scan").stat().st_size > 200 * 8
+    assert engine.stats()["bytes"]["side_file"] == Path(f"{path}.cache").stat().st_size > 200 * 8
 
 
 def test_compact_gives_space_back(engine: SqliteEngine, path: Path) -> None:
@@ -216,7 +216,7 @@ def test_a_folder_is_made_and_nothing_else_left_there(tmp_path: Path) -> None:
     path = tmp_path / "new" / "library.kin"
     SqliteEngine.create(path, SPACE, DOCUMENTS).close()
     assert [file.name for file in path.parent.iterdir()] == ["library.kin"]
-    with pytest.raises(StorageError, match="cannot create"):
+    with pytest.raises(StorageError, match="cannot write"):
         SqliteEngine.create(path / "below", SPACE, DOCUMENTS)
 
 
@@ -224,11 +224,13 @@ def test_a_folder_is_made_and_nothing_else_left_there(tmp_path: Path) -> None:
 def test_the_side_file_is_written_when_it_pays(
     path: Path, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_memory, "SAVED_ROWS", 100)
-    side = Path(f"{path}.scan")
+    monkeypatch.setattr(sqlite_cache, "SAVED_ROWS", 100)
+    side, old = Path(f"{path}.cache"), Path(f"{path}.scan")
+    old.write_bytes(b"of no use")
     with SqliteEngine.create(path, SPACE, DOCUMENTS) as engine:
         engine.add(sample_rows(SPACE, rows))
     assert side.exists() == (rows >= 100)
+    assert old.exists() == (rows < 100), "the side file of the first libraries had another name"
     before = side.exists() and side.stat().st_mtime_ns
     with SqliteEngine.open(path) as engine:
         engine.add(sample_rows(SPACE, 20, seed=1))
@@ -240,8 +242,8 @@ def test_the_side_file_is_written_when_it_pays(
 def test_a_side_file_is_used_only_while_it_is_right(
     space: Space, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_memory, "SAVED_ROWS", 10)
-    side, copy = Path(f"{path}.scan"), path.with_name("copy")
+    monkeypatch.setattr(sqlite_cache, "SAVED_ROWS", 10)
+    side, copy = Path(f"{path}.cache"), path.with_name("copy")
     rows, queries = sample_rows(space, 300), sample_vectors(space, 5, np.random.default_rng(3))
 
     def results() -> list[Any]:
@@ -288,8 +290,8 @@ def test_a_side_file_is_used_only_while_it_is_right(
 def test_a_side_file_from_before_a_tag_is_not_used(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_memory, "SAVED_ROWS", 10)
-    side, tagged = Path(f"{path}.scan"), Filter(tags={"seen": "yes"})
+    monkeypatch.setattr(sqlite_cache, "SAVED_ROWS", 10)
+    side, tagged = Path(f"{path}.cache"), Filter(tags={"seen": "yes"})
     with SqliteEngine.create(path, SPACE, DOCUMENTS) as engine:
         engine.add(sample_rows(SPACE, 100))
     old = side.read_bytes()

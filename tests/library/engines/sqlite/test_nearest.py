@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graphkin.errors import ConfigError
 from graphkin.library.engines.base import Space
 from graphkin.library.engines.sqlite import nearest as scanning
-from graphkin.library.engines.sqlite.nearest import Scanner, check_vectors, make_scanner
+from graphkin.library.engines.sqlite.nearest import VectorIndex, make_vector_index
 from tests.library.engines.contract import distances, sample_vectors
 
 
@@ -27,12 +27,12 @@ def expected(
     return order.tolist(), every[order]
 
 
-def filled(space: Space, vectors: NDArray[Any], approximate: bool = False) -> Scanner:
-    scanner = make_scanner(space, approximate)
+def filled(space: Space, vectors: NDArray[Any], approximate: bool = False) -> VectorIndex:
+    vector_index = make_vector_index(space, approximate)
     half = len(vectors) // 2
-    scanner.add(vectors[:half])
-    scanner.add(vectors[half:])
-    return scanner
+    vector_index.add(vectors[:half])
+    vector_index.add(vectors[half:])
+    return vector_index
 
 
 @settings(max_examples=60, deadline=None)
@@ -68,11 +68,11 @@ def test_many_codes_of_few_distances() -> None:
     space = Space("hamming", 128)
     vectors = np.repeat(random.integers(0, 256, (40, 16), dtype=np.uint8), 5000, axis=0)
     vectors = random.permutation(vectors)
-    scanner = filled(space, vectors)
+    vector_index = filled(space, vectors)
     chosen = random.random(len(vectors)) < 0.5
     for query in random.integers(0, 256, (5, 16), dtype=np.uint8):
         for among in (None, chosen):
-            found = scanner.nearest(query[None], 100, among)
+            found = vector_index.nearest(query[None], 100, among)
             everything = np.ones(len(vectors), bool) if among is None else among
             wanted, _ = expected(space, query, vectors, 100, everything)
             assert found.rows[0].tolist() == wanted
@@ -91,9 +91,9 @@ def test_equal_float_vectors_come_in_the_order_of_rows(
     which = random.integers(0, 30, 3000)
     asked = kinds[random.integers(0, 30, queries)] + np.float32(0.01)
     chosen = random.random(3000) < 0.6
-    scanner = filled(space, kinds[which])
+    vector_index = filled(space, kinds[which])
     for among in (None, chosen):
-        found = scanner.nearest(asked, 150, among)
+        found = vector_index.nearest(asked, 150, among)
         everything = np.ones(3000, bool) if among is None else among
         for query, own, near in zip(asked, found.rows, found.distances, strict=True):
             every = distances(space, query, kinds)[which].astype(np.float32)
@@ -165,4 +165,4 @@ def test_few_rows_are_scanned_even_where_lists_are_wanted() -> None:
 )
 def test_vectors_of_another_space_are_refused(vectors: NDArray[Any]) -> None:
     with pytest.raises(ConfigError):
-        check_vectors(Space("euclidean", 4), vectors)
+        Space("euclidean", 4).check(vectors)

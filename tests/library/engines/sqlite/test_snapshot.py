@@ -21,7 +21,7 @@ SNAPSHOT = Snapshot({"library": "abc", "rows": 7}, ARRAYS)
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    path = tmp_path / "library.kin.scan"
+    path = tmp_path / "library.kin.cache"
     assert write_snapshot(path, SNAPSHOT)
     return path
 
@@ -96,4 +96,4 @@ def test_one_writer_at_a_time(path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    assert not write_snapshot(tmp_path / "file" / "library.kin.scan", SNAPSHOT)
+    assert not write_snapshot(tmp_path / "file" / "library.kin.cache", SNAPSHOT)

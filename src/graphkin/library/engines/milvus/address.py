@@ -10,7 +10,9 @@ from graphkin.errors import ConfigError
 
 SCHEME = "milvus"
 DEFAULT_PORT = 19530
-FORM = "milvus://[user:password@]host[:port]/collection[?payloads=FOLDER&shards=N&secure=true]"
+FORM = (
+    f"{SCHEME}://[user:password@]host[:port]/collection[?graphs-folder=FOLDER&shards=N&secure=true]"
+)
 NAME = re.compile(r"[A-Za-z_]\w{0,199}", re.ASCII)
 """Milvus takes 255 characters; the side collection of a library has a longer name."""
 MOST_SHARDS = 16
@@ -28,7 +30,7 @@ class MilvusAddress:
     """``user:password``, or a token alone."""
     secure: bool = False
     """Whether the connection is encrypted."""
-    payloads: str | None = None
+    graphs_folder: str | None = None
     """The folder of the graphs, where the URL names it."""
     shards: int = 1
     """Parts that a new collection is cut into, which different machines write."""
@@ -50,13 +52,15 @@ class MilvusAddress:
                 f"at most 200, as in {FORM}"
             )
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
+        if "payloads" in options:  # as the folder was called at first
+            options.setdefault("graphs-folder", options.pop("payloads"))
         address = cls(
             host=parts.hostname,
             collection=collection,
             port=DEFAULT_PORT if port is None else port,
             token=":".join(unquote(part) for part in (parts.username, parts.password) if part),
             secure=_flag(options.pop("secure", "false")),
-            payloads=options.pop("payloads", None) or None,
+            graphs_folder=options.pop("graphs-folder", None) or None,
             shards=_shards(options.pop("shards", "1")),
         )
         if options:

@@ -16,7 +16,6 @@ import errno
 import hashlib
 import os
 import re
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import groupby
@@ -24,12 +23,12 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
+from graphkin._support.files import write_atomically
 from graphkin.errors import FormatError, StorageError
 
 NAME = re.compile("[0-9a-f]{64}")
 FAN_OUT = 2
 """Characters of a name that choose its subfolder: 256 of them."""
-TEMPORARY = ".new-"
 
 
 class Piece(NamedTuple):
@@ -49,7 +48,7 @@ class Bundle(NamedTuple):
     """Seconds since 1970; last written, or found to be there by a writer of the same content."""
 
 
-class PayloadStore:
+class BundleStore:
     """Bundles in a folder, which is made by the first write."""
 
     def __init__(self, folder: str | Path) -> None:
@@ -71,7 +70,9 @@ class PayloadStore:
         path = self._path(name)
         with _storage(f"write {path}"):
             if not _touched(path, len(content)):
-                _write(path, content)
+                write_atomically(path, content)
+                for folder in (path.parent, path.parent.parent):
+                    _sync_folder(folder)
         return [Piece(name, starts[part], len(part)) for part in parts]
 
     def read(self, pieces: Sequence[Piece]) -> list[bytes]:
@@ -80,19 +81,19 @@ class PayloadStore:
         Raises:
             FormatError: a bundle is missing or too short.
         """
-        found: dict[Piece, bytes] = {}
+        contents: dict[Piece, bytes] = {}
         for bundle, own in groupby(sorted(set(pieces)), key=attrgetter("bundle")):
             path = self._path(bundle)
             with _readable(path), open(path, "rb") as file:
                 for piece in own:
                     file.seek(piece.start)
-                    found[piece] = file.read(piece.size)
-                    if len(found[piece]) != piece.size:
+                    contents[piece] = file.read(piece.size)
+                    if len(contents[piece]) != piece.size:
                         raise FormatError(
                             f"{path} is truncated: no {piece.size} bytes at {piece.start}; "
                             "restore it from a copy"
                         )
-        return [found[piece] for piece in pieces]
+        return [contents[piece] for piece in pieces]
 
     def read_whole(self, bundle: str) -> bytes:
         """A bundle, checked against its name."""
@@ -105,7 +106,7 @@ class PayloadStore:
             )
         return content
 
-    def bundles(self) -> Iterator[Bundle]:
+    def __iter__(self) -> Iterator[Bundle]:
         """Every bundle, in the order of names."""
         with _storage(f"list {self.folder}"):
             for folder in sorted(self.folder.glob("?" * FAN_OUT)):
@@ -119,7 +120,7 @@ class PayloadStore:
     def discard_leftovers(self, before: float) -> None:
         """Deletes what writers that were killed before some time left behind."""
         with _storage(f"clear {self.folder}"):
-            for path in sorted(self.folder.glob(f"{'?' * FAN_OUT}/{TEMPORARY}*")):
+            for path in sorted(self.folder.glob(f"{'?' * FAN_OUT}/.*")):
                 with suppress(FileNotFoundError):
                     if path.stat().st_mtime < before:
                         path.unlink()
@@ -132,7 +133,7 @@ class PayloadStore:
 
     def _path(self, bundle: str) -> Path:
         if not NAME.fullmatch(bundle):
-            raise FormatError(f"{bundle!r} is no name of a bundle in {self.folder}")
+            raise FormatError(f"{bundle!r} is not the name of a bundle in {self.folder}")
         return self.folder / bundle[:FAN_OUT] / bundle
 
 
@@ -146,24 +147,6 @@ def _touched(path: Path, size: int) -> bool:
         return path.stat().st_size == size
     except OSError:
         return False
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
-    for folder in (path.parent, path.parent.parent):
-        _sync_folder(folder)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -182,6 +165,8 @@ def _sync_folder(folder: Path) -> None:
 def _storage(action: str) -> Iterator[None]:
     try:
         yield
+    except StorageError:
+        raise
     except OSError as error:
         raise StorageError(
             f"cannot {action}: {error.strerror or error}; what was written before is intact"
@@ -194,7 +179,7 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise FormatError(
-            f"{path} is missing; is the folder of the payloads the right one, and mounted?"
+            f"{path} is missing; is the folder of the graphs the right one, and mounted?"
         ) from error
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror or error}") from error

@@ -150,25 +150,25 @@ class Collection:
         An id is known from an earlier answer, so that its row is found without the wait that the
         server makes to be sure of having everything; where one is not, the wait follows.
         """
-        found = self.look_up(ids, fields, "Session")
-        missing = [own for own in ids if own not in found]
-        return found | self.look_up(missing, fields) if missing else found
+        rows = self.look_up(ids, fields, "Session")
+        missing = [own for own in ids if own not in rows]
+        return rows | self.look_up(missing, fields) if missing else rows
 
     def look_up(
         self, ids: Sequence[int], fields: Sequence[str], level: str = "Strong"
     ) -> dict[int, Row]:
         """Those rows of some ids that are there."""
-        found: dict[int, Row] = {}
+        rows: dict[int, Row] = {}
         for chunk in runs(list(dict.fromkeys(ids)), PAGE):
             answer = self._query(f"id in {list(chunk)}", fields, PAGE, level)
-            found |= {row["id"]: row for row in answer}
-        return found
+            rows |= {row["id"]: row for row in answer}
+        return rows
 
     def search(
         self, vectors: NDArray[Any], limit: int, expression: str
     ) -> list[list[tuple[float, int]]]:
         """(distance, id) of the nearest of each vector, as the server measures and sorts them."""
-        found: list[list[tuple[float, int]]] = []
+        hits: list[list[tuple[float, int]]] = []
         for chunk in runs(vectors, max(1, HITS_AT_ONCE // limit)):
             with self._errors("search in"):
                 answer = self._client.search(
@@ -179,8 +179,8 @@ class Collection:
                     consistency_level="Strong",
                     timeout=CALL_SECONDS,
                 )
-            found += [[(hit["distance"], hit["id"]) for hit in hits] for hits in answer]
-        return found
+            hits += [[(hit["distance"], hit["id"]) for hit in near] for near in answer]
+        return hits
 
     def flush(self) -> None:
         """Has the server write everything to its storage now."""

@@ -9,9 +9,9 @@ from itertools import islice
 
 from graphkin.errors import FormatError, GraphkinError, StorageError
 from graphkin.graphs.encoding import load_graph
-from graphkin.library.engines.milvus.bundles import PayloadStore, Piece
+from graphkin.library.engines.milvus.bundles import BundleStore, Piece
 from graphkin.library.engines.milvus.client import PAGE, Collection, literal, runs
-from graphkin.library.engines.milvus.ids import places
+from graphkin.library.engines.milvus.rows import candidate_ids
 from graphkin.library.engines.milvus.schema import (
     PIECE_FIELDS,
     ROW_FIELDS,
@@ -31,7 +31,7 @@ ROWS_AT_ONCE = 10_000
 """That share a new bundle, so that it is not small again."""
 
 
-def repack(rows: Collection, store: PayloadStore, documents: Many[str]) -> None:
+def repack(rows: Collection, store: BundleStore, documents: Many[str]) -> None:
     """Moves graphs out of bundles that are mostly unused, or small.
 
     The new bundle is whole before a row names it, and the old ones stay until :func:`sweep`.
@@ -39,7 +39,7 @@ def repack(rows: Collection, store: PayloadStore, documents: Many[str]) -> None:
     used: Counter[str] = Counter()
     for row in rows.scan("", ["bundle", "size"], after=0):
         used[row["bundle"]] += row["size"]
-    bundles = [item for item in store.bundles() if used[item.name] and item.name not in documents]
+    bundles = [item for item in store if used[item.name] and item.name not in documents]
     small = [item.name for item in bundles if item.size < SMALL]
     sparse = [item.name for item in bundles if used[item.name] < LIVE * item.size]
     chosen = sorted({*sparse, *(small if len(small) > 1 else ())})
@@ -50,7 +50,7 @@ def repack(rows: Collection, store: PayloadStore, documents: Many[str]) -> None:
             _move(part, rows, store)
 
 
-def _move(part: list[Values], rows: Collection, store: PayloadStore) -> None:
+def _move(part: list[Values], rows: Collection, store: BundleStore) -> None:
     pieces = store.put(store.read([read_piece(row) for row in part]))
     rows.upsert(
         {**row, **piece._asdict(), "vector": written_vector(row["vector"])}
@@ -58,30 +58,30 @@ def _move(part: list[Values], rows: Collection, store: PayloadStore) -> None:
     )
 
 
-def sweep(rows: Collection, store: PayloadStore, documents: Many[str]) -> None:
+def sweep(rows: Collection, store: BundleStore, documents: Many[str]) -> None:
     """Deletes bundles that nothing uses, and what killed writers left behind."""
     used = {row["bundle"] for row in rows.scan("", ["bundle"], after=0)} | set(documents)
     before = time.time() - GRACE_SECONDS
-    for bundle in store.bundles():
+    for bundle in store:
         if bundle.name not in used and bundle.modified < before:
             store.discard(bundle.name)
     store.discard_leftovers(before)
 
 
-def damage(rows: Collection, store: PayloadStore) -> tuple[int, list[str]]:
+def damage(rows: Collection, store: BundleStore) -> tuple[int, list[str]]:
     """How many rows were read, and what is wrong with them or their graphs."""
-    found: list[str] = []
+    sentences: list[str] = []
     read = 0
     every = rows.scan("", (*PIECE_FIELDS, "graph_hash", "nodes", "key"), after=0)
     while page := list(islice(every, PAGE)):
         read += len(page)
         contents = _contents([read_piece(row) for row in page], store)
         for row, content in zip(page, contents, strict=True):
-            found += _row_damage(row, content)
-    return read, found
+            sentences += _row_damage(row, content)
+    return read, sentences
 
 
-def _contents(pieces: list[Piece], store: PayloadStore) -> list[bytes | GraphkinError]:
+def _contents(pieces: list[Piece], store: BundleStore) -> list[bytes | GraphkinError]:
     """Pieces, or what is wrong with each."""
     try:
         return list(store.read(pieces))
@@ -101,6 +101,6 @@ def _row_damage(row: Values, content: bytes | GraphkinError) -> list[str]:
         return [f"entry {row['id']}: {error}"]
     if graph.digest() != row["graph_hash"] or graph.num_nodes != row["nodes"]:
         return [f"entry {row['id']}: its graph is another than the one that was added"]
-    if row["id"] not in places(bytes.fromhex(row["key"])):
-        return [f"entry {row['id']} is not in the place of its key"]
+    if row["id"] not in candidate_ids(bytes.fromhex(row["key"])):
+        return [f"entry {row['id']} does not have the id of its key"]
     return []

@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from graphkin.graphs.encoding import dump_graph, load_graph
 from graphkin.library.engines.base import Engine, Nearest, Space, UnknownIdError, Verification
 from graphkin.library.engines.milvus import schema
 from graphkin.library.engines.milvus.address import MilvusAddress
-from graphkin.library.engines.milvus.bundles import PayloadStore
+from graphkin.library.engines.milvus.bundles import BundleStore
 from graphkin.library.engines.milvus.client import (
     IDS_AT_ONCE,
     PAGE,
@@ -37,12 +37,10 @@ from graphkin.library.engines.milvus.client import (
 )
 from graphkin.library.engines.milvus.compaction import damage, repack, sweep
 from graphkin.library.engines.milvus.filters import condition
-from graphkin.library.engines.milvus.ids import assign, known_keys
 from graphkin.library.engines.milvus.nearest import nearest
-from graphkin.library.engines.milvus.stats import library_stats
-from graphkin.library.engines.milvus.tags import add_tags
-from graphkin.library.engines.sqlite.nearest import check_vectors
-from graphkin.library.records import Filter, Row, Stored
+from graphkin.library.engines.milvus.rows import add_tags, assign_ids, known_keys
+from graphkin.library.engines.milvus.stats import count_binaries, library_stats
+from graphkin.library.records import BinarySummary, Filter, Row, Stored
 
 ROWS_AT_ONCE = 1_000
 """Of an ``add``: they share a bundle of graphs."""
@@ -60,7 +58,7 @@ class MilvusEngine(Engine):
     ) -> None:
         self.space = description.space
         self.address = address
-        self.payloads = PayloadStore(Path(description.payloads) / description.folder)
+        self.bundles = BundleStore(Path(description.graphs_folder) / description.folder)
         self._client = client
         self._description = description
         self._rows = Collection(client, address.collection)
@@ -74,8 +72,9 @@ class MilvusEngine(Engine):
         space: Space,
         documents: Mapping[str, bytes],
         *,
-        payloads: str | Path | None = None,
-    ) -> MilvusEngine:
+        approximate: bool = False,
+        graphs_folder: str | Path | None = None,
+    ) -> Self:
         """A new, empty library.
 
         Args:
@@ -83,23 +82,25 @@ class MilvusEngine(Engine):
                 cuts it into so many parts.
             space: what its vectors are.
             documents: files to keep with it, by name.
-            payloads: the folder for graphs, on storage that everyone who opens the library has
-                mounted at the same place; or ``?payloads=`` in the URL.
+            graphs_folder: the folder for graphs, on storage that everyone who opens the library has
+                mounted at the same place; or ``?graphs-folder=`` in the URL.
         """
+        if approximate:
+            raise ConfigError("approximate search is an option of a library in a file")
         address = MilvusAddress.parse(url)
-        root = payloads or address.payloads
+        root = address.graphs_folder or graphs_folder
         if root is None:
             raise ConfigError(
-                f"{address} needs a folder for its graphs; add ?payloads=/a/shared/folder"
+                f"{address} needs a folder for its graphs; add ?graphs-folder=/a/shared/folder"
             )
         client = connect(address)
         try:
             if Collection(client, address.collection).exists():
                 raise StorageError(f"{address} exists already; open it, or choose another name")
             folder = f"{address.collection}-{secrets.token_hex(4)}"
-            store = PayloadStore(Path(root).absolute() / folder)
-            bundles = {name: store.put([content])[0].bundle for name, content in documents.items()}
-            description = schema.Description(space, str(Path(root).absolute()), folder, bundles)
+            store = BundleStore(Path(root).absolute() / folder)
+            named = {name: store.put([content])[0].bundle for name, content in documents.items()}
+            description = schema.Description(space, str(Path(root).absolute()), folder, named)
             engine = cls(client, address, description)
             engine._create_collections()
             engine._prepare()
@@ -109,30 +110,33 @@ class MilvusEngine(Engine):
         return engine
 
     @classmethod
-    def open(cls, url: str, payloads: str | Path | None = None) -> MilvusEngine:
+    def open(cls, url: str, *, graphs_folder: str | Path | None = None) -> Self:
         """A library that exists.
 
         Args:
             url: ``milvus://host:port/collection``.
-            payloads: the folder of the graphs, where it is mounted at another place than at the
-                creation of the library.
+            graphs_folder: the folder of the graphs, where it was moved or is mounted elsewhere;
+                without effect where the graphs of this library are not in it.
         """
         address = MilvusAddress.parse(url)
         client = connect(address)
         try:
             rows = Collection(client, address.collection)
             if not rows.exists():
-                raise FormatError(f"there is no library {address}; create it first")
-            description = schema.Description.from_text(rows.description(), str(address))
-            moved = payloads or address.payloads
-            if moved is not None:
-                description = replace(description, payloads=str(Path(moved).absolute()))
-            engine = cls(client, address, description)
-            if not engine.payloads.folder.is_dir():
-                raise StorageError(
-                    f"the graphs of {address} are not at {engine.payloads.folder}; mount that, "
-                    "or name the folder that holds it by ?payloads="
+                raise FormatError(
+                    f"there is no library {address}; check the address, or create it with "
+                    "`graphkin index`"
                 )
+            description = schema.Description.from_text(rows.description(), str(address))
+            roots = (address.graphs_folder, graphs_folder, description.graphs_folder)
+            folders = [str(Path(root).absolute()) for root in roots if root]
+            there = [root for root in folders if Path(root, description.folder).is_dir()]
+            if not there:
+                raise StorageError(
+                    f"the graphs of {address} are not at {Path(folders[0], description.folder)}; "
+                    "mount that, or name the folder that holds it by ?graphs-folder="
+                )
+            engine = cls(client, address, replace(description, graphs_folder=there[0]))
             engine._prepare()
         except BaseException:
             client.close()
@@ -164,22 +168,32 @@ class MilvusEngine(Engine):
         finally:
             client.close()
 
+    @classmethod
+    def shown_name(cls, url: str) -> str:
+        return str(MilvusAddress.parse(url))
+
+    @classmethod
+    def uploads_folder(cls, url: str) -> Path:
+        address = MilvusAddress.parse(url)
+        host = address.host.replace(":", "-")
+        return Path(f"{host}-{address.port}-{address.collection}.files").absolute()
+
     def documents(self) -> Mapping[str, bytes]:
         bundles = self._description.documents
-        return {name: self.payloads.read_whole(bundle) for name, bundle in bundles.items()}
+        return {name: self.bundles.read_whole(bundle) for name, bundle in bundles.items()}
 
     def add(self, rows: Sequence[Row]) -> int:
         """Adds rows whose keys are new. When it fails, some may be there: add them all again."""
         for row in rows:
-            check_vectors(self.space, row.vector[None])
+            self.space.check(row.vector[None])
         unique = list({row.key: row for row in reversed(rows)}.values())[::-1]
-        places = assign(self._rows, [row.key for row in unique])
-        new = [(own, row) for (own, held), row in zip(places, unique, strict=True) if not held]
+        ids = assign_ids(self._rows, [row.key for row in unique])
+        new = [(own, row) for (own, known), row in zip(ids, unique, strict=True) if not known]
         values = [schema.write_row(own, row) for own, row in new]
         self._list_texts(schema.listed_texts(row.entry for _, row in new))
         for start in range(0, len(new), ROWS_AT_ONCE):
             part = slice(start, start + ROWS_AT_ONCE)
-            pieces = self.payloads.put([dump_graph(row.graph) for _, row in new[part]])
+            pieces = self.bundles.put([dump_graph(row.graph) for _, row in new[part]])
             self._rows.upsert(
                 {**own, **piece._asdict()} for own, piece in zip(values[part], pieces, strict=True)
             )
@@ -195,9 +209,9 @@ class MilvusEngine(Engine):
         return known_keys(self._rows, keys)
 
     def tag(self, where: Filter, tags: Mapping[str, str]) -> int:
-        """Adds tags to what fits. When it fails, some may have them: do it again."""
+        """Adds tags to what matches. When it fails, some may have them: do it again."""
         self._list_texts(schema.listed_tags(tags))
-        return add_tags(self._rows, self._fitting(where, schema.ROW_FIELDS), tags)
+        return add_tags(self._rows, self._matching(where, schema.ROW_FIELDS), tags)
 
     def finish_files(self, files: Iterable[tuple[str, str]]) -> None:
         self._records.upsert(schema.write_record(schema.FILE, *pair) for pair in files)
@@ -208,7 +222,7 @@ class MilvusEngine(Engine):
         return {(schema.decoded(row["name"]), schema.decoded(row["text"])) for row in rows}
 
     def remove(self, where: Filter) -> int:
-        rows = [(row["id"], row["file_hash"]) for row in self._fitting(where, ["file_hash"])]
+        rows = [(row["id"], row["file_hash"]) for row in self._matching(where, ["file_hash"])]
         # Files first: one that is gone in part must not count as finished.
         for chunk in runs(sorted({file_hash for _, file_hash in rows}), PAGE):
             names = f"name in [{', '.join(map(literal, chunk))}]"
@@ -220,16 +234,16 @@ class MilvusEngine(Engine):
 
     def nearest(self, vectors: NDArray[Any], count: int, where: Filter | None = None) -> Nearest:
         """Exact. Among more than 16,384 that are equally far, the server chooses."""
-        check_vectors(self.space, vectors)
+        self.space.check(vectors)
         return nearest(self._rows, self.space, vectors, count, self._expressions(where))
 
     def _expressions(self, where: Filter | None) -> Iterator[str]:
-        """Expressions that each let a part of what fits through, and nothing else."""
-        wanted = condition(where, self._texts)
-        if wanted.rest.is_empty():
-            yield wanted.expression
+        """Expressions that each let a part of what matches through, and nothing else."""
+        parts = condition(where, self._texts)
+        if parts.rest.is_empty():
+            yield parts.expression
             return
-        ids = [row["id"] for row in self._fitting(where, [])]
+        ids = [row["id"] for row in self._matching(where, [])]
         for chunk in runs(ids, IDS_AT_ONCE):
             yield f"id in {chunk}"
 
@@ -239,40 +253,40 @@ class MilvusEngine(Engine):
     def graphs(self, ids: Sequence[int]) -> list[Graph]:
         pieces = [schema.read_piece(row) for row in self._by_id(ids, schema.PIECE_FIELDS)]
         try:
-            contents = self.payloads.read(pieces)
+            contents = self.bundles.read(pieces)
         except FormatError:
             # Compaction may have moved them meanwhile.
             moved = [schema.read_piece(row) for row in self._by_id(ids, schema.PIECE_FIELDS)]
             if moved == pieces:
                 raise
-            contents = self.payloads.read(moved)
+            contents = self.bundles.read(moved)
         return [load_graph(content) for content in contents]
 
     def vectors(self, ids: Sequence[int]) -> NDArray[Any]:
-        found = np.empty((len(ids), self.space.columns), dtype=self.space.dtype)
-        for place, row in enumerate(self._by_id(ids, ["vector"])):
-            found[place] = schema.read_vector(row, self.space)
-        return found
+        vectors = np.empty((len(ids), self.space.columns), dtype=self.space.dtype)
+        for number, row in enumerate(self._by_id(ids, ["vector"])):
+            vectors[number] = schema.read_vector(row, self.space)
+        return vectors
 
     def _by_id(self, ids: Sequence[int], fields: Sequence[str]) -> list[schema.Values]:
-        found = self._rows.by_id(ids, fields)
-        missing = next((own for own in ids if own not in found), None)
+        rows = self._rows.by_id(ids, fields)
+        missing = next((own for own in ids if own not in rows), None)
         if missing is not None:
             raise UnknownIdError(f"{self.address} has no entry {missing}; was it removed?")
-        return [found[own] for own in ids]
+        return [rows[own] for own in ids]
 
     def scan(self, where: Filter | None = None, after: int = 0) -> Iterator[Stored]:
-        for row in self._fitting(where, schema.STORED_FIELDS, after):
+        for row in self._matching(where, schema.STORED_FIELDS, after):
             yield schema.read_stored(row)
 
-    def _fitting(
+    def _matching(
         self, where: Filter | None, fields: Sequence[str], after: int = 0
     ) -> Iterator[schema.Values]:
-        """The fields of what fits, in the order of ids."""
-        wanted = condition(where, self._texts)
-        every = list(dict.fromkeys([*fields, *wanted.fields]))
-        for row in self._rows.scan(wanted.expression, every, after):
-            if wanted.rest.is_empty() or wanted.rest.fits(schema.read_entry(row), nodes=0):
+        """The fields of what matches, in the order of ids."""
+        parts = condition(where, self._texts)
+        every = list(dict.fromkeys([*fields, *parts.fields]))
+        for row in self._rows.scan(parts.expression, every, after):
+            if parts.rest.is_empty() or parts.rest.matches(schema.read_entry(row), nodes=0):
                 yield row
 
     def _texts(self, kind: str, name: str) -> set[str]:
@@ -282,24 +296,27 @@ class MilvusEngine(Engine):
         return {schema.decoded(row["text"]) for row in rows}
 
     def count(self, where: Filter | None = None) -> int:
-        wanted = condition(where, self._texts)
-        if wanted.rest.is_empty():
-            return self._rows.count(wanted.expression)
-        return sum(1 for _ in self._fitting(where, []))
+        parts = condition(where, self._texts)
+        if parts.rest.is_empty():
+            return self._rows.count(parts.expression)
+        return sum(1 for _ in self._matching(where, []))
 
     def stats(self) -> dict[str, Any]:
-        return library_stats(self._rows, self.payloads)
+        return library_stats(self._rows, self.bundles)
+
+    def binaries(self) -> list[BinarySummary]:
+        return count_binaries(self._rows)
 
     def verify(self) -> Verification:
         """Compares every graph and every document with its hash."""
         result = Verification()
         for name, bundle in self._description.documents.items():
             try:
-                self.payloads.read_whole(bundle)
+                self.bundles.read_whole(bundle)
             except (FormatError, StorageError) as error:
                 result.damage.append(f"document {name}: {error}")
-        result.entries, found = damage(self._rows, self.payloads)
-        result.damage += found
+        result.entries, sentences = damage(self._rows, self.bundles)
+        result.damage += sentences
         if (counted := self._rows.count()) != result.entries:
             result.damage.append(f"the server counts {counted} rows, and has {result.entries}")
         return result
@@ -311,8 +328,8 @@ class MilvusEngine(Engine):
         may be about to use them.
         """
         documents = set(self._description.documents.values())
-        repack(self._rows, self.payloads, documents)
-        sweep(self._rows, self.payloads, documents)
+        repack(self._rows, self.bundles, documents)
+        sweep(self._rows, self.bundles, documents)
         for collection in (self._rows, self._records):
             collection.flush()
             collection.compact()

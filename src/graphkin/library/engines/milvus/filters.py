@@ -13,7 +13,7 @@ from graphkin.library.records import TEXT_CONDITIONS, Filter
 
 WILDCARDS = "*?["
 MOST_TEXTS = 1_000
-"""That fit a pattern, above which rows are checked one by one."""
+"""That match a pattern, above which rows are checked one by one."""
 NOTHING = "id in []"
 LAST_CHARACTER = 0x10FFFF
 
@@ -25,7 +25,7 @@ class Condition(NamedTuple):
     """What a filter asks for."""
 
     expression: str
-    """For the server; empty where everything fits."""
+    """For the server; empty where everything matches."""
     rest: Filter
     """For each row that the expression lets through."""
 
@@ -37,7 +37,7 @@ class Condition(NamedTuple):
 
 
 def condition(where: Filter | None, texts: Texts) -> Condition:
-    """Leaves to the server whatever it decides exactly as :meth:`Filter.fits` does."""
+    """Leaves to the server whatever it decides exactly as :meth:`Filter.matches` does."""
     if where is None:
         return Condition("", Filter())
     parts: list[str] = []
@@ -66,7 +66,7 @@ def condition(where: Filter | None, texts: Texts) -> Condition:
 def _text_part(name: str, pattern: str, texts: Texts) -> tuple[list[str], bool]:
     """Expressions for a condition on a text, and whether they decide it."""
     prefix = _prefix(pattern)
-    if not _fits_in(pattern):
+    if not _can_be_sent(pattern):
         return [], False
     if prefix == pattern:
         return [f"{name} == {literal(encoded(pattern))}"], True
@@ -74,26 +74,26 @@ def _text_part(name: str, pattern: str, texts: Texts) -> tuple[list[str], bool]:
     if not pattern[len(prefix) :].strip("*"):
         return narrowed, True
     if name in LISTED:
-        found = _fitting(texts(name, ""), pattern)
-        if len(found) <= MOST_TEXTS:
-            some = f"{name} in {_list(map(encoded, found))}"
-            return [some if found else NOTHING], True
+        matching = _matching(texts(name, ""), pattern)
+        if len(matching) <= MOST_TEXTS:
+            some = f"{name} in {_list(map(encoded, matching))}"
+            return [some if matching else NOTHING], True
     return narrowed, False
 
 
 def _tag_part(name: str, pattern: str, texts: Texts) -> tuple[list[str], bool]:
     """Expressions for a condition on a tag, and whether they decide it."""
-    if not _fits_in(name + pattern):
+    if not _can_be_sent(name + pattern):
         return [], False
     if _prefix(pattern) == pattern:
         return [f"array_contains(tags, {literal(tag_text(name, pattern))})"], True
     present = f"array_contains(tags, {literal(tag_text(name))})"
     if not pattern.strip("*"):
         return [present], True
-    found = _fitting(texts(TAG, name), pattern)
-    if len(found) > MOST_TEXTS:
+    matching = _matching(texts(TAG, name), pattern)
+    if len(matching) > MOST_TEXTS:
         return [present], False
-    pairs = [tag_text(name, text) for text in found]
+    pairs = [tag_text(name, text) for text in matching]
     some = f"array_contains_any(tags, {_list(pairs)})"
     return [some if pairs else NOTHING], True
 
@@ -119,7 +119,7 @@ def _begins(name: str, prefix: str) -> list[str]:
     return parts
 
 
-def _fitting(texts: Collection[str], pattern: str) -> list[str]:
+def _matching(texts: Collection[str], pattern: str) -> list[str]:
     return sorted(text for text in texts if fnmatchcase(text, pattern))
 
 
@@ -127,7 +127,7 @@ def _list(texts: Iterable[str]) -> str:
     return f"[{', '.join(map(literal, texts))}]"
 
 
-def _fits_in(text: str) -> bool:
+def _can_be_sent(text: str) -> bool:
     """Whether a text can be sent; nothing in a library equals one that cannot."""
     try:
         encoded(text)

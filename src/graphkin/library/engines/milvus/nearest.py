@@ -26,20 +26,20 @@ def nearest(
     count: int,
     expressions: Iterable[str],
 ) -> Nearest:
-    """The nearest ``count`` of each vector, among what fits any of some expressions."""
+    """The nearest ``count`` of each vector, among what matches any of some expressions."""
     if not 1 <= count <= MOST_HITS:
         raise ConfigError(f"a Milvus server finds 1 to {MOST_HITS} at a time, not {count}")
-    found: list[Hits] = [[] for _ in vectors]
+    nearest_hits: list[Hits] = [[] for _ in vectors]
     for expression in expressions if len(vectors) else ():
-        for own, hits in zip(found, _search(rows, vectors, count, expression), strict=True):
+        for own, hits in zip(nearest_hits, _search(rows, vectors, count, expression), strict=True):
             own += hits
     ids = np.full((len(vectors), count), -1, dtype=np.int64)
     distances = np.full((len(vectors), count), np.inf, dtype=np.float32)
-    for place, hits in enumerate(found):
+    for query, hits in enumerate(nearest_hits):
         measured = [(np.float32(_distance(space, value)), own) for value, own in hits]
         best = sorted(measured)[:count]
-        distances[place, : len(best)] = [distance for distance, _ in best]
-        ids[place, : len(best)] = [own for _, own in best]
+        distances[query, : len(best)] = [distance for distance, _ in best]
+        ids[query, : len(best)] = [own for _, own in best]
     return Nearest(ids, distances)
 
 
@@ -50,17 +50,17 @@ def _search(rows: Collection, vectors: NDArray[Any], count: int, expression: str
     been cut off, and more are asked for, so that ids decide among all of them.
     """
     limit = min(count + SPARE_HITS, MOST_HITS)
-    found = rows.search(vectors, limit, expression)
+    nearest_hits = rows.search(vectors, limit, expression)
     cut: Sequence[int] = range(len(vectors))
     while limit < MOST_HITS:
-        cut = [place for place in cut if _is_cut(found[place], count, limit)]
+        cut = [query for query in cut if _is_cut(nearest_hits[query], count, limit)]
         if not cut:
             break
         limit = min(8 * limit, MOST_HITS)
         again = rows.search(vectors[cut], limit, expression)
-        for place, hits in zip(cut, again, strict=True):
-            found[place] = hits
-    return found
+        for query, hits in zip(cut, again, strict=True):
+            nearest_hits[query] = hits
+    return nearest_hits
 
 
 def _is_cut(hits: Hits, count: int, limit: int) -> bool:

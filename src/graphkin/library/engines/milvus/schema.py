@@ -1,7 +1,7 @@
 """What the collections of a Milvus library look like, and how a row is written and read.
 
 A library is two collections. ``NAME`` holds a row for each graph, and in its description the
-space, the place of the payloads and the names of the documents. ``NAME_records`` holds the files
+space, the folder of the graphs and the names of the documents. ``NAME_records`` holds the files
 that are finished, and each text that occurs in a field that people choose by.
 """
 
@@ -27,6 +27,10 @@ from graphkin.results.known_function import KnownFunction
 FORMAT = "graphkin library"
 VERSION = 1
 RECORDS = "_records"
+GRAPHS_FOLDER = "payloads"
+"""The name that ``graphs_folder`` has in a description."""
+NAME = re.compile(r"\w+-[0-9a-f]{8}", re.ASCII)
+"""Of a library's own folder: a server cannot lead elsewhere."""
 MOST_BYTES = 65_535
 """Of a text, in UTF-8."""
 STAND_IN = 0x10F800
@@ -53,15 +57,17 @@ class Description:
     """What a library's collection says of itself."""
 
     space: Space
-    payloads: str
+    graphs_folder: str
     """The folder under which the library has its own."""
     folder: str
-    """The name of that: no other library has it, so that many can share ``payloads``."""
+    """The name of that: no other library has it, so that many can share ``graphs_folder``."""
     documents: Mapping[str, str]
     """The bundle of each document."""
 
     def to_text(self) -> str:
-        return json.dumps({"format": FORMAT, "version": VERSION, **asdict(self)})
+        values = asdict(self)
+        values[GRAPHS_FOLDER] = values.pop("graphs_folder")
+        return json.dumps({"format": FORMAT, "version": VERSION, **values})
 
     @classmethod
     def from_text(cls, text: str, where: str) -> Description:
@@ -81,7 +87,13 @@ class Description:
                     f"{where} is a library of version {version}, this graphkin reads {VERSION}; "
                     "use the graphkin that made it"
                 )
-            return cls(Space(**values.pop("space")), **values)
+            folder = values["folder"]
+            if not NAME.fullmatch(folder):
+                raise FormatError(
+                    f"{where} names {folder!r} as the folder of its graphs, which is not a name "
+                    "that graphkin gives; it may have been made to harm whoever opens it"
+                )
+            return cls(Space(**values.pop("space")), values.pop(GRAPHS_FOLDER), **values)
         except (KeyError, TypeError) as error:
             raise FormatError(f"the description of {where} is damaged: {error}") from error
 
@@ -201,11 +213,11 @@ def write_record(kind: str, name: str, text: str) -> Values:
 
 def listed_texts(entries: Iterable[KnownFunction]) -> set[tuple[str, str, str]]:
     """(kind, name, text) of the records that patterns are looked up in."""
-    found = set()
+    texts = set()
     for entry in entries:
-        found |= {(name, "", getattr(entry, name)) for name in LISTED}
-        found |= listed_tags(entry.tags)
-    return found
+        texts |= {(name, "", getattr(entry, name)) for name in LISTED}
+        texts |= listed_tags(entry.tags)
+    return texts
 
 
 def listed_tags(tags: Mapping[str, str]) -> set[tuple[str, str, str]]:
@@ -234,7 +246,7 @@ def encoded(text: str) -> str:
     if not text.isascii():
         if TAKEN.search(text):
             raise ConfigError(f"{text!r} has a character from {chr(STAND_IN)!r} on; leave it out")
-        text = SURROGATE.sub(lambda found: chr(ord(found[0]) + SHIFT), text)
+        text = SURROGATE.sub(lambda match: chr(ord(match[0]) + SHIFT), text)
     if (size := len(text.encode())) > MOST_BYTES:
         raise ConfigError(
             f"{text[:40]!r}... has {size} bytes, Milvus takes {MOST_BYTES}; shorten it"
@@ -244,4 +256,4 @@ def encoded(text: str) -> str:
 
 def decoded(text: str) -> str:
     """What :func:`encoded` was given."""
-    return text if text.isascii() else TAKEN.sub(lambda found: chr(ord(found[0]) - SHIFT), text)
+    return text if text.isascii() else TAKEN.sub(lambda match: chr(ord(match[0]) - SHIFT), text)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from graphkin.library.engines.milvus.bundles import PayloadStore
+from graphkin.library.engines.base import TOP_BINARIES
+from graphkin.library.engines.milvus.bundles import BundleStore
 from graphkin.library.engines.milvus.client import Collection
-from graphkin.library.engines.milvus.schema import TAG, read_entry
+from graphkin.library.engines.milvus.schema import TAG, Values, read_entry
+from graphkin.library.records import BinarySummary
 
 COUNTED = ("architecture", "compiler", "build", "binary")
-TOP_BINARIES = 20
+BINARY_FIELDS = ("binary", "file_hash", "architecture", "compiler", "build")
 
 
-def library_stats(rows: Collection, store: PayloadStore) -> dict[str, Any]:
+def library_stats(rows: Collection, store: BundleStore) -> dict[str, Any]:
     """Reads some fields of every row: about a minute for a million."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in COUNTED}
     tags: Counter[str] = Counter()
@@ -26,7 +28,7 @@ def library_stats(rows: Collection, store: PayloadStore) -> dict[str, Any]:
         for name in COUNTED:
             counts[name][getattr(entry, name)] += 1
         tags.update(f"{tag}={value}" for tag, value in entry.tags.items())
-    bundles = [bundle.size for bundle in store.bundles()]
+    bundles = [bundle.size for bundle in store]
     return {
         "entries": entries,
         "graphs": len(graphs),
@@ -39,3 +41,29 @@ def library_stats(rows: Collection, store: PayloadStore) -> dict[str, Any]:
         "tags": dict(tags.most_common()),
         "top_binaries": dict(counts["binary"].most_common(TOP_BINARIES)),
     }
+
+
+def count_binaries(rows: Collection) -> list[BinarySummary]:
+    """Every binary, in no order. Milvus cannot group: some fields of every row are read."""
+    firsts: dict[tuple[str, str], Values] = {}
+    functions: Counter[tuple[str, str]] = Counter()
+    tags: dict[tuple[str, str], Counter[tuple[str, ...]]] = {}
+    for row in rows.scan("", [*BINARY_FIELDS, TAG], after=0):
+        pair = row["binary"], row["file_hash"]
+        firsts.setdefault(pair, row)
+        functions[pair] += 1
+        tags.setdefault(pair, Counter())[tuple(row[TAG])] += 1
+    return [_summary(row, functions[pair], tags[pair]) for pair, row in firsts.items()]
+
+
+def _summary(first: Values, functions: int, tags: Counter[tuple[str, ...]]) -> BinarySummary:
+    counts: Counter[str] = Counter()
+    for written, count in tags.items():
+        for tag, value in read_entry({**first, TAG: written}).tags.items():
+            counts[f"{tag}={value}"] += count
+    entry = read_entry(first)
+    return BinarySummary(
+        **{name: getattr(entry, name) for name in BINARY_FIELDS},
+        functions=functions,
+        tags=dict(counts.most_common()),
+    )

@@ -1,7 +1,7 @@
 """The embedded engine: one SQLite file is the truth, and faiss scans its vectors in memory.
 
 Beside the library ``functions.kin`` lie SQLite's own ``-wal`` and ``-shm`` while it is open, and
-the side file ``functions.kin.scan``, which may be deleted at any time.
+the side file ``functions.kin.cache``, which may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from graphkin.errors import ConfigError, FormatError, GraphkinError
 from graphkin.graphs import Graph
 from graphkin.graphs.encoding import load_graph
-from graphkin.library.engines.base import Engine, Nearest, Space, Verification
+from graphkin.library.engines.base import Engine, Metric, Nearest, Space, Verification
+from graphkin.library.engines.sqlite.cache import ColumnCache
 from graphkin.library.engines.sqlite.file import SqliteFile
-from graphkin.library.engines.sqlite.memory import Memory
-from graphkin.library.engines.sqlite.nearest import check_vectors
+from graphkin.library.engines.sqlite.interned import INTERNED, InternedStrings, from_sql, to_sql
 from graphkin.library.engines.sqlite.rows import (
     fetch_contents,
     fetch_rows,
@@ -29,16 +29,15 @@ from graphkin.library.engines.sqlite.rows import (
     in_order,
     insert_rows,
     known_keys,
+    with_tags,
+    write_tags,
 )
-from graphkin.library.engines.sqlite.stats import library_stats
-from graphkin.library.engines.sqlite.tags import with_tags, write_tags
-from graphkin.library.engines.sqlite.texts import KINDS, Texts, from_sql, to_sql
+from graphkin.library.engines.sqlite.stats import count_binaries, library_stats
 from graphkin.library.engines.sqlite.verify import verify_library
-from graphkin.library.records import Filter, Row, Stored
+from graphkin.library.records import BinarySummary, Filter, Row, Stored
 
 PAGE = 1000
 """Entries that a scan reads at a time."""
-METRICS = ("hamming", "euclidean", "cosine")
 
 
 class SqliteEngine(Engine):
@@ -58,35 +57,50 @@ class SqliteEngine(Engine):
         self._file = file
         with file.reading("open"):
             self.space, self.approximate = _traits(file)
-            self._texts = Texts(file)
-            self._memory = Memory(file, self._texts, self.space, self.approximate)
+            self._strings = InternedStrings(file)
+            self._cache = ColumnCache(file, self._strings, self.space, self.approximate)
         self._seen: int | None = None
         self._wrote = False
 
     @classmethod
     def create(
         cls,
-        path: str | os.PathLike[str],
+        url: str | os.PathLike[str],
         space: Space,
         documents: Mapping[str, bytes],
         *,
         approximate: bool = False,
-    ) -> SqliteEngine:
-        """Makes an empty library in a new file."""
+        graphs_folder: str | Path | None = None,
+    ) -> Self:
+        """Makes an empty library in a new file, which holds its graphs too."""
         if space.metric == "hamming" and space.width % 8:
             raise ConfigError(f"codes must have a multiple of 8 bits, got {space.width}")
         facts = {"metric": space.metric, "width": space.width, "approximate": int(approximate)}
-        return cls(SqliteFile.create(Path(path), facts, documents))
+        return cls(SqliteFile.create(Path(url), facts, documents))
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> SqliteEngine:
+    def open(cls, url: str | os.PathLike[str], *, graphs_folder: str | Path | None = None) -> Self:
         """Opens a library to read and to write."""
-        file = SqliteFile(Path(path))
+        file = SqliteFile(Path(url))
         try:
             return cls(file)
         except BaseException:
             file.close()
             raise
+
+    @classmethod
+    def exists(cls, url: str) -> bool:
+        if os.path.isdir(url):
+            raise ConfigError(f"{url} is a folder; a library is a file, such as library.kin")
+        return os.path.lexists(url)
+
+    @classmethod
+    def shown_name(cls, url: str) -> str:
+        return Path(url).name
+
+    @classmethod
+    def uploads_folder(cls, url: str) -> Path:
+        return Path(f"{url}.files").absolute()
 
     @property
     def path(self) -> Path:
@@ -99,7 +113,7 @@ class SqliteEngine(Engine):
     def add(self, rows: Sequence[Row]) -> int:
         with self._file.writing("add to"):
             self._changed()
-            return insert_rows(self._file, self._texts, self.space, rows)
+            return insert_rows(self._file, self._strings, self.space, rows)
 
     def known(self, keys: Iterable[bytes]) -> set[bytes]:
         with self._file.reading():
@@ -109,23 +123,23 @@ class SqliteEngine(Engine):
         with self._file.lock:
             with self._file.writing("tag entries of"):
                 self._changed()
-                memory = self._memory
-                memory.refresh()
+                cache = self._cache
+                cache.refresh()
                 chosen = self._chosen(where)
-                before = memory.columns["tags"]
-                after = with_tags(self._texts, before, chosen, tags)
+                before = cache.columns["tags"]
+                after = with_tags(self._strings, before, chosen, tags)
                 changed = after != before
                 if not changed.any():
                     return int(chosen.sum())
-                write_tags(self._file, memory.columns["id"][changed], after[changed])
+                write_tags(self._file, cache.columns["id"][changed], after[changed])
                 epoch = self._file.begin_epoch()
-            memory.retag(after, epoch)
+            cache.retag(after, epoch)
         return int(chosen.sum())
 
     def _chosen(self, where: Filter) -> NDArray[np.bool_]:
-        """(R,) the rows that fit."""
-        chosen = self._memory.fitting(where)
-        return np.ones(len(self._memory.columns), dtype=bool) if chosen is None else chosen
+        """(R,) the rows that match."""
+        chosen = self._cache.matching(where)
+        return np.ones(len(self._cache.columns), dtype=bool) if chosen is None else chosen
 
     def finish_files(self, files: Iterable[tuple[str, str]]) -> None:
         with self._file.writing("add to"):
@@ -136,48 +150,49 @@ class SqliteEngine(Engine):
 
     def finished_files(self) -> set[tuple[str, str]]:
         with self._file.reading():
-            found = self._file.execute("SELECT file_hash, settings FROM finished")
-            return {(from_sql(file_hash), from_sql(settings)) for file_hash, settings in found}
+            pairs = self._file.execute("SELECT file_hash, settings FROM finished")
+            return {(from_sql(file_hash), from_sql(settings)) for file_hash, settings in pairs}
 
     def remove(self, where: Filter) -> int:
         with self._file.lock:
             with self._file.writing("remove from"):
                 self._changed()
-                memory = self._memory
-                memory.refresh()
+                cache = self._cache
+                cache.refresh()
                 gone = self._chosen(where)
                 if not gone.any():
                     return 0
                 self._delete(gone)
                 epoch = self._file.begin_epoch()
-            memory.keep(~gone, epoch)
+            cache.keep(~gone, epoch)
         return int(gone.sum())
 
     def _delete(self, gone: NDArray[np.bool_]) -> None:
-        columns, file = self._memory.columns, self._file
+        columns, file = self._cache.columns, self._file
         delete = "DELETE FROM {} WHERE {} = ?"
         ids = columns["id"][gone].tolist()
         file.executemany(delete.format("entries", "id"), ((number,) for number in ids))
         graphs = np.setdiff1d(columns["graph"][gone], columns["graph"][~gone]).tolist()
         file.executemany(delete.format("graphs", "id"), ((number,) for number in graphs))
-        hashes = [self._texts.text(int(number)) for number in np.unique(columns["file_hash"][gone])]
+        hashes = [
+            self._strings.text(int(number)) for number in np.unique(columns["file_hash"][gone])
+        ]
         file.executemany(delete.format("finished", "file_hash"), ((to_sql(h),) for h in hashes))
 
     def nearest(self, vectors: NDArray[Any], count: int, where: Filter | None = None) -> Nearest:
-        check_vectors(self.space, vectors)
+        self.space.check(vectors)
         if count < 1:
             raise ConfigError(f"count must be at least 1, got {count}")
         with self._current():
-            chosen = self._memory.fitting(where)
-            rows, distances = self._memory.scanner.nearest(vectors, count, chosen)
-            ids = self._memory.columns["id"]
-            found = np.full(rows.shape, -1, dtype=np.int64)
-            found[rows >= 0] = ids[rows[rows >= 0]]
-        return Nearest(found, distances)
+            chosen = self._cache.matching(where)
+            rows, distances = self._cache.vector_index.nearest(vectors, count, chosen)
+            ids = np.full(rows.shape, -1, dtype=np.int64)
+            ids[rows >= 0] = self._cache.columns["id"][rows[rows >= 0]]
+        return Nearest(ids, distances)
 
     def fetch(self, ids: Sequence[int]) -> list[Stored]:
         with self._file.reading():
-            return in_order(fetch_rows(self._file, self._texts, ids), ids)
+            return in_order(fetch_rows(self._file, self._strings, ids), ids)
 
     def graphs(self, ids: Sequence[int]) -> list[Graph]:
         with self._file.reading():
@@ -188,48 +203,52 @@ class SqliteEngine(Engine):
 
     def vectors(self, ids: Sequence[int]) -> NDArray[Any]:
         with self._file.reading():
-            found = in_order(fetch_vectors(self._file, self.space, ids), ids)
+            vectors = in_order(fetch_vectors(self._file, self.space, ids), ids)
         none = np.zeros((0, self.space.columns), self.space.dtype)
-        return np.stack(found) if found else none
+        return np.stack(vectors) if vectors else none
 
     def scan(self, where: Filter | None = None, after: int = 0) -> Iterator[Stored]:
         with self._current():
-            chosen = self._memory.fitting(where)
-            ids = self._memory.columns["id"]
+            chosen = self._cache.matching(where)
+            ids = self._cache.columns["id"]
             ids = ids[ids > after] if chosen is None else ids[chosen & (ids > after)]
             ids = ids.copy()
         for start in range(0, len(ids), PAGE):
             page = ids[start : start + PAGE].tolist()
             # What another process removed meanwhile is left out.
             with self._file.reading():
-                found = fetch_rows(self._file, self._texts, page)
-            yield from (found[number] for number in page if number in found)
+                stored = fetch_rows(self._file, self._strings, page)
+            yield from (stored[number] for number in page if number in stored)
 
     def count(self, where: Filter | None = None) -> int:
         with self._current():
-            chosen = self._memory.fitting(where)
-            return len(self._memory.columns) if chosen is None else int(chosen.sum())
+            chosen = self._cache.matching(where)
+            return len(self._cache.columns) if chosen is None else int(chosen.sum())
 
     def stats(self) -> dict[str, Any]:
         with self._current():
-            return library_stats(self._file.path, self._memory, self._texts)
+            return library_stats(self._file.path, self._cache, self._strings)
+
+    def binaries(self) -> list[BinarySummary]:
+        with self._current():
+            return count_binaries(self._cache.columns, self._strings)
 
     def verify(self) -> Verification:
         with self._file.lock:
-            return verify_library(self._file, self.space, self._memory)
+            return verify_library(self._file, self.space, self._cache)
 
     def compact(self) -> None:
         with self._file.lock:
             with self._file.writing("compact"):
                 self._changed()
-                used = " UNION ".join(f"SELECT {kind} FROM entries" for kind in KINDS)
+                used = " UNION ".join(f"SELECT {kind} FROM entries" for kind in INTERNED)
                 self._file.execute(f"DELETE FROM texts WHERE id NOT IN ({used})")
                 self._file.begin_epoch()
             with self._file.explained("compact"):
                 self._file.execute("VACUUM")
                 self._file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             with self._current():
-                self._memory.save()
+                self._cache.save()
 
     def close(self) -> None:
         # Who wrote much leaves a side file to the next who opens the library.
@@ -245,20 +264,21 @@ class SqliteEngine(Engine):
 
     @contextmanager
     def _current(self) -> Iterator[None]:
-        """One state of the library, with the memory brought up to it."""
+        """One state of the library, with the cache brought up to it."""
         with self._file.reading():
             version = self._file.changes_by_others()
             if version != self._seen:
-                self._memory.refresh()
+                self._cache.refresh()
                 self._seen = version
-                if self._memory.worth_saving():
-                    self._memory.save()
+                if self._cache.worth_saving():
+                    self._cache.save()
             yield
 
 
 def _traits(file: SqliteFile) -> tuple[Space, bool]:
     facts = file.facts()
-    metric, width = facts.get("metric"), facts.get("width")
-    if metric not in METRICS or not isinstance(width, int):
+    metric: Any = facts.get("metric")
+    width = facts.get("width")
+    if metric not in get_args(Metric) or not isinstance(width, int):
         raise FormatError(f"{file.path} is damaged: its vectors are {metric!r} of {width!r}")
     return Space(metric, width), bool(facts.get("approximate"))

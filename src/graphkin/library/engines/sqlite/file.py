@@ -6,21 +6,23 @@ the end of a process at any moment leaves all of a write or nothing.
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import tempfile
 import threading
 import uuid
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from graphkin._support.files import atomic_file
 from graphkin.errors import FormatError, StorageError
 
 APPLICATION_ID = int.from_bytes(b"gkin")
-VERSION = 1
+FIRST_VERSION = 1
+MIGRATIONS: list[Callable[[sqlite3.Connection], object]] = []
+"""Each turns a library into one of the next version: the first one those of ``FIRST_VERSION``.
+What changes ``SCHEMA`` adds one here, in the same commit."""
 WAIT_SECONDS = 5.0
 """For another process that is writing."""
 
@@ -78,6 +80,7 @@ class SqliteFile:
         self._connection = _connect(path)
         with self.explained("open"):
             _check_header(path, self._connection)
+            _migrate(path, self._connection)
 
     @classmethod
     def create(
@@ -86,23 +89,8 @@ class SqliteFile:
         """Makes a new file; it appears whole, or not at all."""
         if path.exists():
             raise StorageError(f"{path} exists already; open it, or choose another name")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            os.close(handle)
-            try:
-                with _explained(path, "create"):
-                    _fill(temporary, facts, documents)
-                os.chmod(temporary, 0o644)
-                os.replace(temporary, path)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(temporary)
-                raise
-        except OSError as error:
-            if isinstance(error, StorageError):
-                raise
-            raise StorageError(f"cannot create {path}: {error.strerror or error}") from error
+        with atomic_file(path) as temporary, _explained(path, "create"):
+            _fill(temporary, facts, documents)
         return cls(path)
 
     def explained(self, action: str) -> Any:
@@ -174,13 +162,13 @@ class SqliteFile:
             self._connection.close()
 
 
-def _fill(path: str, facts: Mapping[str, str | int], documents: Mapping[str, bytes]) -> None:
+def _fill(path: Path, facts: Mapping[str, str | int], documents: Mapping[str, bytes]) -> None:
     connection = sqlite3.connect(path, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute(f"PRAGMA user_version = {_current_version()}")
         connection.execute("BEGIN")
         for statement in SCHEMA.split(";"):
             connection.execute(statement)
@@ -197,7 +185,9 @@ def _fill(path: str, facts: Mapping[str, str | int], documents: Mapping[str, byt
 
 def _connect(path: Path) -> sqlite3.Connection:
     if not path.is_file():
-        raise FormatError(f"there is no library {path}; check the path, or create it")
+        raise FormatError(
+            f"there is no library {path}; check the path, or create it with `graphkin index`"
+        )
     with _explained(path, "open"):
         try:
             return _connected(path, "mode=rw")
@@ -244,13 +234,41 @@ def _check_header(path: Path, connection: sqlite3.Connection) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION_ID:
         connection.close()
-        raise FormatError(f"{path} is a SQLite file, but no library of graphkin; check the path")
-    if version != VERSION:
+        raise FormatError(f"{path} is a SQLite file, but not a library of graphkin; check the path")
+    if not FIRST_VERSION <= version <= _current_version():
         connection.close()
         raise FormatError(
-            f"{path} is a library of version {version}, this graphkin reads {VERSION}; "
-            "use the graphkin that wrote it"
+            f"{path} is a library of version {version}, this graphkin reads versions "
+            f"{FIRST_VERSION} to {_current_version()}; use the graphkin that wrote it"
         )
+
+
+def _current_version() -> int:
+    return FIRST_VERSION + len(MIGRATIONS)
+
+
+def _migrate(path: Path, connection: sqlite3.Connection) -> None:
+    """Brings a library of an earlier version up to this one, as a whole or not at all."""
+    newest = _current_version()
+    if connection.execute("PRAGMA user_version").fetchone()[0] == newest:
+        return
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        # Another process may have done it while this one waited.
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        for migrate in MIGRATIONS[version - FIRST_VERSION :]:
+            migrate(connection)
+        connection.execute(f"PRAGMA user_version = {newest}")
+        connection.execute("UPDATE facts SET value = value + 1 WHERE name = 'epoch'")
+        connection.execute("COMMIT")
+    except BaseException as error:
+        connection.close()  # what was not committed is rolled back
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_READONLY:
+            raise StorageError(
+                f"{path} is a library of an earlier version, and it cannot be written to bring it "
+                f"up to version {newest}; open a copy in a folder that can be written"
+            ) from error
+        raise
 
 
 @contextmanager
@@ -267,7 +285,7 @@ def _explained(path: Path, action: str) -> Iterator[None]:
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         if code == sqlite3.SQLITE_NOTADB:
-            raise FormatError(f"{path} is no library of graphkin: {error}") from error
+            raise FormatError(f"{path} is not a library of graphkin: {error}") from error
         if code in UNREADABLE:
             raise FormatError(f"{path} is damaged: {error}. Restore it from a copy") from error
         if code in BUSY:

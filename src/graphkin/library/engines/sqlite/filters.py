@@ -12,30 +12,36 @@ from numpy.typing import NDArray
 
 from graphkin.library.engines.sqlite.columns import Columns
 from graphkin.library.engines.sqlite.file import SqliteFile
+from graphkin.library.engines.sqlite.interned import (
+    INTERNED,
+    WILDCARDS,
+    InternedStrings,
+    from_sql,
+    to_sql,
+)
 from graphkin.library.engines.sqlite.nearest import Chosen
 from graphkin.library.engines.sqlite.rows import signed
-from graphkin.library.engines.sqlite.texts import KINDS, WILDCARDS, Texts, from_sql, to_sql
 from graphkin.library.records import Filter
 
 FEW = 4
 """Numbers for which comparing one after the other beats looking each row up in a table."""
 
 
-def fitting(file: SqliteFile, texts: Texts, columns: Columns, where: Filter) -> Chosen:
-    """(R,) whether each row fits; a pattern is tried once for each text, not for each row."""
-    conditions = list(_conditions(file, texts, columns, where))
+def matching(file: SqliteFile, strings: InternedStrings, columns: Columns, where: Filter) -> Chosen:
+    """(R,) whether each row matches; a pattern is tried once for each text, not for each row."""
+    conditions = list(_conditions(file, strings, columns, where))
     return reduce(np.logical_and, conditions) if conditions else np.ones(len(columns), bool)
 
 
 def _conditions(
-    file: SqliteFile, texts: Texts, columns: Columns, where: Filter
+    file: SqliteFile, strings: InternedStrings, columns: Columns, where: Filter
 ) -> Iterator[Chosen]:
-    for name in KINDS:
+    for name in INTERNED:
         pattern = None if name == "tags" else getattr(where, name)
         if pattern is not None:
-            yield _any_of(columns[name], texts.fitting(name, pattern))
+            yield _any_of(columns[name], strings.matching(name, pattern))
     if where.tags:
-        yield _any_of(columns["tags"], texts.tagged(where.tags))
+        yield _any_of(columns["tags"], strings.tagged(where.tags))
     if where.min_nodes > 0:
         yield columns["nodes"] >= where.min_nodes
     if where.max_nodes is not None:
@@ -59,12 +65,12 @@ def _any_of(column: NDArray[np.int32], numbers: list[int]) -> Chosen:
 def _named(file: SqliteFile, ids: NDArray[np.int64], pattern: str) -> Chosen:
     """Names of functions are not in memory: SQLite goes through all entries for them."""
     if WILDCARDS.isdisjoint(pattern):
-        found = file.execute("SELECT id FROM entries WHERE function = ?", (to_sql(pattern),))
-        named = [number for (number,) in found]
+        entries = file.execute("SELECT id FROM entries WHERE function = ?", (to_sql(pattern),))
+        named = [number for (number,) in entries]
     else:
-        fits = re.compile(translate(pattern)).match
-        found = file.execute("SELECT id, function FROM entries")
-        named = [number for number, name in found if fits(from_sql(name))]
+        matches = re.compile(translate(pattern)).match
+        entries = file.execute("SELECT id, function FROM entries")
+        named = [number for number, name in entries if matches(from_sql(name))]
     return _numbered(ids, named)
 
 
@@ -72,8 +78,8 @@ def _at(file: SqliteFile, ids: NDArray[np.int64], address: int) -> Chosen:
     """Addresses are not in memory either."""
     if not 0 <= address < 2**64:
         return np.zeros(len(ids), dtype=bool)
-    found = file.execute("SELECT id FROM entries WHERE address = ?", (signed(address),))
-    return _numbered(ids, [number for (number,) in found])
+    entries = file.execute("SELECT id FROM entries WHERE address = ?", (signed(address),))
+    return _numbered(ids, [number for (number,) in entries])
 
 
 def _numbered(ids: NDArray[np.int64], numbers: list[int]) -> Chosen:

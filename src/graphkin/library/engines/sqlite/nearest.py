@@ -2,7 +2,7 @@
 
 Rows are numbered from 0 in the order in which they were added. Results come in the order of
 (distance, row), and are exactly the smallest of that order, however many distances are equal;
-only :class:`ListScanner` may miss some.
+only :class:`ListIndex` may miss some.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkin.errors import ConfigError
 from graphkin.library.engines.base import Space
 
 Chosen = NDArray[np.bool_]
@@ -33,14 +32,18 @@ ROUNDING = 4e-6
 """Of the squared lengths: how far faiss may be from the true distance of float vectors."""
 
 
-class Found(NamedTuple):
+class NearestRows(NamedTuple):
+    """The nearest rows of each query."""
+
     rows: NDArray[np.int64]
     """(Q, K), -1 where there are fewer than K."""
     distances: NDArray[np.float32]
     """(Q, K), infinite where there are fewer than K."""
 
 
-class Scanner(Protocol):
+class VectorIndex(Protocol):
+    """What every index of vectors can do."""
+
     def __len__(self) -> int: ...
 
     @property
@@ -51,29 +54,19 @@ class Scanner(Protocol):
     def vectors(self) -> NDArray[Any]:
         """(R, columns) a view of all rows as faiss has them, until more are added."""
 
-    def nearest(self, queries: NDArray[Any], count: int, chosen: Chosen | None = None) -> Found: ...
+    def nearest(
+        self, queries: NDArray[Any], count: int, chosen: Chosen | None = None
+    ) -> NearestRows: ...
 
 
-def make_scanner(space: Space, approximate: bool = False) -> Scanner:
-    """An empty scanner."""
+def make_vector_index(space: Space, approximate: bool = False) -> VectorIndex:
+    """An index without vectors."""
     if approximate:
-        return ListScanner(space)
-    return CodeScanner(space) if space.metric == "hamming" else FloatScanner(space)
+        return ListIndex(space)
+    return CodeIndex(space) if space.metric == "hamming" else FloatIndex(space)
 
 
-def check_vectors(space: Space, vectors: NDArray[Any]) -> None:
-    """Refuses what is not (N, columns) of the space."""
-    expected = f"(N, {space.columns}) {np.dtype(space.dtype)}"
-    if vectors.dtype != space.dtype or vectors.shape[1:] != (space.columns,):
-        raise ConfigError(
-            f"vectors must be {expected}, got {vectors.shape} {vectors.dtype}; "
-            "use the model that made the library"
-        )
-    if space.metric != "hamming" and not np.isfinite(vectors).all():
-        raise ConfigError("vectors must be finite numbers, got NaN or infinity")
-
-
-class CodeScanner:
+class CodeIndex:
     """Codes, compared by the bits that differ."""
 
     def __init__(self, space: Space) -> None:
@@ -100,7 +93,9 @@ class CodeScanner:
         flat = faiss().rev_swig_ptr(self._index.xb.data(), self.nbytes)
         return np.asarray(flat).reshape(len(self), self._space.columns)
 
-    def nearest(self, queries: NDArray[Any], count: int, chosen: Chosen | None = None) -> Found:
+    def nearest(
+        self, queries: NDArray[Any], count: int, chosen: Chosen | None = None
+    ) -> NearestRows:
         # faiss takes rows in their order into a heap of (distance, row), and a later row only
         # for a smaller distance: equal distances are won by the lower row. A test holds it to
         # that, because asking for all rows of the last distance would scan twice.
@@ -108,10 +103,10 @@ class CodeScanner:
         distances, rows = self._index.search(
             self.prepared(queries), count, params=_parameters(chosen)
         )
-        return Found(rows, np.where(rows < 0, np.inf, distances).astype(np.float32))
+        return NearestRows(rows, np.where(rows < 0, np.inf, distances).astype(np.float32))
 
 
-class FloatScanner:
+class FloatIndex:
     """Float vectors, by squared Euclidean distance or by 1 - cosine.
 
     faiss rounds differently from one kernel to another, so that equal vectors may come out at
@@ -134,20 +129,22 @@ class FloatScanner:
     def add(self, vectors: NDArray[Any]) -> None:
         self._index.add(self.prepared(vectors))
 
-    def nearest(self, queries: NDArray[Any], count: int, chosen: Chosen | None = None) -> Found:
+    def nearest(
+        self, queries: NDArray[Any], count: int, chosen: Chosen | None = None
+    ) -> NearestRows:
         _use_threads(len(queries))
         queries = self.prepared(queries)
         parameters = _parameters(chosen)
-        asked = min(count + SPARE, max(len(self), 1))
-        _, candidates = self._index.search(queries, asked, params=parameters)
-        found = _nothing(len(queries), count)
-        for place, query in enumerate(queries):
-            rows, distances = self._measured(query, candidates[place])
-            if len(rows) == asked < len(self) and self._may_tie(query, distances, count):
+        wanted = min(count + SPARE, max(len(self), 1))
+        _, candidates = self._index.search(queries, wanted, params=parameters)
+        nearest = _nothing(len(queries), count)
+        for query_number, query in enumerate(queries):
+            rows, distances = self._measured(query, candidates[query_number])
+            if len(rows) == wanted < len(self) and self._may_tie(query, distances, count):
                 near = self._within(query, distances[count - 1], parameters)
                 rows, distances = self._measured(query, near)
-            _fill(found, place, rows, distances)
-        return found
+            _fill(nearest, query_number, rows, distances)
+        return nearest
 
     def prepared(self, vectors: NDArray[Any]) -> NDArray[np.float32]:
         """Vectors as faiss takes them: of length 1 for the cosine, but for those of length 0."""
@@ -199,7 +196,7 @@ class FloatScanner:
         return np.asarray(rows)
 
 
-class ListScanner:
+class ListIndex:
     """Looks only into the lists whose centres are nearest to a query: fast, but it misses some.
 
     With few rows, or where only some may be found, it scans all instead. The lists are
@@ -208,7 +205,7 @@ class ListScanner:
 
     def __init__(self, space: Space) -> None:
         self._space = space
-        self.exact = CodeScanner(space) if space.metric == "hamming" else FloatScanner(space)
+        self.exact = CodeIndex(space) if space.metric == "hamming" else FloatIndex(space)
         self._lists: Any = None
         self._trained = 0
 
@@ -229,19 +226,21 @@ class ListScanner:
         elif self._lists is not None:
             self._lists.add(self.exact.prepared(vectors))
 
-    def nearest(self, queries: NDArray[Any], count: int, chosen: Chosen | None = None) -> Found:
+    def nearest(
+        self, queries: NDArray[Any], count: int, chosen: Chosen | None = None
+    ) -> NearestRows:
         if self._lists is None or chosen is not None:
             return self.exact.nearest(queries, count, chosen)
         _use_threads(len(queries))
         distances, rows = self._lists.search(self.exact.prepared(queries), count)
-        found = _nothing(len(queries), count)
-        for place in range(len(queries)):
-            own = rows[place] >= 0
-            near = distances[place][own].astype(np.float32)
+        nearest = _nothing(len(queries), count)
+        for query_number in range(len(queries)):
+            own = rows[query_number] >= 0
+            near = distances[query_number][own].astype(np.float32)
             near = np.maximum(1 - near, 0) if self._space.metric == "cosine" else near
-            order = np.lexsort((rows[place][own], near))
-            _fill(found, place, rows[place][own][order], near[order])
-        return found
+            order = np.lexsort((rows[query_number][own], near))
+            _fill(nearest, query_number, rows[query_number][own][order], near[order])
+        return nearest
 
     def _train(self) -> None:
         vectors = self.exact.vectors()
@@ -264,19 +263,19 @@ class ListScanner:
         return library.IndexIVFFlat(library.IndexFlatL2(width), width, count)
 
 
-def _nothing(queries: int, count: int) -> Found:
-    return Found(
+def _nothing(queries: int, count: int) -> NearestRows:
+    return NearestRows(
         np.full((queries, count), -1, dtype=np.int64),
         np.full((queries, count), np.inf, dtype=np.float32),
     )
 
 
 def _fill(
-    found: Found, place: int, rows: NDArray[np.int64], distances: NDArray[np.float32]
+    nearest: NearestRows, query_number: int, rows: NDArray[np.int64], distances: NDArray[np.float32]
 ) -> None:
-    count = min(found.rows.shape[1], len(rows))
-    found.rows[place, :count] = rows[:count]
-    found.distances[place, :count] = distances[:count]
+    count = min(nearest.rows.shape[1], len(rows))
+    nearest.rows[query_number, :count] = rows[:count]
+    nearest.distances[query_number, :count] = distances[:count]
 
 
 def _parameters(chosen: Chosen | None) -> Any:

@@ -15,12 +15,12 @@ import numpy as np
 from graphkin.errors import FormatError, GraphkinError
 from graphkin.graphs.encoding import load_graph
 from graphkin.library.engines.base import Space, Verification
+from graphkin.library.engines.sqlite.cache import ColumnCache, side_file
 from graphkin.library.engines.sqlite.file import SqliteFile
-from graphkin.library.engines.sqlite.memory import Memory, side_file
-from graphkin.library.engines.sqlite.nearest import ListScanner
+from graphkin.library.engines.sqlite.interned import INTERNED, InternedStrings, from_sql, parse_tags
+from graphkin.library.engines.sqlite.nearest import ListIndex
 from graphkin.library.engines.sqlite.rows import ENTRY_COLUMNS, entry_checksum
 from graphkin.library.engines.sqlite.snapshot import read_snapshot
-from graphkin.library.engines.sqlite.texts import KINDS, Texts, from_sql, text_tags
 
 LISTED = 20
 """Sentences for each kind of damage; a count stands for the others."""
@@ -31,25 +31,25 @@ Check = Callable[["_Library"], Iterator[str]]
 
 
 class _Library:
-    def __init__(self, file: SqliteFile, space: Space, memory: Memory) -> None:
-        self.file, self.space, self.memory = file, space, memory
-        self.found = Verification()
+    def __init__(self, file: SqliteFile, space: Space, cache: ColumnCache) -> None:
+        self.file, self.space, self.cache = file, space, cache
+        self.verification = Verification()
 
 
-def verify_library(file: SqliteFile, space: Space, memory: Memory) -> Verification:
+def verify_library(file: SqliteFile, space: Space, cache: ColumnCache) -> Verification:
     """Never raises for damage: what cannot even be read is reported as that."""
-    library = _Library(file, space, memory)
+    library = _Library(file, space, cache)
     try:
         with file.reading("verify"):
             for what, check in CHECKS.items():
                 _run(library, what, check)
     except FormatError as error:
-        library.found.damage.append(str(error))
-    return library.found
+        library.verification.damage.append(str(error))
+    return library.verification
 
 
 def _run(library: _Library, what: str, check: Check) -> None:
-    damage, count = library.found.damage, 0
+    damage, count = library.verification.damage, 0
     try:
         for sentence in check(library):
             count += 1
@@ -91,11 +91,11 @@ def _documents(library: _Library) -> Iterator[str]:
 def _texts(library: _Library) -> Iterator[str]:
     for number, kind, value in library.file.execute("SELECT id, kind, value FROM texts"):
         try:
-            if kind not in range(len(KINDS)):
+            if kind not in range(len(INTERNED)):
                 raise FormatError(f"its kind is {kind!r}")
             text = from_sql(value)
-            if KINDS[kind] == "tags":
-                text_tags(text)
+            if INTERNED[kind] == "tags":
+                parse_tags(text)
         except FormatError as error:
             yield f"text {number}: {error}"
 
@@ -105,7 +105,7 @@ def _entries(library: _Library) -> Iterator[str]:
     length = space.columns * np.dtype(space.dtype).itemsize
     rows = library.file.execute(f"SELECT id, checksum, {', '.join(ENTRY_COLUMNS)} FROM entries")
     for number, checksum, *values in rows:
-        library.found.entries += 1
+        library.verification.entries += 1
         key, vector = values[0], values[-1]
         if entry_checksum(values) != checksum:
             yield f"entry {number} is not what was stored"
@@ -126,39 +126,45 @@ def _graphs(library: _Library) -> Iterator[str]:
         nodes[number] = graph.num_nodes
         if graph.digest() != digest.hex():
             yield f"graph {number} is another than its hash {digest.hex()} says"
-    held = set()
+    used = set()
     for entry, number, count in library.file.execute("SELECT id, graph, nodes FROM entries"):
-        held.add(number)
+        used.add(number)
         if nodes.get(number, count) != count:
             yield f"entry {entry} counts {count} nodes, its graph has {nodes[number]}"
-    for number in sorted(set(nodes) - held):
+    for number in sorted(set(nodes) - used):
         yield f"graph {number} belongs to no entry"
 
 
 def _side_file(library: _Library) -> Iterator[str]:
     path = side_file(library.file.path)
     snapshot = read_snapshot(path)
-    fresh = Memory(library.file, Texts(library.file), library.space, False, from_side_file=False)
+    fresh = ColumnCache(
+        library.file, InternedStrings(library.file), library.space, False, from_side_file=False
+    )
     fresh.refresh()
     usable = snapshot is not None and fresh.usable(snapshot)
-    library.found.notes["side_file"] = "used" if usable else "stale" if path.exists() else "none"
+    library.verification.notes["side_file"] = (
+        "used" if usable else "stale" if path.exists() else "none"
+    )
     if snapshot is None or not usable:
         return
-    arrays = {**fresh.columns.arrays(), "vectors": fresh.scanner.vectors()}
+    arrays = {**fresh.columns.arrays(), "vectors": fresh.vector_index.vectors()}
     for name, array in snapshot.arrays.items():
         if not np.array_equal(array, arrays[name][: len(array)]):
             yield f"{path.name} differs from the library in {name!r}; delete it, to be made again"
 
 
 def _recall(library: _Library) -> Iterator[str]:
-    library.memory.refresh()
-    scanner = library.memory.scanner
-    if isinstance(scanner, ListScanner) and len(scanner):
-        places = np.linspace(0, len(scanner) - 1, min(QUERIES, len(scanner))).astype(np.int64)
-        queries = np.array(scanner.vectors()[places])
-        true = scanner.exact.nearest(queries, 10).distances
-        found = scanner.nearest(queries, 10).distances
-        library.found.notes["recall@10"] = float(np.mean(found <= true[:, -1:] + 1e-6))
+    library.cache.refresh()
+    vector_index = library.cache.vector_index
+    if isinstance(vector_index, ListIndex) and len(vector_index):
+        rows = np.linspace(0, len(vector_index) - 1, min(QUERIES, len(vector_index))).astype(
+            np.int64
+        )
+        queries = np.array(vector_index.vectors()[rows])
+        true = vector_index.exact.nearest(queries, 10).distances
+        near = vector_index.nearest(queries, 10).distances
+        library.verification.notes["recall@10"] = float(np.mean(near <= true[:, -1:] + 1e-6))
     yield from ()
 
 

@@ -8,6 +8,7 @@ additions never rewrite a large file, and opening never reads many entries one b
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ from graphkin.errors import FormatError
 from graphkin.library.engines.base import Space
 from graphkin.library.engines.sqlite.columns import Columns
 from graphkin.library.engines.sqlite.file import SqliteFile
-from graphkin.library.engines.sqlite.filters import fitting
-from graphkin.library.engines.sqlite.nearest import Chosen, Scanner, make_scanner
+from graphkin.library.engines.sqlite.filters import matching
+from graphkin.library.engines.sqlite.interned import InternedStrings
+from graphkin.library.engines.sqlite.nearest import Chosen, VectorIndex, make_vector_index
 from graphkin.library.engines.sqlite.snapshot import Snapshot, read_snapshot, write_snapshot
-from graphkin.library.engines.sqlite.texts import Texts
 from graphkin.library.records import Filter
 
 COLUMNS = {
@@ -42,22 +43,22 @@ FORMAT = "graphkin scan 1"
 
 def side_file(path: Path) -> Path:
     """Where the arrays of a library are."""
-    return Path(f"{path}.scan")
+    return Path(f"{path}.cache")
 
 
-class Memory:
+class ColumnCache:
     """The arrays of one library; ``refresh`` brings them up to date within a transaction."""
 
     def __init__(
         self,
         file: SqliteFile,
-        texts: Texts,
+        strings: InternedStrings,
         space: Space,
         approximate: bool,
         *,
         from_side_file: bool = True,
     ) -> None:
-        self._file, self._texts, self._space = file, texts, space
+        self._file, self._strings, self._space = file, strings, space
         self._approximate, self._from_side_file = approximate, from_side_file
         self._library = file.facts().get("uuid")
         self._clear(-1)
@@ -65,14 +66,14 @@ class Memory:
     def _clear(self, epoch: int) -> None:
         self._epoch = epoch
         self.columns = Columns(COLUMNS)
-        self.scanner: Scanner = make_scanner(self._space, self._approximate)
+        self.vector_index: VectorIndex = make_vector_index(self._space, self._approximate)
         self._last_key = ""
         self._saved = 0
         self._chosen: tuple[Filter, Chosen] | None = None
 
     def refresh(self) -> None:
         """Reads what is new, from the side file as far as that goes."""
-        self._texts.refresh()
+        self._strings.refresh()
         epoch = self._file.epoch()
         if epoch != self._epoch:
             self._clear(epoch)
@@ -82,11 +83,11 @@ class Memory:
 
     def keep(self, chosen: Chosen, epoch: int) -> None:
         """Lets go of all other rows, after a write that removed them began an epoch."""
-        vectors = self.scanner.vectors()[chosen]
+        vectors = self.vector_index.vectors()[chosen]
         columns = {name: array[chosen] for name, array in self.columns.arrays().items()}
         self._clear(epoch)
         self.columns.replace(columns)
-        self.scanner.add(vectors)
+        self.vector_index.add(vectors)
         self._note_last()
 
     def retag(self, tags: NDArray[np.int32], epoch: int) -> None:
@@ -96,13 +97,13 @@ class Memory:
         self._saved = 0
         self._chosen = None
 
-    def fitting(self, where: Filter | None) -> Chosen | None:
-        """(R,) the rows that fit, or None for all."""
+    def matching(self, where: Filter | None) -> Chosen | None:
+        """(R,) the rows that match, or None for all."""
         if where is None or where.is_empty():
             return None
         rows = len(self.columns)
         if self._chosen is None or self._chosen[0] != where or len(self._chosen[1]) != rows:
-            self._chosen = where, fitting(self._file, self._texts, self.columns, where)
+            self._chosen = where, matching(self._file, self._strings, self.columns, where)
         return self._chosen[1]
 
     def worth_saving(self) -> bool:
@@ -110,11 +111,13 @@ class Memory:
 
     def save(self) -> None:
         """Writes the side file, where that is possible."""
-        arrays = {**self.columns.arrays(), "vectors": self.scanner.vectors()}
+        arrays = {**self.columns.arrays(), "vectors": self.vector_index.vectors()}
         if write_snapshot(
             side_file(self._file.path), Snapshot(self._state(self._last_key), arrays)
         ):
             self._saved = len(self.columns)
+            with suppress(OSError):
+                Path(f"{self._file.path}.scan").unlink()  # as side files were called at first
 
     def usable(self, snapshot: Snapshot | None) -> bool:
         """Whether a side file is of this library, and everything in it is there still.
@@ -147,7 +150,7 @@ class Memory:
         if snapshot is None or not self.usable(snapshot):
             return
         arrays = dict(snapshot.arrays)
-        self.scanner.add(arrays.pop("vectors"))
+        self.vector_index.add(arrays.pop("vectors"))
         self.columns.replace(arrays)
         self._saved = len(self.columns)
         self._note_last()
@@ -156,15 +159,15 @@ class Memory:
         ids = self.columns["id"]
         last = int(ids[-1]) if len(ids) else 0
         names = ", ".join(COLUMNS)
-        found = self._file.execute(
+        entries = self._file.execute(
             f"SELECT {names}, vector FROM entries WHERE id > ? ORDER BY id", (last,)
         )
-        while rows := found.fetchmany(BATCH):
+        while rows := entries.fetchmany(BATCH):
             *numbers, vectors = zip(*rows, strict=True)
             try:
                 columns = dict(zip(COLUMNS, numbers, strict=True))
                 self.columns.append({k: np.array(v, COLUMNS[k]) for k, v in columns.items()})
-                self.scanner.add(self._stacked(vectors))
+                self.vector_index.add(self._stacked(vectors))
             except (ValueError, TypeError, OverflowError) as error:
                 self._clear(-1)
                 raise FormatError(f"{self._file.path} is damaged: {error}") from error

@@ -1,13 +1,12 @@
-"""An uploaded file on its way into the library."""
+"""The job that adds an uploaded file to the library."""
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
+from graphkin._support.files import atomic_file
 from graphkin.binaries.backends.base import Limits
-from graphkin.errors import StorageError
 from graphkin.library.indexing.run import index_paths
 from graphkin.library.library import Library
 from graphkin.web import schema as api
@@ -16,29 +15,29 @@ from graphkin.web.limits import ServerLimits
 from graphkin.web.uploads import Upload
 
 
-class AdditionJob(Job):
+class IndexJob(Job):
     """Adds all functions of a file. The file is kept, so that its code can be shown later."""
 
     def __init__(
         self,
-        index: Library,
+        library: Library,
         upload: Upload,
         request: api.AdditionRequest,
-        kept: Path,
+        folder: Path,
         limits: ServerLimits,
     ) -> None:
         super().__init__()
-        self._index = index
+        self._library = library
         self.upload = upload
         self._request = request
-        self._kept = kept
+        self._folder = folder
         self._limits = limits
         self.added = self.known = self.small = self.skipped = 0
 
     def work(self) -> None:
         seconds, most = self._limits.extraction_seconds, self._limits.upload_bytes
         summary = index_paths(
-            self._index,
+            self._library,
             [self._keep()],
             tags=self._request.tags,
             min_blocks=self._request.min_blocks,
@@ -50,16 +49,10 @@ class AdditionJob(Job):
 
     def _keep(self) -> Path:
         """The file beside the library; the last folder is the name of its build."""
-        home = self._kept / self.upload.id[:16] / "uploaded"
-        path = home / self.upload.name
-        try:
-            home.mkdir(parents=True, exist_ok=True)
-            if not path.exists():
-                partial = home / f".{self.id}.partial"
-                shutil.copyfile(self.upload.path, partial)
-                os.replace(partial, path)
-        except OSError as error:
-            raise StorageError(f"{path} cannot be written: {error.strerror}") from error
+        path = self._folder / self.upload.id[:16] / "uploaded" / self.upload.name
+        if not path.exists():
+            with atomic_file(path) as temporary:
+                shutil.copyfile(self.upload.path, temporary)
         return path
 
     def body(self) -> api.Addition:

@@ -1,4 +1,4 @@
-"""Texts that many entries share, such as the name of a file: kept once, and known by a number."""
+"""Strings that many entries share, such as the name of a file: kept once, known by a number."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from graphkin.errors import FormatError
 from graphkin.library.engines.sqlite.file import SqliteFile
 
-KINDS = ("binary", "architecture", "compiler", "build", "file_hash", "tags")
+INTERNED = ("binary", "architecture", "compiler", "build", "file_hash", "tags")
 
 WILDCARDS = frozenset("*?[")
 
@@ -36,11 +36,11 @@ def _text(value: object) -> str:
     return value
 
 
-def tags_text(tags: Mapping[str, str]) -> str:
+def dump_tags(tags: Mapping[str, str]) -> str:
     return json.dumps(dict(sorted(tags.items())), ensure_ascii=False) if tags else ""
 
 
-def text_tags(text: str) -> dict[str, str]:
+def parse_tags(text: str) -> dict[str, str]:
     try:
         tags = json.loads(text) if text else {}
         if isinstance(tags, dict):
@@ -50,8 +50,8 @@ def text_tags(text: str) -> dict[str, str]:
     raise FormatError(f"tags of the library are damaged: {text!r}")
 
 
-class Texts:
-    """What the library holds of texts, followed as it grows."""
+class InternedStrings:
+    """The strings of the columns ``INTERNED``, followed as the library grows."""
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
@@ -61,7 +61,7 @@ class Texts:
         self._epoch = epoch
         self._last = 0
         self._values: dict[int, str] = {}
-        self._numbers: list[dict[str, int]] = [{} for _ in KINDS]
+        self._numbers: list[dict[str, int]] = [{} for _ in INTERNED]
         self._tags: dict[int, Mapping[str, str]] = {}
 
     def refresh(self) -> None:
@@ -69,11 +69,11 @@ class Texts:
         epoch = self._file.epoch()
         if epoch != self._epoch:
             self._forget(epoch)
-        found = self._file.execute(
+        new = self._file.execute(
             "SELECT id, kind, value FROM texts WHERE id > ? ORDER BY id", (self._last,)
         )
-        for number, kind, value in found:
-            if kind not in range(len(KINDS)):
+        for number, kind, value in new:
+            if kind not in range(len(INTERNED)):
                 raise FormatError(f"text {number} of the library is damaged: its kind is {kind!r}")
             text = from_sql(value)
             self._last = number
@@ -91,7 +91,7 @@ class Texts:
     def tags(self, number: int) -> Mapping[str, str]:
         """The tags of a number that an entry holds."""
         if number not in self._tags:
-            self._tags[number] = text_tags(self.text(number))
+            self._tags[number] = parse_tags(self.text(number))
         return self._tags[number]
 
     def intern(self, texts: Iterable[tuple[int, str]]) -> dict[tuple[int, str], int]:
@@ -111,18 +111,18 @@ class Texts:
             numbers[kind, text] = known
         return numbers
 
-    def fitting(self, column: str, pattern: str) -> list[int]:
-        """The numbers of a column's texts that a pattern fits."""
-        numbers = self._numbers[KINDS.index(column)]
+    def matching(self, column: str, pattern: str) -> list[int]:
+        """The numbers of a column's texts that match a pattern."""
+        numbers = self._numbers[INTERNED.index(column)]
         if WILDCARDS.isdisjoint(pattern):
             return [numbers[pattern]] if pattern in numbers else []
         return [number for text, number in numbers.items() if fnmatchcase(text, pattern)]
 
     def tagged(self, tags: Mapping[str, str]) -> list[int]:
-        """The numbers of sets of tags in which each of some tags is there, and fits."""
-        found = []
-        for number in self._numbers[KINDS.index("tags")].values():
-            held = self.tags(number)
-            if all(tag in held and fnmatchcase(held[tag], tags[tag]) for tag in tags):
-                found.append(number)
-        return found
+        """The numbers of sets of tags in which each of some tags is there, and matches."""
+        numbers = []
+        for number in self._numbers[INTERNED.index("tags")].values():
+            own = self.tags(number)
+            if all(tag in own and fnmatchcase(own[tag], tags[tag]) for tag in tags):
+                numbers.append(number)
+        return numbers

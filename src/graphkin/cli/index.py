@@ -1,0 +1,132 @@
+"""``index``: add the functions of binaries to a library."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphkin.cli.filters import parse_tags
+from graphkin.cli.library import GraphsFolder
+from graphkin.cli.options import Backend, Jobs, Json, checked_backend, checked_jobs, show_skipped
+from graphkin.errors import ConfigError, FormatError
+from graphkin.results.text import plural
+
+if TYPE_CHECKING:
+    from graphkin.library.indexing.writer import IndexSummary
+    from graphkin.library.library import Library
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the verb to the application."""
+    app.command("index")(index)
+
+
+def index(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="LIBRARY PATH...",
+            help="The library, created if it does not exist; then binaries, archives, folders, "
+            "corpora. BINARY:FUNCTION adds one function, - reads a list from stdin.",
+        ),
+    ],
+    to: Annotated[
+        str | None, typer.Option(help="The library, if it is not the first argument.")
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(help="Tag every function with KEY=VALUE; repeatable.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Model of a new library: functions, or a folder.")
+    ] = None,
+    min_blocks: Annotated[
+        int, typer.Option(help="Skip functions with fewer basic blocks.", min=1)
+    ] = 5,
+    jobs: Jobs = None,
+    ray: Annotated[
+        str | None, typer.Option(help="Use Ray: local, or the address of a cluster.")
+    ] = None,
+    backend: Backend = "auto",
+    seconds: Annotated[float, typer.Option(help="Seconds to read one file.", min=0)] = 600.0,
+    approximate: Annotated[
+        bool,
+        typer.Option(
+            help="Create a library with approximate search: faster beyond 10 million functions."
+        ),
+    ] = False,
+    graphs_folder: GraphsFolder = None,
+    as_json: Json = False,
+) -> None:
+    """Add the functions of binaries to a library; files already indexed are skipped.
+
+    The exit code is 11 if nothing could be read.
+    """
+    from graphkin._support.progress import counter
+    from graphkin.binaries.backends.base import Limits
+    from graphkin.library.indexing.run import index_paths
+
+    library, sources = (to, paths) if to is not None else (paths[0], paths[1:])
+    sources = [line for path in sources for line in (_from_stdin() if path == "-" else [path])]
+    if not sources:
+        raise ConfigError(f"name what to add to {library}: graphkin index LIBRARY PATH...")
+    tags = parse_tags(tag or [])
+    reader, processes = checked_backend(backend), checked_jobs(jobs)
+    with _open_or_create(library, model, approximate, graphs_folder) as opened:
+        try:
+            with counter("indexing files") as progress:
+                summary = index_paths(
+                    opened,
+                    sources,
+                    tags=tags,
+                    jobs=processes,
+                    min_blocks=min_blocks,
+                    backend=reader,
+                    limits=Limits(seconds=seconds),
+                    ray=ray,
+                    progress=progress,
+                )
+        except KeyboardInterrupt:
+            typer.echo("graphkin: interrupted; the same command goes on from here", err=True)
+            raise typer.Exit(130) from None
+        show_skipped(summary.skipped)
+        total = len(opened)
+    if as_json:
+        typer.echo(json.dumps({"library": library, "total": total, **_document(summary)}))
+    else:
+        tagged = f", {summary.tagged:,} tagged" if tags else ""
+        rate = summary.rates().get("total", 0.0)
+        typer.echo(
+            f"{library}: {plural(summary.added, 'function')} added, {total:,} in all; "
+            f"{summary.known:,} known{tagged}, "
+            f"{summary.small:,} smaller than {plural(min_blocks, 'block')}, "
+            f"{len(summary.skipped):,} skipped; {plural(summary.files, 'file')}, "
+            f"{summary.known_files:,} known; {rate:,.0f} functions/s"
+        )
+    if summary.skipped and not (summary.functions or summary.small or summary.known_files):
+        raise typer.Exit(FormatError.exit_code)
+
+
+def _document(summary: IndexSummary) -> dict[str, Any]:
+    skipped = [item._asdict() for item in summary.skipped]
+    return {**vars(summary), "skipped": skipped, "rates": summary.rates()}
+
+
+def _from_stdin() -> list[str]:
+    return [line for line in (text.rstrip("\r\n") for text in sys.stdin) if line]
+
+
+def _open_or_create(
+    library: str, model: str | None, approximate: bool, graphs_folder: Path | None
+) -> Library:
+    from graphkin.library.engines.open import exists
+    from graphkin.library.library import DEFAULT_MODEL, Library
+
+    if exists(library):
+        return Library.open(library, model, graphs_folder=graphs_folder)
+    return Library.create(
+        library, model or DEFAULT_MODEL, approximate=approximate, graphs_folder=graphs_folder
+    )

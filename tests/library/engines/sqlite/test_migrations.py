@@ -1,0 +1,137 @@
+"""Libraries of earlier versions: the first one still opens, and changes of the tables are carried
+through."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphkin import Library
+from graphkin.errors import FormatError
+from graphkin.library.engines.base import Space
+from graphkin.library.engines.sqlite import file as sqlite_file
+from graphkin.library.engines.sqlite.engine import SqliteEngine
+
+HERE = Path(__file__).parent
+RECORDED: dict[str, Any] = json.loads((HERE / "library-v1.json").read_text())
+"""What the graphkin that wrote ``library-v1.kin`` said of it; ids were hashes of files then."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return Path(shutil.copy(HERE / "library-v1.kin", tmp_path / "library.kin"))
+
+
+def user_version(path: Path) -> int:
+    connection = sqlite3.connect(path)
+    try:
+        return int(connection.execute("PRAGMA user_version").fetchone()[0])
+    finally:
+        connection.close()
+
+
+def add_notes(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE entries ADD COLUMN note TEXT")
+    connection.execute("UPDATE entries SET note = 'from version 1'")
+
+
+def break_down(connection: sqlite3.Connection) -> None:
+    connection.execute("DELETE FROM entries")
+    raise sqlite3.OperationalError("no such column: nothing")
+
+
+def test_a_library_of_version_1(path: Path) -> None:
+    with Library.open(path) as library:
+        stored = json.loads(library.engine.documents()["pin.json"])["weights"]
+        assert stored == RECORDED["id"] != library.model_id.weights
+        assert len(library) == RECORDED["entries"]
+        assert library.stats()["tags"] == RECORDED["tags"]
+        assert library.verify().damage == []
+        for search in RECORDED["searches"]:
+            (graph,) = library.engine.graphs([search["query"]])
+            hits = library.search(graph, 6, rerank=search["rerank"])
+            assert [[hit.id, hit.entry.function, hit.distance] for hit in hits] == [
+                hit[:3] for hit in search["hits"]
+            ]
+            for hit, (*_, score, probability) in zip(hits, search["hits"], strict=True):
+                assert hit.score == (score and pytest.approx(score, rel=1e-4, abs=1e-5))
+                assert hit.probability == pytest.approx(probability, rel=1e-4, abs=1e-6)
+        # What was stored long ago still has the key that it would have today.
+        item = next(library.engine.scan())
+        assert library.add(library.engine.graphs([item.id]), [item.entry]) == 0
+
+
+def test_a_change_of_the_tables(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with SqliteEngine.open(path) as engine:
+        ids = [item.id for item in engine.scan()]
+    monkeypatch.setattr(sqlite_file, "MIGRATIONS", [add_notes])
+    with SqliteEngine.open(path) as engine:
+        assert [item.id for item in engine.scan()] == ids
+        assert engine.verify().damage == []
+    assert user_version(path) == 2
+    connection = sqlite3.connect(path)
+    notes = connection.execute("SELECT DISTINCT note FROM entries").fetchall()
+    connection.close()
+    assert notes == [("from version 1",)]
+    SqliteEngine.open(path).close()  # not a second time: the column is there
+    assert user_version(path) == 2
+    monkeypatch.setattr(sqlite_file, "MIGRATIONS", [])
+    with pytest.raises(FormatError, match=r"version 2, this graphkin reads versions 1 to 1"):
+        SqliteEngine.open(path)
+
+
+def test_new_libraries_have_the_newest_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_file, "MIGRATIONS", [add_notes])
+    SqliteEngine.create(tmp_path / "new.kin", Space("hamming", 64), {}).close()
+    assert user_version(tmp_path / "new.kin") == 2
+
+
+def test_a_migration_that_fails_changes_nothing(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_file, "MIGRATIONS", [add_notes, break_down])
+    with pytest.raises(FormatError, match="no such column"):
+        SqliteEngine.open(path)
+    monkeypatch.undo()
+    assert user_version(path) == 1
+    with SqliteEngine.open(path) as engine:
+        assert engine.count() == RECORDED["entries"]
+        assert engine.verify().damage == []
+
+
+def test_an_earlier_library_that_cannot_be_written() -> None:
+    """In a process without rights, because a superuser may write everywhere."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(shutil.copy(HERE / "library-v1.kin", folder))
+        path.chmod(0o444)
+        path.parent.chmod(0o555)
+        child = subprocess.run(
+            [sys.executable, "-c", READ_ONLY, path], capture_output=True, text=True, check=False
+        )
+        assert "earlier version, and it cannot be written" in child.stdout, child.stderr
+        assert user_version(path) == 1
+
+
+READ_ONLY = """
+import os, sys
+from graphkin.errors import StorageError
+from graphkin.library.engines.sqlite import file
+from graphkin.library.engines.sqlite.engine import SqliteEngine
+file.MIGRATIONS.append(lambda connection: connection.execute("ALTER TABLE entries ADD note"))
+if os.geteuid() == 0:
+    os.setuid(65534)
+try:
+    SqliteEngine.open(sys.argv[1])
+except StorageError as error:
+    print(error)
+"""
