@@ -58,7 +58,7 @@ def test_a_library_of_version_1(path: Path) -> None:
         for search in RECORDED["searches"]:
             (graph,) = library.engine.graphs([search["query"]])
             hits = library.search(graph, 6, rerank=search["rerank"])
-            assert [[hit.id, hit.entry.function, hit.distance] for hit in hits] == [
+            assert [[hit.id, hit.function, hit.distance] for hit in hits] == [
                 hit[:3] for hit in search["hits"]
             ]
             for hit, (*_, score, probability) in zip(hits, search["hits"], strict=True):
