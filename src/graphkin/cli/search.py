@@ -175,10 +175,11 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare two functions: how alike they are, and which block matches which."""
-    from graphkin._support.files import picture_ending, write_atomically
+    from graphkin._support.files import write_atomically
     from graphkin.library.models import SearchModel
     from graphkin.library.scan import compare as run
     from graphkin.results.comparison import comparison_document, comparison_html, comparison_text
+    from graphkin.results.drawing.files import picture_ending
 
     if plot is not None:
         picture_ending(plot)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 
+from graphkin._support.progress import Progress
 from graphkin.errors import ConfigError
 from graphkin.library.engines.base import Engine
 from graphkin.library.records import Row, Stored
 
 ROWS_AT_ONCE = 1_000
-
-Progress = Callable[[int, int], None]
 
 
 def copy(source: Engine, target: Engine, progress: Progress | None = None) -> int:

@@ -20,9 +20,9 @@ from graphkin.results.document import Hit
 from graphkin.results.known_function import KnownFunction
 
 if TYPE_CHECKING:
+    from graphkin._support.progress import Progress
     from graphkin.library.models import ModelId, SearchModel
     from graphkin.models import GraphEmbedder
-    from graphkin.models.model import Progress
 
 MILVUS = "milvus://"
 DEFAULT_MODEL = "functions"

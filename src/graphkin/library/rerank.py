@@ -13,8 +13,8 @@ from graphkin.graphs import Graph
 from graphkin.results.document import BlockPair, Evidence
 
 if TYPE_CHECKING:
+    from graphkin._support.progress import Progress
     from graphkin.models import GraphMatcher
-    from graphkin.models.model import Progress
 
 STRONGEST = 10
 """Pairs of nodes that evidence lists."""

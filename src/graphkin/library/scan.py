@@ -16,12 +16,12 @@ from graphkin.library.records import Filter
 from graphkin.results.document import Evidence, Query, SearchResult
 
 if TYPE_CHECKING:
+    from graphkin._support.progress import Progress
     from graphkin.graphs import Graph
     from graphkin.graphs.vocabulary import Vocabulary
     from graphkin.library.library import Library
     from graphkin.library.models import SearchModel
     from graphkin.models import AttentionMaps
-    from graphkin.models.model import Progress
 
 
 def functions_of(

@@ -8,11 +8,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from graphkin._support.progress import Progress
 from graphkin.errors import ModelError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
 from graphkin.graphs.batch import check_uniform
 from graphkin.models.config import ModelConfig
-from graphkin.models.model import GraphModel, PairOutput, Progress, checked_pairs, size_batches
+from graphkin.models.model import GraphModel, PairOutput, checked_pairs, size_batches
 from graphkin.models.similarity import pack_codes
 
 

@@ -11,12 +11,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from graphkin._support.progress import Progress
 from graphkin.errors import ModelError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.models.attention import CrossAttention
 from graphkin.models.config import INHERITED, ModelConfig
 from graphkin.models.kernels.attention_blocks import attention_weights
-from graphkin.models.model import GraphModel, PairOutput, Progress, checked_pairs, size_batches
+from graphkin.models.model import GraphModel, PairOutput, checked_pairs, size_batches
 from graphkin.models.network import Observer
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from graphkin._support.progress import Progress
 from graphkin.errors import GraphError, ModelError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.batch import check_uniform
@@ -33,9 +34,6 @@ from graphkin.models.saving import (
     to_files,
 )
 from graphkin.models.similarity import VECTOR_SIMILARITIES
-
-Progress = Callable[[int, int], None]
-"""Called with (done, total) as work goes on."""
 
 ATTENTION, AGGREGATOR, ALIGNMENT = ".attention.", ".aggregator.", ".alignment."
 MATCH_WEIGHT = ".update.match_weight"
