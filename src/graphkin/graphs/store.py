@@ -297,11 +297,8 @@ class GraphStore(Sequence[Graph]):
         nodes, edges, tokens = map(operator.sub, stop, start)
         cuts = accumulate(kind.words(nodes, edges, tokens), initial=sum(kind.words(*start)))
         ends, ids, node_inputs, edge_inputs = (self._words[a:b] for a, b in pairwise(cuts))
-        bags = None
-        if kind.node_kind == "tokens":
-            sizes = np.zeros(nodes + 1, dtype=np.int64)
-            sizes[1:] = node_inputs
-            bags = TokenBags(ids, np.add.accumulate(sizes))
+        has_bags = kind.node_kind == "tokens"
+        bags = TokenBags.from_sizes(ids, node_inputs) if has_bags else None
         try:
             return Graph(
                 nodes,
