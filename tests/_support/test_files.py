@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from graphkin._support.files import read_file, write_atomically
+from graphkin._support.files import hash_file, locked, read_file, replacing, write_atomically
 from graphkin.errors import FormatError, StorageError
 
 
@@ -105,3 +107,66 @@ def test_reading(tmp_path: Path) -> None:
         read_file(tmp_path / "absent")
     with pytest.raises(FormatError, match=r"cannot read .*: Is a directory"):
         read_file(tmp_path)
+
+
+def test_what_a_block_writes_takes_the_place_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "file.bin"
+    with replacing(path) as new:
+        assert new.parent == path.parent
+        with new.open("wb") as file:
+            file.write(b"in ")
+            file.write(b"pieces")
+        assert not path.exists()
+    assert path.read_bytes() == b"in pieces"
+    assert stat.S_IMODE(path.stat().st_mode) & 0o444 == 0o444
+    with replacing(path, prefix=".begun-") as new:
+        assert new.name.startswith(".begun-")
+        new.write_bytes(b"again")
+    assert [p.name for p in path.parent.iterdir()] == ["file.bin"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("no"), OSError(28, "No space")])
+def test_a_block_that_fails_leaves_the_file_as_it_was(tmp_path: Path, error: BaseException) -> None:
+    path = tmp_path / "file.bin"
+    path.write_bytes(b"old")
+    expected = StorageError if isinstance(error, OSError) else type(error)
+
+    def fail() -> None:
+        with replacing(path) as new:
+            new.write_bytes(b"half")
+            raise error
+
+    with pytest.raises(expected):
+        fail()
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["file.bin"]
+
+
+def test_the_hash_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "file.bin"
+    path.write_bytes(b"abc" * 1_000_000)
+    assert hash_file(path) == hashlib.sha256(path.read_bytes()).hexdigest()
+    os.mkfifo(tmp_path / "pipe")
+    for name, reason in {"pipe": "not a regular file", "absent": "No such file"}.items():
+        with pytest.raises(FormatError, match=f"cannot read .*{name}: .*{reason}"):
+            hash_file(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["lock", "."])
+def test_a_lock_is_one_process_s(tmp_path: Path, name: str) -> None:
+    def lock(path: Path) -> AbstractContextManager[None]:
+        return locked(path, "it is busy; wait")
+
+    with (
+        lock(tmp_path / name),
+        pytest.raises(StorageError, match="it is busy; wait"),
+        lock(tmp_path / name),
+    ):
+        pass
+    with lock(tmp_path / name):
+        pass
+    with (
+        pytest.raises(StorageError, match=r"cannot lock .*absent/lock: No such file"),
+        lock(tmp_path / "absent" / "lock"),
+    ):
+        pass

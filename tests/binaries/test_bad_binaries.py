@@ -17,6 +17,9 @@ import pytest
 from graphkin.binaries import Function, Skipped
 from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.backends.native import NativeSource
+from graphkin.binaries.corpus import FunctionCorpus
+from graphkin.binaries.extraction import extract
+from graphkin.binaries.targets import find_function, parse_target
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import FormatError, GraphkinError
 from tests.binaries.backends.test_smda import NO_STARTS
@@ -189,6 +192,39 @@ def test_archives_that_point_astray(compile_c: Compile, tmp_path: Path) -> None:
     names, skipped = read_members((b"x.a/", inner[: 1 << 16]), (b"b.o/", content))
     assert names == ["g"]
     assert "x.a(x.a)" in skipped[0].binary
+
+
+@pytest.mark.parametrize("name", ["../../secret.o", "{folder}/secret.o"])
+def test_names_of_members_are_no_paths(name: str, compile_c: Compile, tmp_path: Path) -> None:
+    """Neither is a file of such a name read, nor is one written."""
+    content = compile_c("int g(int x) { return x ? 1 : 2; }", "-c", name="one.o").read_bytes()
+    secret = compile_c("int secret(int x) { return x; }", "-c", name="secret.o").read_bytes()
+    home = tmp_path / "a" / "b"
+    home.mkdir(parents=True)
+    (tmp_path / "secret.o").write_bytes(secret)
+    name = name.format(folder=tmp_path)
+    long_name = name.encode()
+    path = home / "x.a"
+    path.write_bytes(b"!<arch>\n" + _member(b"#1/%d" % len(long_name), long_name + content))
+    (function,) = read(path)[0]
+    assert (function.name, function.binary) == ("g", f"{path}({name})")
+    assert find_function(parse_target(f"{path}({name}):g")).name == "g"
+    extract([path], home / "corpus", min_blocks=1)
+    assert FunctionCorpus.open(home / "corpus").binaries[0].part == f"({name})"
+    assert sorted(file.name for file in home.iterdir()) == ["corpus", "x.a"]
+    assert (tmp_path / "secret.o").read_bytes() == secret
+
+
+def test_files_that_a_corpus_names_are_not_opened(compile_c: Compile, tmp_path: Path) -> None:
+    path = compile_c("int g(int x) { return x ? 1 : 2; }", "-c", name="one.o")
+    extract([path], tmp_path / "corpus", min_blocks=1)
+    os.unlink(path)
+    os.mkfifo(path)  # whoever opens it waits forever
+    corpus = FunctionCorpus.open(tmp_path / "corpus")
+    (entry,) = corpus.entries
+    assert entry.binary.path == str(path)
+    assert corpus.store[0].num_nodes > 0
+    assert corpus.digest()
 
 
 def _member(name: bytes, content: bytes) -> bytes:

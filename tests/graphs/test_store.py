@@ -342,7 +342,7 @@ def at_call(
 
 
 STEPS = [
-    *(("write", number) for number in range(1, 5)),
+    *(("write", number) for number in range(1, 4)),
     *(("fsync", number) for number in range(1, 6)),
     ("replace", 1),
 ]

@@ -171,7 +171,7 @@ def test_a_file_that_is_too_large(serve: Serve) -> None:
 def test_old_files_make_room(serve: Serve) -> None:
     client = serve(limits=ServerLimits(kept_bytes=len(FIRMWARE) + 1000))
     send(client)
-    other = samples.FIXED_FIRMWARE.read_bytes()
+    other = samples.path("gateway-fixed").read_bytes()
     send(client, other, "fixed")
     digest = hashlib.sha256(other).hexdigest()
     assert [one["id"] for one in client.get("/api/binaries").json()] == [digest]
@@ -193,7 +193,7 @@ def test_graphs_that_were_let_go_are_read_again(serve: Serve) -> None:
     client = serve(limits=ServerLimits(kept_graphs=300_000))
     send(client)
     before = client.get(f"/api/binaries/{FIRMWARE_ID}/functions").json()
-    send(client, samples.FIXED_FIRMWARE.read_bytes(), "fixed")
+    send(client, samples.path("gateway-fixed").read_bytes(), "fixed")
     assert client.get(f"/api/binaries/{FIRMWARE_ID}/functions").json() == before
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from graphkin.binaries.backends.choose import open_source
-from graphkin.binaries.samples import BUILDS, ELF, FIRMWARE, FIXED_FIRMWARE
+from graphkin.binaries.samples import BUILDS, ELF, FIRMWARE
 from graphkin.errors import BuildError, MissingDependencyError
 
 SOURCES = Path(__file__).parent / "sources"
@@ -27,6 +27,8 @@ VERSIONS = {
 }
 """What made the files of this package. Other versions make other bytes."""
 FIRMWARE_COMPILER, FIRMWARE_LEVEL = "clang", "O2"
+FIXED_FIRMWARE = ELF / "gateway-fixed"
+"""The firmware with the missing check."""
 
 LIBRARIES = {
     "libkinbeat.so": ["heartbeat"],

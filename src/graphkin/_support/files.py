@@ -10,20 +10,9 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from graphkin.errors import ConfigError, FormatError, StorageError
+from graphkin.errors import FormatError, StorageError
 
 PathLike = str | os.PathLike[str]
-
-
-PICTURES = (".png", ".svg", ".pdf")
-
-
-def picture_ending(path: PathLike) -> str:
-    """The ending of a picture's file, in small letters; another than ``PICTURES`` is refused."""
-    ending = Path(path).suffix.lower()
-    if ending not in PICTURES:
-        raise ConfigError(f"cannot draw {path}: name a file that ends in {', '.join(PICTURES)}")
-    return ending
 
 
 def read_file(path: PathLike) -> bytes:
@@ -35,46 +24,16 @@ def read_file(path: PathLike) -> bytes:
 
 
 def hash_file(path: PathLike) -> str:
-    """SHA-256 of a file, in hexadecimal.
+    """SHA-256 of a file, in hexadecimal, whatever its size.
 
     Raises:
-        FormatError: for what cannot be read, or is not a regular file; a pipe would never end.
+        FormatError: where it cannot be read, or is not a regular file; a pipe would never end.
     """
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise FormatError(f"{path} is not a regular file; name a binary file")
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_open_regular) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise FormatError(f"cannot read {path}: {error.strerror or error}") from error
-
-
-@contextlib.contextmanager
-def atomic_file(path: PathLike) -> Iterator[Path]:
-    """An empty file beside ``path`` to be written; afterwards it is flushed and moved there.
-
-    Raises:
-        StorageError: where it cannot be written; what was at ``path`` before is intact.
-    """
-    path = Path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            yield Path(name)
-            os.fsync(handle)
-            os.chmod(name, 0o644)
-            os.replace(name, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-            raise
-        finally:
-            os.close(handle)
-    except StorageError:
-        raise
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def write_atomically(path: PathLike, content: bytes) -> None:
@@ -88,24 +47,129 @@ def write_all_atomically(contents: Mapping[Path, bytes]) -> None:
     Raises:
         StorageError: where one cannot be written; existing files are intact, all of them.
     """
-    written: list[tuple[str, Path]] = []
+    files: list[_Replacement] = []
     path = next(iter(contents))
     try:
         for path, content in contents.items():
-            if path.is_dir():
-                raise IsADirectoryError(errno.EISDIR, "Is a directory")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            written.append((temporary, path))
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
-        for temporary, path in written:
-            os.replace(temporary, path)
+            file = _Replacement(path)
+            files.append(file)
+            file.temporary.write_bytes(content)
+            file.flush()
+        for file in files:
+            path = file.path
+            file.move()
+    except BaseException as error:
+        for file in files:
+            file.drop()
+        if isinstance(error, OSError):
+            raise _unwritable(path, error) from error
+        raise
+
+
+@contextlib.contextmanager
+def replacing(path: PathLike, *, prefix: str | None = None) -> Iterator[Path]:
+    """A new file beside ``path`` to write to, which takes its place when the block ends.
+
+    It is flushed to disk before, and gone where the block fails. Missing folders are made.
+
+    Args:
+        path: the file to write or to replace.
+        prefix: how the name of the new file begins, by default ``.NAME.``
+
+    Raises:
+        StorageError: where it cannot be written; an existing file is intact.
+    """
+    try:
+        file = _Replacement(Path(path), prefix)
+        try:
+            yield file.temporary
+            file.flush()
+            file.move()
+        except BaseException:
+            file.drop()
+            raise
+    except StorageError:
+        raise
     except OSError as error:
-        for temporary, _ in written:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+        raise _unwritable(path, error) from error
+
+
+@contextlib.contextmanager
+def locked(path: PathLike, busy: str) -> Iterator[None]:
+    """Holds the lock of a folder, or of a file, which is made where it is absent.
+
+    Args:
+        path: what to lock.
+        busy: what to say where another process holds the lock.
+
+    Raises:
+        StorageError: where another process holds the lock, or the file cannot be made.
+    """
+    import fcntl  # Locking needs POSIX, importing this module does not.
+
+    flags = os.O_RDONLY if os.path.isdir(path) else os.O_RDWR | os.O_CREAT
+    try:
+        handle = os.open(path, flags, 0o644)
+    except OSError as error:
+        raise StorageError(f"cannot lock {path}: {error.strerror or error}") from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StorageError(busy) from None
+        except OSError as error:
+            raise StorageError(f"cannot lock {path}: {error.strerror or error}") from error
+        try:
+            yield
+        finally:
+            # A process forked meanwhile shares the lock, and would keep it.
+            fcntl.flock(handle, fcntl.LOCK_UN)
+    finally:
+        os.close(handle)
+
+
+def sync_folder(folder: PathLike) -> None:
+    """Flushes the names in a folder to disk, where the file system has such a thing."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        # File systems over object storage have no folders to flush.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)
+
+
+class _Replacement:
+    """A new file beside the one whose place it will take."""
+
+    def __init__(self, path: Path, prefix: str | None = None) -> None:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "Is a directory")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix or f".{path.name}.")
+        os.close(handle)
+        self.path, self.temporary = path, Path(name)
+
+    def flush(self) -> None:
+        with open(self.temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        os.chmod(self.temporary, 0o644)
+
+    def move(self) -> None:
+        os.replace(self.temporary, self.path)
+
+    def drop(self) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(self.temporary)
+
+
+def _unwritable(path: PathLike, error: OSError) -> StorageError:
+    return StorageError(f"cannot write {path}: {error.strerror or error}")
+
+
+def _open_regular(path: str, flags: int) -> int:
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    return os.open(path, flags)

@@ -6,24 +6,13 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
-
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import Progress as Bar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from graphkin.learning.training import Report
+    import rich.progress
 
 Progress = Callable[[int, int], None]
 """Called with (done, total) as work goes on."""
-
 LINE_SECONDS = 15.0
 """Time between lines where there is no terminal."""
 
@@ -31,7 +20,7 @@ LINE_SECONDS = 15.0
 @contextlib.contextmanager
 def counter(what: str) -> Iterator[Progress]:
     """A bar that is told (done, total)."""
-    with _bar() as bar:
+    with status_bar() as bar:
         task = bar.add_task(what, total=None, status="")
         spoken = time.monotonic()
 
@@ -46,43 +35,18 @@ def counter(what: str) -> Iterator[Progress]:
         yield show
 
 
-class TrainingProgress:
-    """Shows the reports of a training run; use it as a context."""
+def status_bar() -> rich.progress.Progress:
+    """A bar with a text ``status`` behind it, which only a terminal shows."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    def __init__(self, steps: int) -> None:
-        self._steps = steps
-        self._bar = _bar()
-        self._shown: dict[str, float] = {}
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        self._task = self._bar.add_task("training", total=self._steps, status="")
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
-
-    def __call__(self, report: Report) -> None:
-        metrics = "  ".join(f"{_short(key)} {v:.3f}" for key, v in report.validation.items())
-        status = f"{report.steps_per_second:.1f} steps/s  loss {report.loss:.4f}  {metrics}"
-        self._bar.update(self._task, completed=report.step, status=status)
-        # Without a terminal the bar is silent, and a line for each evaluation stands in.
-        if not sys.stderr.isatty() and report.validation != self._shown:
-            self._shown = report.validation
-            print(f"step {report.step}/{report.steps}  {status}", file=sys.stderr, flush=True)
-
-
-def _short(metric: str) -> str:
-    return {"pair_auc": "AUC", "triplet_accuracy": "triplets"}.get(metric, metric)
-
-
-def _bar() -> Bar:
-    return Bar(
+    return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),

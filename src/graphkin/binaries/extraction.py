@@ -7,14 +7,15 @@ import pickle
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from graphkin._support.files import PathLike
+from graphkin._support.files import PathLike, locked
+from graphkin._support.progress import Progress
 from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.backends.choose import (
     Backend,
@@ -63,7 +64,7 @@ def extract(
     jobs: int = 1,
     backend: Backend = "auto",
     limits: Limits | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Summary:
     """Reads every function of some binaries into a new corpus.
 
@@ -162,24 +163,15 @@ def distinct(paths: Iterable[Path]) -> list[Path]:
 @contextmanager
 def _workplace(out: Path) -> Iterator[Path]:
     """A folder beside ``out`` for what is not complete yet; only one process works in it."""
-    import fcntl  # Writing a corpus needs POSIX, importing this module does not.
-
     folder = out.with_name(f".{out.name}.partial")
     folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StorageError(f"another process is writing {out}; wait for it") from None
+    with locked(folder, f"another process is writing {out}; wait for it"):
         try:
             for leftover in folder.iterdir():
                 shutil.rmtree(leftover)
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-    finally:
-        os.close(handle)
 
 
 def build_names(files: Sequence[Path]) -> dict[Path, str]:
@@ -277,7 +269,7 @@ def _in_order(
 def _functions(
     results: Iterable[tuple[Path, Result]],
     summary: Summary,
-    progress: Callable[[int, int], None] | None,
+    progress: Progress | None,
 ) -> Iterator[FunctionRecord]:
     done = 0
     if progress is not None:

@@ -77,14 +77,12 @@ class Function:
         if not self.blocks:
             raise GraphError(f"function {self.name} of {self.binary} has no blocks")
         lengths = [len(block.mnemonics) for block in self.blocks]
-        offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=offsets[1:])
         ids = vocabulary.encode(name for block in self.blocks for name in block.mnemonics)
         return Graph(
             len(self.blocks),
             np.array(self.edges, dtype=np.int32).reshape(-1, 2),
             directed=True,
-            node_tokens=TokenBags(ids, offsets),
+            node_tokens=TokenBags.from_sizes(ids, lengths),
         )
 
 

@@ -120,11 +120,11 @@ def _calibrate(
     """Fits on validation pairs, measures on test pairs, and writes to the model's folder."""
     import torch
 
-    from graphkin._support.files import picture_ending
     from graphkin._support.progress import counter
     from graphkin.learning.reliability import fit_calibration, reliability
     from graphkin.models.calibration import score_calibration_to_json
     from graphkin.models.saving import save_calibration, weights_home
+    from graphkin.results.drawing.files import picture_ending
 
     torch.set_num_threads(threads)
     if plot is not None:

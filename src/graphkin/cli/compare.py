@@ -35,10 +35,11 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare two functions: how alike they are, and which block matches which."""
-    from graphkin._support.files import picture_ending, write_atomically
+    from graphkin._support.files import write_atomically
     from graphkin.library.compare import compare as run
     from graphkin.library.models import SearchModel
     from graphkin.results.comparison import comparison_text
+    from graphkin.results.drawing.files import picture_ending
     from graphkin.results.html.comparison import comparison_page
     from graphkin.results.render import to_json
 

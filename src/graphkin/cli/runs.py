@@ -41,8 +41,8 @@ def train_model(
     """Trains a model of a name, and prints how far it came."""
     import torch
 
-    from graphkin._support.progress import TrainingProgress
     from graphkin.learning.training import TrainConfig, train
+    from graphkin.learning.training.progress import TrainingProgress
     from graphkin.models import ModelConfig, build_model
 
     torch.set_num_threads(threads)

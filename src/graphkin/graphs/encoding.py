@@ -24,15 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.errors import FormatError, GraphError
-from graphkin.graphs import Graph, TokenBags
+from graphkin.graphs.graph import EDGE_KINDS, NODE_KINDS, Graph, TokenBags
 
 MAGIC, VERSION = 0x4B, 1
 HEAD = struct.Struct("<4B5I")
 CHECKSUM = slice(4, 8)
 INTEGERS = (np.dtype("<u1"), np.dtype("<u2"), np.dtype("<u4"))
 FLOAT = np.dtype("<f4")
-NODE_KINDS = ("constant", "dense", "tokens")
-EDGE_KINDS = ("constant", "dense", "types")
 KIND_BITS = 2
 
 
@@ -96,10 +94,7 @@ class _Reader:
         bags = None
         if node_kind == "tokens":
             ids = self._integers(extent)
-            sizes = self._integers(nodes)
-            offsets = np.zeros(nodes + 1, dtype=np.int64)
-            np.cumsum(sizes, out=offsets[1:])
-            bags = TokenBags(ids, offsets)
+            bags = TokenBags.from_sizes(ids, self._integers(nodes))
         types = self._integers(edges) if edge_kind == "types" else None
         node_features = self._floats(nodes, extent) if node_kind == "dense" else None
         edge_features = self._floats(edges, columns) if edge_kind == "dense" else None

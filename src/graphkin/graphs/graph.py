@@ -17,6 +17,9 @@ IntArray = NDArray[np.int32]
 OffsetArray = NDArray[np.int64]
 
 MAX_NODES = np.iinfo(np.int32).max
+NODE_KINDS = ("constant", "dense", "tokens")
+EDGE_KINDS = ("constant", "dense", "types")
+"""Of input; files store their positions here, so kinds are only added at the end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,14 @@ class TokenBags:
                 f"node_tokens must hold one list of token ids for each node: {error}"
             ) from error
         return cls(_integers(ids, "node_tokens", np.int32), offsets)
+
+    @classmethod
+    def from_sizes(cls, ids: IntArray, sizes: ArrayLike) -> TokenBags:
+        """All ids one after the other, cut into bags of these sizes."""
+        sizes = np.asarray(sizes)
+        offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        return cls(ids, offsets)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

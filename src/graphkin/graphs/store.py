@@ -38,6 +38,7 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkin._support.files import locked, sync_folder, write_atomically
 from graphkin.errors import FormatError, GraphError, GraphkinError, StorageError
 from graphkin.graphs.graph import Graph, TokenBags
 
@@ -127,11 +128,12 @@ class _Manifest:
         try:
             for name, length, new in zip(FILES, self.lengths, data, strict=True):
                 _write(path / name, length, new)
-            _write(path / "manifest.json.new", 0, bytearray(text.encode()))
-            with _storage(f"replace {path / 'manifest.json'}"):
-                os.replace(path / "manifest.json.new", path / "manifest.json")
+            try:
+                write_atomically(path / "manifest.json", text.encode())
+            except StorageError as error:
+                raise StorageError(f"{error}; what was committed is intact") from error
             with _storage(f"sync {path}, though the graphs are in, so do not append them again"):
-                _sync_directory(path)
+                sync_folder(path)
         except BaseException:
             # Give the space back, unless an interrupt came after the rename. What fails here
             # is left to the next append.
@@ -164,7 +166,7 @@ class GraphStore(Sequence[Graph]):
         with _storage(f"create {path}"):
             path.mkdir()
             _Manifest().commit(path, 0, None, b"", bytearray(ROW.size), bytearray(), bytearray())
-            _sync_directory(path.absolute().parent)
+            sync_folder(path.absolute().parent)
         return cls(path)
 
     @classmethod
@@ -257,7 +259,8 @@ class GraphStore(Sequence[Graph]):
             GraphError: a graph of another kind, or metadata that are not JSON.
             StorageError: writing failed, or another writer is at work.
         """
-        with _lock(self._path):
+        busy = f"cannot lock {self._path}: another writer holds it; wait for that"
+        with locked(self._path / "lock", busy):
             self._load()
             kind, start, totals = self.kind, len(self), self._totals
             content, stop = bytes.fromhex(self._manifest.content), start
@@ -294,11 +297,8 @@ class GraphStore(Sequence[Graph]):
         nodes, edges, tokens = map(operator.sub, stop, start)
         cuts = accumulate(kind.words(nodes, edges, tokens), initial=sum(kind.words(*start)))
         ends, ids, node_inputs, edge_inputs = (self._words[a:b] for a, b in pairwise(cuts))
-        bags = None
-        if kind.node_kind == "tokens":
-            sizes = np.zeros(nodes + 1, dtype=np.int64)
-            sizes[1:] = node_inputs
-            bags = TokenBags(ids, np.add.accumulate(sizes))
+        has_bags = kind.node_kind == "tokens"
+        bags = TokenBags.from_sizes(ids, node_inputs) if has_bags else None
         try:
             return Graph(
                 nodes,
@@ -391,38 +391,12 @@ def _write(file: Path, start: int, data: bytearray) -> None:
         os.fsync(handle.fileno())
 
 
-def _sync_directory(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-@contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    import fcntl  # Appending needs POSIX, reading does not.
-
-    with _storage(f"lock {path}"):
-        handle = open(path / "lock", "ab")  # noqa: SIM115
-    with handle:
-        try:
-            with _storage(f"lock {path}"):
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield
-        finally:
-            # A process forked meanwhile shares the lock, and would keep it.
-            fcntl.flock(handle, fcntl.LOCK_UN)
-
-
 @contextmanager
 def _storage(action: str) -> Iterator[None]:
     try:
         yield
     except StorageError:
         raise
-    except BlockingIOError as error:
-        raise StorageError(f"cannot {action}: another writer holds it; wait for that") from error
     except OSError as error:
         reason = error.strerror or error
         raise StorageError(f"cannot {action}: {reason}; what was committed is intact") from error

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from graphkin._support.progress import Progress
 from graphkin.errors import ConfigError
 from graphkin.library.engines.base import Engine
 from graphkin.library.models import read_model_id

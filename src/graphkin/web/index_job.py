@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from graphkin._support.files import atomic_file
+from graphkin._support.files import replacing
 from graphkin.binaries.backends.base import Limits
 from graphkin.library.indexing.run import index_paths
 from graphkin.library.library import Library
@@ -51,7 +51,7 @@ class IndexJob(Job):
         """The file beside the library; the last folder is the name of its build."""
         path = self._folder / self.upload.id[:16] / "uploaded" / self.upload.name
         if not path.exists():
-            with atomic_file(path) as temporary:
+            with replacing(path) as temporary:
                 shutil.copyfile(self.upload.path, temporary)
         return path
 

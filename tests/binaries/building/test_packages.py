@@ -88,6 +88,24 @@ def test_a_tarball_cannot_write_elsewhere(tmp_path: Path) -> None:
     assert not (tmp_path / "evil.txt").exists()
 
 
+def test_absolute_names_and_links_of_a_tarball_stay_inside(tmp_path: Path) -> None:
+    path, outside = tmp_path / "evil.tar", tmp_path / "outside"
+    outside.mkdir()
+    with tarfile.open(path, "w") as archive:
+        archive.addfile(tarfile.TarInfo(f"{outside}/evil.txt"), io.BytesIO())
+    root = open_source(path).unpack(tmp_path / "work")
+    assert list(outside.iterdir()) == []
+    assert [file.name for file in root.rglob("*") if file.is_file()] == ["evil.txt"]
+    with tarfile.open(path, "w") as archive:
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = tarfile.SYMTYPE, str(outside)
+        archive.addfile(link)
+        archive.addfile(tarfile.TarInfo("link/evil.txt"), io.BytesIO())
+    with pytest.raises(FormatError, match=r"cannot unpack .*evil.tar"):
+        open_source(path).unpack(tmp_path / "again")
+    assert list(outside.iterdir()) == []
+
+
 def test_what_is_no_source(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"cannot read .*absent: No such file"):
         open_source(tmp_path / "absent")

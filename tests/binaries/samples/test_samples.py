@@ -20,6 +20,7 @@ from tests.paths import load_script
 
 build = load_script("tools/samples/build.py")
 
+FIXED_LIBRARY = "gcc-O2/libkinbeat-fixed.so"
 FILES = sorted(file for file in samples.ELF.rglob("*") if file.suffix != ".json" and file.is_file())
 
 
@@ -40,8 +41,8 @@ def test_all_files_together_are_small() -> None:
 
 
 def test_every_file_is_named() -> None:
-    fixed = samples.path(samples.FIXED[0])
-    assert {*samples.KNOWN, samples.FIRMWARE, samples.FIXED_FIRMWARE, fixed} == set(FILES)
+    fixed = samples.path(FIXED_LIBRARY)
+    assert {*samples.KNOWN, samples.FIRMWARE, build.FIXED_FIRMWARE, fixed} == set(FILES)
 
 
 def test_the_readme_has_the_hash_of_every_file() -> None:
@@ -77,7 +78,7 @@ def test_the_tagged_files_hold_the_vulnerable_function_alone() -> None:
 
 
 def test_the_firmware_is_stripped_and_its_functions_are_found() -> None:
-    for file in (samples.FIRMWARE, samples.FIXED_FIRMWARE):
+    for file in (samples.FIRMWARE, build.FIXED_FIRMWARE):
         found = functions(file)
         assert {function.name for function in found.values()} == {f"sub_{a:x}" for a in found}
         assert found.keys() == samples.true_names(file.name).keys()
@@ -100,14 +101,17 @@ def test_no_library_is_of_the_firmwares_build() -> None:
 
 
 def test_the_fixed_function_has_another_flow() -> None:
-    (file, name), (fixed_file, fixed_name) = samples.VULNERABLE, samples.FIXED
-    before, after = by_name(samples.path(file), name), by_name(samples.path(fixed_file), fixed_name)
+    file, name = samples.VULNERABLE
+    before, after = by_name(samples.path(file), name), by_name(samples.path(FIXED_LIBRARY), name)
     assert len(after.blocks) > len(before.blocks)
 
 
 def test_an_unknown_sample_is_refused_by_name() -> None:
     with pytest.raises(ConfigError, match=r"no sample 'gatway'.*gateway.*gcc-O2/libkinbeat\.so"):
         samples.path("gatway")
+    for name in ("../__init__.py", str(samples.FIRMWARE), "gcc-O2/../gateway"):
+        with pytest.raises(ConfigError, match="no sample"):
+            samples.path(name)
 
 
 class Gateway:
@@ -132,7 +136,7 @@ class Gateway:
 
 @pytest.fixture
 def gateways(tmp_path: Path) -> Iterator[tuple[Gateway, Gateway]]:
-    pair = Gateway(samples.FIRMWARE, tmp_path), Gateway(samples.FIXED_FIRMWARE, tmp_path)
+    pair = Gateway(samples.FIRMWARE, tmp_path), Gateway(build.FIXED_FIRMWARE, tmp_path)
     yield pair
     for gateway in pair:
         gateway.process.communicate(timeout=10)
@@ -196,7 +200,7 @@ def test_the_sources_make_the_libraries_byte_for_byte(name: str, tmp_path: Path)
 
 
 @pytest.mark.usefixtures("compilers")
-@pytest.mark.parametrize("file", [samples.FIRMWARE, samples.FIXED_FIRMWARE], ids=lambda f: f.name)
+@pytest.mark.parametrize("file", [samples.FIRMWARE, build.FIXED_FIRMWARE], ids=lambda f: f.name)
 def test_the_sources_make_the_firmware_byte_for_byte(file: Path, tmp_path: Path) -> None:
     names = build.build_firmware(tmp_path / file.name)
     assert (tmp_path / file.name).read_bytes() == file.read_bytes()

@@ -226,6 +226,19 @@ def test_paths_that_hold_no_dataset(tmp_path: Path) -> None:
         read_tudataset(folder)
 
 
+@pytest.mark.parametrize("prefix", ["../../", "/", "/tmp/"])
+def test_names_in_a_zip_are_no_paths(prefix: str, tmp_path: Path) -> None:
+    write_tudataset(tmp_path / "DS", "DS", [PLAIN], [0])
+    folder = tmp_path / "a" / "b"
+    folder.mkdir(parents=True)
+    with zipfile.ZipFile(folder / "evil.zip", "w") as out:
+        for file in (tmp_path / "DS").iterdir():
+            out.writestr(zipfile.ZipInfo(f"{prefix}{file.name}"), file.read_bytes())
+    before = sorted(tmp_path.rglob("*"))
+    assert read_tudataset(folder / "evil.zip")[0] == [PLAIN]
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_damaged_zips_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "DS.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:

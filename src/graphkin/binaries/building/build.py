@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from graphkin._support.files import read_file, write_atomically
+from graphkin._support.files import locked, read_file, write_atomically
 from graphkin.binaries.building.compilers import Compiler, check_level, check_works
 from graphkin.binaries.building.outputs import BuiltFile, OutputError, collect, intact
 from graphkin.binaries.building.recipes import Recipe
 from graphkin.binaries.building.source_code import Source
-from graphkin.binaries.building.steps import StepError, environment, locked, run_step, workspace
+from graphkin.binaries.building.steps import StepError, environment, run_step, workspace
 from graphkin.errors import BuildError, MissingDependencyError, StorageError
 
 QUOTED_LINES = 12
@@ -73,7 +73,7 @@ class BuildReport:
             )
 
 
-Progress = Callable[[int, int, str, Outcome | None], None]
+BuildProgress = Callable[[int, int, str, Outcome | None], None]
 """Told (number, total, configuration, outcome); before a build with no outcome yet."""
 
 
@@ -85,7 +85,7 @@ def build_package(
     output: Path,
     *,
     jobs: int = 1,
-    progress: Progress = lambda number, total, name, outcome: None,
+    progress: BuildProgress = lambda number, total, name, outcome: None,
 ) -> BuildReport:
     """Builds every configuration that is not there yet.
 
@@ -116,7 +116,12 @@ def build_package(
     ]
     folder = output.absolute() / f"{recipe.name}-{source.version}"
     outcomes: list[Outcome] = []
-    with locked(folder), workspace() as work:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot write to {folder}: {error.strerror or error}") from error
+    busy = f"another process is building in {folder}; wait for it"
+    with locked(folder / ".lock", busy), workspace() as work:
         run = _Run(recipe, source, folder, work, jobs)
         kept = {each: run.finished(each) for each in configurations}
         run.check_tools([each for each, outcome in kept.items() if outcome is None])

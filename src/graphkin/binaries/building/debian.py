@@ -61,7 +61,7 @@ def fetch(
     source = [*base, "source", "--only-source", "-q"]
     # In another folder than the downloads, because apt is silent about files that are there.
     listed = _run([*source, "--print-uris", package], folder / "apt")
-    control = re.search(r"^'[^']*' (\S+\.dsc) ", listed.stdout, re.M)
+    control = re.search(r"^'[^']*' ([^\s/]+\.dsc) ", listed.stdout, re.M)
     if control is None:
         reason = _last_line(listed) or f"apt lists no source of {package}"
         raise FormatError(f"cannot get the source of {package}: {reason}")

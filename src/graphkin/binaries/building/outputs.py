@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import lief
 
-from graphkin._support.files import read_file
+from graphkin._support.files import hash_file
 
 
 class OutputError(Exception):
@@ -83,5 +82,4 @@ def _check(name: str, path: Path) -> None:
 
 
 def _describe(path: Path) -> BuiltFile:
-    content = read_file(path)
-    return BuiltFile(path.name, len(content), hashlib.sha256(content).hexdigest())
+    return BuiltFile(path.name, path.stat().st_size, hash_file(path))

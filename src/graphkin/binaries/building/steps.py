@@ -1,9 +1,8 @@
-"""Where the steps of a build run, and how: alone, in a clean environment, ended when we end."""
+"""Where the steps of a build run, and how: in a clean environment, ended when we end."""
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shlex
 import signal
@@ -13,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from graphkin.errors import ConfigError, StorageError
+from graphkin.errors import ConfigError
 
 KEPT_VARIABLES = ("PATH", "HOME", "TMPDIR", "USER", "LOGNAME", "LD_LIBRARY_PATH")
 """What a build sees of the caller's environment: no flags, and no settings of an outer make."""
@@ -24,29 +23,13 @@ class StepError(Exception):
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Makes the folder; only one process builds in it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = open(folder / ".lock", "wb")  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise StorageError(f"cannot write to {folder}: {error.strerror or error}") from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StorageError(f"another process is building in {folder}; wait for it") from None
-        yield
-
-
-@contextlib.contextmanager
 def workspace() -> Iterator[Path]:
     """A folder that is gone afterwards."""
-    place = tempfile.gettempdir()
-    if shlex.quote(place) != place:
+    folder = tempfile.gettempdir()
+    if shlex.quote(folder) != folder:
         # Makefiles and configure scripts break at spaces and the like.
         raise ConfigError(
-            f"packages cannot be built in {place!r}; set TMPDIR to a folder whose path has no "
+            f"packages cannot be built in {folder!r}; set TMPDIR to a folder whose path has no "
             f"spaces or other special characters"
         )
     with tempfile.TemporaryDirectory(prefix="graphkin-build-", ignore_cleanup_errors=True) as name:

@@ -12,12 +12,12 @@ Example:
 from __future__ import annotations
 
 import json
-from importlib.resources import files
+from importlib import resources
 from pathlib import Path
 
 from graphkin.errors import ConfigError
 
-ELF = Path(str(files("graphkin.binaries.samples"))) / "elf"
+ELF = Path(str(resources.files("graphkin.binaries.samples"))) / "elf"
 BUILDS = ("clang-O0", "clang-O1", "gcc-O0", "gcc-O1", "gcc-O2", "gcc-O3")
 """Compiler and level of the libraries: the folders under ``elf``."""
 LIBRARIES = ("libkinbeat.so", "libkinmedia.so", "libkinparse.so", "libkinproto.so")
@@ -26,12 +26,8 @@ KNOWN = tuple(ELF / build / library for build in BUILDS for library in LIBRARIES
 """What the demo indexes. Every ``libkinbeat.so`` has the vulnerable function."""
 FIRMWARE = ELF / "gateway"
 """The stripped executable that has the vulnerable function too."""
-FIXED_FIRMWARE = ELF / "gateway-fixed"
-"""The same with the missing check."""
 VULNERABLE = ("gcc-O2/libkinbeat.so", "process_heartbeat")
 """File, as :func:`path` takes it, and function."""
-FIXED = ("gcc-O2/libkinbeat-fixed.so", "process_heartbeat")
-"""The function with the missing check; not among ``KNOWN``."""
 TAG = ("cve", "DEMO-2014-0001")
 """Key and value of the tag for ``libkinbeat.so``. The identifier is made up: no such entry exists
 in any list of vulnerabilities."""
@@ -43,12 +39,11 @@ def path(name: str) -> Path:
     Raises:
         ConfigError: where there is no such sample.
     """
-    file = ELF / name
-    if not file.is_file():
-        known = (file.relative_to(ELF).as_posix() for file in ELF.rglob("*") if file.is_file())
-        names = ", ".join(sorted(known))
+    files = {file.relative_to(ELF).as_posix(): file for file in ELF.rglob("*") if file.is_file()}
+    if name not in files:
+        names = ", ".join(sorted(files))
         raise ConfigError(f"there is no sample {name!r}; choose one of {names}")
-    return file
+    return files[name]
 
 
 def tags(file: Path) -> dict[str, str]:

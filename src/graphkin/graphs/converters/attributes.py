@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from graphkin._support.files import PathLike
 from graphkin.errors import FormatError, GraphError
-from graphkin.graphs.graph import Graph
+from graphkin.graphs.graph import EDGE_KINDS, NODE_KINDS, Graph
 
 Attributes = Mapping[str, Any]
 
@@ -131,8 +131,8 @@ class AttributedGraph:
     def _completed(self, names: AttributeNames) -> AttributeNames:
         node_kind, edge_kind = self.attributes.get(NODE_KIND), self.attributes.get(EDGE_KIND)
         for key, kind, known in (
-            (NODE_KIND, node_kind, ("constant", "dense", "tokens")),
-            (EDGE_KIND, edge_kind, ("constant", "dense", "types")),
+            (NODE_KIND, node_kind, NODE_KINDS),
+            (EDGE_KIND, edge_kind, EDGE_KINDS),
         ):
             if kind is not None and kind not in known:
                 raise GraphError(f"{key} must be one of {', '.join(known)}; got {kind!r}")

@@ -2,6 +2,10 @@
 
 Attribute names are those of :mod:`graphkin.graphs.converters.attributes`: a file that graphkin
 wrote loads whole, one from elsewhere with constant input or the attributes that are named.
+
+The reader is our own: that of NetworkX keeps neither the order of the edges nor the end that an
+undirected one is listed from, expands entities, and takes nodes without an id, nodes listed twice
+and edges to nodes that are not there.
 """
 
 from __future__ import annotations

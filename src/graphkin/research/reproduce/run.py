@@ -15,10 +15,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from graphkin._support.progress import TrainingProgress, counter
+from graphkin._support.progress import counter
 from graphkin.learning.evaluation import PairScorer
 from graphkin.learning.training import TrainConfig, train
 from graphkin.learning.training.loop import CHECKPOINT_FILE
+from graphkin.learning.training.progress import TrainingProgress
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, build_model, load_model
 from graphkin.models.joining import join
 from graphkin.models.model import GraphModel

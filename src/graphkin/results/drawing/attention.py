@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from graphkin._support.files import picture_ending
 from graphkin.errors import ConfigError, StorageError
 from graphkin.graphs import Graph
 from graphkin.graphs.converters.from_networkx import to_networkx
 from graphkin.models import AttentionMaps
+from graphkin.results.drawing.files import picture_ending
 
 Positions = NDArray[np.float64]
 

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from graphkin._support.files import PathLike, picture_ending, write_atomically
+from graphkin._support.files import PathLike, write_atomically
 from graphkin.binaries.edges import edge_kinds
 from graphkin.binaries.function import Block, Function
 from graphkin.errors import ConfigError
+from graphkin.results.drawing.files import picture_ending
 from graphkin.results.drawing.layout import Layout, Spacing, lay_out
 from graphkin.results.function import EDGE_COLORS, ROLE_COLORS, block_roles, summary
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from graphkin._support.files import picture_ending
 from graphkin.learning.reliability import Reliability
 from graphkin.results.drawing.attention import save_picture
+from graphkin.results.drawing.files import picture_ending
 
 
 def plot_reliability(found: Reliability, path: str | Path, title: str = "") -> None:

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphkin._support.files import PathLike, write_atomically
 from graphkin.errors import ConfigError, FormatError, GraphError, StorageError
-from graphkin.graphs.converters.from_networkx import both_directions, one_direction
+from graphkin.graphs.converters.from_pyg import both_directions, one_direction
 from graphkin.graphs.converters.tudataset.files import MAX_BYTES, TUFiles
 from graphkin.graphs.graph import Graph, TokenBags
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from graphkin._support.files import atomic_file
+from graphkin._support.files import replacing
 from graphkin.errors import FormatError, StorageError
 
 APPLICATION_ID = int.from_bytes(b"gkin")
@@ -89,7 +89,7 @@ class SqliteFile:
         """Makes a new file; it appears whole, or not at all."""
         if path.exists():
             raise StorageError(f"{path} exists already; open it, or choose another name")
-        with atomic_file(path) as temporary, _explained(path, "create"):
+        with replacing(path) as temporary, _explained(path, "create"):
             _fill(temporary, facts, documents)
         return cls(path)
 

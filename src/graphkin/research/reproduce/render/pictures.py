@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from graphkin._support.files import PICTURES
 from graphkin.errors import ConfigError
 from graphkin.research.reproduce.attention import draw_cases
 from graphkin.research.reproduce.cells import Filled
@@ -14,6 +13,7 @@ from graphkin.research.reproduce.render.png import draw_sweep, draw_tables
 from graphkin.research.reproduce.render.text import QUICK
 from graphkin.research.reproduce.results import Result
 from graphkin.research.reproduce.sections import TABLES
+from graphkin.results.drawing.files import PICTURES
 
 
 def check_destination(target: str, path: Path) -> None:
