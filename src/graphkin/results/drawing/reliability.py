@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from graphkin.learning.reliability import Reliability
-from graphkin.results.drawing.attention import save_picture
-from graphkin.results.drawing.files import picture_ending
+from graphkin.results.drawing.files import picture_ending, save_picture
 
 
 def plot_reliability(found: Reliability, path: str | Path, title: str = "") -> None:

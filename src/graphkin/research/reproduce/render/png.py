@@ -17,7 +17,7 @@ from graphkin.research.reproduce.sections import (
     PAIRS,
     sweep_row,
 )
-from graphkin.results.drawing.attention import save_picture
+from graphkin.results.drawing.files import save_picture
 
 LINE = 0.27
 """Height of a line of text, in inches."""
