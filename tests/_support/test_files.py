@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from graphkin._support.files import read_file, write_atomically
+from graphkin._support.files import atomic_file, hash_file, read_file, write_atomically
 from graphkin.errors import FormatError, StorageError
 
 
@@ -105,3 +106,45 @@ def test_reading(tmp_path: Path) -> None:
         read_file(tmp_path / "absent")
     with pytest.raises(FormatError, match=r"cannot read .*: Is a directory"):
         read_file(tmp_path)
+
+
+def test_a_file_written_by_others_appears_whole(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "file.bin"
+    with atomic_file(path) as temporary:
+        temporary.write_bytes(b"content")
+        assert not path.exists()
+        assert temporary.parent == path.parent
+    assert path.read_bytes() == b"content"
+    assert stat.S_IMODE(path.stat().st_mode) & 0o444 == 0o444
+    assert [file.name for file in path.parent.iterdir()] == ["file.bin"]
+
+
+def _write_half(path: Path, error: Exception) -> None:
+    path.write_bytes(b"half")
+    raise error
+
+
+def test_a_file_whose_writing_fails_leaves_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "file.bin"
+    path.write_bytes(b"old content")
+    for error, expected in (
+        (ValueError("no"), ValueError),
+        (OSError(errno.ENOSPC, "No space left on device"), StorageError),
+        (FormatError("no"), FormatError),
+    ):
+        with pytest.raises(expected), atomic_file(path) as temporary:
+            _write_half(temporary, error)
+    assert path.read_bytes() == b"old content"
+    assert [file.name for file in tmp_path.iterdir()] == ["file.bin"]
+
+
+def test_the_hash_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "file.bin"
+    path.write_bytes(b"content" * 1000)
+    assert hash_file(path) == hashlib.sha256(b"content" * 1000).hexdigest()
+    with pytest.raises(FormatError, match=r"cannot read .*absent"):
+        hash_file(tmp_path / "absent")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "."):
+        with pytest.raises(FormatError, match="not a regular file"):
+            hash_file(tmp_path / name)

@@ -4,6 +4,10 @@ The file holds a magic, the length and CRC-32 of a JSON head, the head, and the 
 a multiple of 64 bytes. The head carries whatever state the arrays belong to, so that a reader
 can tell whether they are stale. A file that is missing, cut off, foreign or of another version
 is as good as none: nothing is lost with it but time.
+
+The format is our own because safetensors copies what it reads into memory: 0.5 s for 5 million
+entries (300 MB), where mapping takes 0.1 ms. And it is not written by ``atomic_file``: under the
+fixed name of a locked file, what a killed writer left is taken over, not left lying about.
 """
 
 from __future__ import annotations
