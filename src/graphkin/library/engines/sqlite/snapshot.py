@@ -52,10 +52,9 @@ def read_snapshot(path: Path) -> Snapshot | None:
             first = _aligned(PREFIX.size + length)
             if len(content) != first + values["bytes"]:
                 return None
-            places = values["arrays"].items()
             arrays = {
                 name: _view(content, kind, shape, first + start)
-                for name, (kind, shape, start) in places
+                for name, (kind, shape, start) in values["arrays"].items()
             }
             return Snapshot(values["state"], arrays)
     except (OSError, ValueError, KeyError, TypeError, struct.error):
@@ -101,11 +100,11 @@ def _lock(handle: int, path: Path) -> bool:
 
 
 def _write(handle: int, snapshot: Snapshot) -> None:
-    places, total = {}, 0
+    layout, total = {}, 0
     for name, array in snapshot.arrays.items():
-        places[name] = array.dtype.str, array.shape, total
+        layout[name] = array.dtype.str, array.shape, total
         total += _aligned(array.nbytes)
-    values = {"state": snapshot.state, "arrays": places, "bytes": total}
+    values = {"state": snapshot.state, "arrays": layout, "bytes": total}
     head = json.dumps(values).encode()
     os.ftruncate(handle, 0)
     prefix = PREFIX.pack(MAGIC, len(head), zlib.crc32(head))
