@@ -51,7 +51,7 @@ def test_binaries_are_counted_without_reading_entries(
     monkeypatch.setattr(SqliteEngine, "scan", refused)
     monkeypatch.setattr("graphkin.library.engines.sqlite.engine.fetch_rows", refused)
     assert client.get("/api/library/binaries").json() == expected
-    assert [name.partition("_")[0] for name in threads] == ["reading"], "a pool with bounds"
+    assert [name.partition("_")[0] for name in threads] == ["browsing"], "a pool with bounds"
 
 
 def test_its_functions_page_by_page(client: TestClient) -> None:

@@ -28,8 +28,10 @@ def _filter(
     compiler: Annotated[str | None, _option("Compiler named in the binary.")] = None,
     build: Annotated[str | None, _option("Build, the name of the binary's folder.")] = None,
     tag: Annotated[list[str] | None, _option("KEY=VALUE, or KEY for any; repeatable.")] = None,
-    min_blocks: Annotated[int, _option("Fewest basic blocks.", min=0)] = 0,
-    max_blocks: Annotated[int | None, _option("Most basic blocks.", min=1)] = None,
+    min_blocks: Annotated[int, _option("Skip functions with fewer basic blocks.", min=0)] = 0,
+    max_blocks: Annotated[
+        int | None, _option("Skip functions with more basic blocks.", min=1)
+    ] = None,
 ) -> Filter:
     """The filter that the options describe."""
     from graphkin.library.records import Filter
