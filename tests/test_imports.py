@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
-from importlib.metadata import version
+import tomllib
+from importlib.metadata import packages_distributions, version
 
 import pytest
 
 import graphkin
+from tests.paths import REPOSITORY
 
 HEAVY = ("torch", "numba", "numpy", "sklearn", "scipy", "matplotlib", "networkx", "safetensors")
 
@@ -35,3 +39,27 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 def test_version_is_that_of_the_package() -> None:
     assert graphkin.__version__ == version("graphkin")
+
+
+def test_every_import_is_a_declared_dependency() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    named = [*project["dependencies"], *(item for extra in extras.values() for item in extra)]
+    declared = {re.split(r"[\[<>=;]", item)[0].lower().replace("_", "-") for item in named}
+    imported = set()
+    for file in (REPOSITORY / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                imported.add(node.module.partition(".")[0])
+    foreign = imported - set(sys.stdlib_module_names) - {"graphkin"}
+    distributions = packages_distributions()
+    undeclared = {
+        module
+        for module in foreign
+        if declared.isdisjoint(
+            name.lower().replace("_", "-") for name in distributions.get(module, [module])
+        )
+    }
+    assert undeclared == set()

@@ -27,10 +27,10 @@ Serve = Callable[..., TestClient]
 def sample_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two of the sample files, the vulnerable one tagged."""
     path = tmp_path_factory.mktemp("library") / "samples.kin"
-    with Library.create(path) as index:
+    with Library.create(path) as opened:
         for name in INDEXED:
             file = samples.path(name)
-            index_paths(index, [file], tags=samples.tags(file))
+            index_paths(opened, [file], tags=samples.tags(file))
     return path
 
 
@@ -46,8 +46,8 @@ def serve(library: Path) -> Iterator[Serve]:
     with ExitStack() as stack:
 
         def start(**options: Any) -> TestClient:
-            index = stack.enter_context(Library.open(library))
-            app = create_app(index, Options(str(library), **options))
+            opened = stack.enter_context(Library.open(library))
+            app = create_app(opened, Options(str(library), **options))
             client = TestClient(app, base_url=HERE, raise_server_exceptions=False)
             return stack.enter_context(client)
 

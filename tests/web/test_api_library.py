@@ -17,8 +17,8 @@ from tests.web.requests import FIRMWARE_ID, events, message, send, suspect, wait
 
 
 def test_what_is_in_it(client: TestClient, library: Path) -> None:
-    with Library.open(library) as index:
-        stats = index.stats()
+    with Library.open(library) as opened:
+        stats = opened.stats()
     body = client.get("/api/library").json()
     assert body["library"] == "samples.kin"
     assert (body["entries"], body["graphs"]) == (stats["entries"], stats["graphs"])
@@ -51,7 +51,7 @@ def test_binaries_are_counted_without_reading_entries(
     monkeypatch.setattr(SqliteEngine, "scan", refused)
     monkeypatch.setattr("graphkin.library.engines.sqlite.engine.fetch_rows", refused)
     assert client.get("/api/library/binaries").json() == expected
-    assert [name.partition("_")[0] for name in threads] == ["reading"], "a pool with bounds"
+    assert [name.partition("_")[0] for name in threads] == ["browsing"], "a pool with bounds"
 
 
 def test_its_functions_page_by_page(client: TestClient) -> None:
@@ -94,6 +94,21 @@ def test_a_file_is_added_found_and_removed(client: TestClient, library: Path) ->
     assert (again["added"], again["state"]) == (0, "done")
     removal = client.post("/api/library/removals", json={"file_hash": FIRMWARE_ID}).json()
     assert removal == {"removed": end["added"], "entries": before}
+
+
+@pytest.mark.parametrize(
+    "name", ["../../evil.so", "/etc/evil.so", "..\\\\evil.so", "a/../evil.so."]
+)
+def test_the_name_of_an_upload_does_not_choose_its_folder(
+    client: TestClient, library: Path, name: str
+) -> None:
+    before = set(library.parent.rglob("*"))
+    assert send(client, name=name).status_code == 201
+    assert added(client)["state"] == "done"
+    new = {path for path in library.parent.rglob("*") if path.is_file()} - before
+    kept = {path for path in new if not path.name.startswith(library.name)}
+    folder = Path(f"{library}.files")
+    assert kept == {folder / FIRMWARE_ID[:16] / "uploaded" / "evil.so"}
 
 
 def test_only_what_is_named_exactly_is_removed(client: TestClient) -> None:

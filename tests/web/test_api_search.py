@@ -11,7 +11,6 @@ from graphkin import Library
 from graphkin.binaries import samples
 from graphkin.binaries.targets import find_function, parse_target
 from graphkin.library.compare import compare
-from graphkin.library.models import vocabulary_of
 from graphkin.web.limits import ServerLimits
 from tests.web.conftest import Serve
 from tests.web.requests import FIRMWARE_ID, message, send, suspect
@@ -24,7 +23,7 @@ def test_a_search_finds_what_the_library_finds(client: TestClient, library: Path
     target = f"{samples.FIRMWARE}:{names['process_heartbeat']:#x}"
     with Library.open(library) as index:
         function = find_function(parse_target(target))
-        graph = function.to_graph(vocabulary_of(index.model))
+        graph = function.to_graph(index.model.vocabulary)
         expected = index.search(graph, 5, rerank=20)
     assert found["query"]["function"] == function.name
     assert found["query"]["blocks"] == len(function.blocks)

@@ -17,36 +17,20 @@ if TYPE_CHECKING:
 PANEL = "Functions of the library (texts may hold * and ?)"
 
 
+def _option(text: str, **more: Any) -> Any:
+    return typer.Option(help=text, rich_help_panel=PANEL, **more)
+
+
 def _filter(
-    function: Annotated[
-        str | None, typer.Option(help="Name of the function.", rich_help_panel=PANEL)
-    ] = None,
-    binary: Annotated[
-        str | None, typer.Option(help="Path of the binary.", rich_help_panel=PANEL)
-    ] = None,
-    architecture: Annotated[
-        str | None,
-        typer.Option(help="Processor: x86-64, aarch64, ...", rich_help_panel=PANEL),
-    ] = None,
-    compiler: Annotated[
-        str | None, typer.Option(help="Compiler named in the binary.", rich_help_panel=PANEL)
-    ] = None,
-    build: Annotated[
-        str | None,
-        typer.Option(help="Build, the name of the binary's folder.", rich_help_panel=PANEL),
-    ] = None,
-    tag: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="KEY=VALUE, or KEY for any value; repeat it to require several.",
-            rich_help_panel=PANEL,
-        ),
-    ] = None,
-    min_blocks: Annotated[
-        int, typer.Option(help="Fewest basic blocks.", rich_help_panel=PANEL, min=0)
-    ] = 0,
+    function: Annotated[str | None, _option("Name of the function.")] = None,
+    binary: Annotated[str | None, _option("Path of the binary.")] = None,
+    architecture: Annotated[str | None, _option("Processor: x86-64, aarch64, ...")] = None,
+    compiler: Annotated[str | None, _option("Compiler named in the binary.")] = None,
+    build: Annotated[str | None, _option("Build, the name of the binary's folder.")] = None,
+    tag: Annotated[list[str] | None, _option("KEY=VALUE, or KEY for any; repeatable.")] = None,
+    min_blocks: Annotated[int, _option("Skip functions with fewer basic blocks.", min=0)] = 0,
     max_blocks: Annotated[
-        int | None, typer.Option(help="Most basic blocks.", rich_help_panel=PANEL, min=1)
+        int | None, _option("Skip functions with more basic blocks.", min=1)
     ] = None,
 ) -> Filter:
     """The filter that the options describe."""

@@ -55,13 +55,8 @@ def register(app: typer.Typer) -> None:
 
 def open_library(library: str, graphs_folder: Path | None = None) -> Library:
     """A library that must exist."""
-    from graphkin.library.engines.open import exists
     from graphkin.library.library import Library
 
-    if not exists(library):
-        raise FormatError(
-            f"there is no library {library}; check the path, or create it with `graphkin index`"
-        )
     return Library.open(library, graphs_folder=graphs_folder)
 
 

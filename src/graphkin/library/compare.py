@@ -9,7 +9,7 @@ import numpy as np
 
 from graphkin.binaries.function import Function
 from graphkin.errors import ModelError
-from graphkin.library.models import SearchModel, vocabulary_of
+from graphkin.library.models import SearchModel
 from graphkin.library.probability import distances, probabilities
 from graphkin.results.document import Comparison
 from graphkin.results.evidence import best_evidence
@@ -39,7 +39,7 @@ def compare(
     """Compares two functions by codes and by matching."""
     if model.matcher is None:
         raise ModelError(f"the model {model.model_id} has no matcher to compare with")
-    vocabulary = vocabulary_of(model)
+    vocabulary = model.vocabulary
     graphs = (left.to_graph(vocabulary), right.to_graph(vocabulary))
     vectors = model.vectors(graphs)
     distance = distances(model.space, vectors[0], vectors[1:])

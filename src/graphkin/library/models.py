@@ -138,14 +138,6 @@ class SearchModel:
         return self.embedder.encode(graphs)
 
 
-def vocabulary_of(model: SearchModel) -> Vocabulary:
-    """The mnemonics that a model knows; one without cannot read functions."""
-    vocabulary = model.embedder.vocabulary
-    if vocabulary is None:
-        raise ModelError(f"the model {model.model_id} has no vocabulary of mnemonics for functions")
-    return vocabulary
-
-
 def search_model(model: str | Path | SearchModel | GraphEmbedder) -> SearchModel:
     """Whatever a person may name as the model of a library."""
     if isinstance(model, SearchModel):

@@ -14,7 +14,6 @@ from graphkin.binaries.reading import read_function, read_functions
 from graphkin.binaries.targets import parse_target
 from graphkin.errors import GraphkinError
 from graphkin.library.library import Library
-from graphkin.library.models import vocabulary_of
 from graphkin.library.records import Filter, SearchOptions
 from graphkin.results.document import FunctionRef, FunctionResult
 from graphkin.results.function import ref_of
@@ -103,7 +102,7 @@ def read_queries(
         skipped: is filled with what could not be read.
         on_error: is told of a target that cannot be read; without it, the error is raised.
     """
-    vocabulary = vocabulary_of(library.model)
+    vocabulary = library.model.vocabulary
     for text in targets:
         try:
             target = parse_target(text)

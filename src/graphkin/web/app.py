@@ -135,9 +135,9 @@ async def _graphkin_error(_: Request, error: Exception) -> JSONResponse:
 async def _invalid(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"][1:])
-    message = f"{place}: {first['msg']}" if place else str(first["msg"])
-    if not place and first["type"] in ("model_attributes_type", "dict_type"):
+    field = ".".join(str(part) for part in first["loc"][1:])
+    message = f"{field}: {first['msg']}" if field else str(first["msg"])
+    if not field and first["type"] in ("model_attributes_type", "dict_type"):
         message = "the request must be a JSON object; send it with Content-Type: application/json"
     return JSONResponse(body("ConfigError", message), 400)
 

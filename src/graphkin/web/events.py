@@ -22,7 +22,7 @@ AT_ONCE = 200
 def stream(
     job: Job,
     body: Callable[[], BaseModel],
-    found: Sequence[BaseModel] = (),
+    results: Sequence[BaseModel] = (),
     seen: int = 0,
 ) -> StreamingResponse:
     """The events of a job: ``results`` as they come, ``progress``, and at last ``end``.
@@ -30,22 +30,22 @@ def stream(
     Args:
         job: is watched.
         body: the job as a document.
-        found: results so far; a list that only grows. Each event's id says how many were sent.
+        results: results so far; a list that only grows. Each event's id says how many were sent.
         seen: results that the client has already.
     """
-    events = _events(job, body, found, max(seen, 0))
+    events = _events(job, body, results, max(seen, 0))
     return StreamingResponse(events, media_type="text/event-stream")
 
 
 async def _events(
-    job: Job, body: Callable[[], BaseModel], found: Sequence[BaseModel], sent: int
+    job: Job, body: Callable[[], BaseModel], results: Sequence[BaseModel], sent: int
 ) -> AsyncIterator[str]:
     changes, told = -1, monotonic()
     while True:
         # Read first, so that nothing that came before the end is left out.
         is_over, latest = job.is_over, job.changes
-        while sent < len(found):
-            batch = found[sent : sent + AT_ONCE]
+        while sent < len(results):
+            batch = results[sent : sent + AT_ONCE]
             sent += len(batch)
             listed = ",".join(result.model_dump_json() for result in batch)
             yield _event("results", f'{{"results":[{listed}]}}', sent)

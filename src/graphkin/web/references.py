@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import threading
 from collections import OrderedDict
@@ -10,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from graphkin._support.files import hash_file
 from graphkin.binaries.function import MEMBER, Block, Function
 from graphkin.errors import ConfigError, GraphkinError
 from graphkin.library.library import Library
-from graphkin.library.models import vocabulary_of
 from graphkin.library.records import Stored
 from graphkin.library.scan import Query
 from graphkin.results.document import FunctionRef
@@ -35,8 +34,8 @@ V = TypeVar("V")
 class References:
     """Looks functions up; every method may be called by any thread."""
 
-    def __init__(self, index: Library, uploads: Uploads, reader: Reader) -> None:
-        self._index = index
+    def __init__(self, library: Library, uploads: Uploads, reader: Reader) -> None:
+        self._library = library
         self._uploads = uploads
         self._reader = reader
         self._hashes: OrderedDict[tuple[str, int, int], str] = OrderedDict()
@@ -50,7 +49,7 @@ class References:
             upload = self._uploads.get(uploaded[1])
             return upload.query(self._uploads.function(upload.id, int(uploaded[2])), reference)
         stored = self._stored(reference)
-        (graph,) = self._index.engine.graphs([stored.id])
+        (graph,) = self._library.engine.graphs([stored.id])
         entry = stored.entry
         ref = FunctionRef(
             function=entry.function,
@@ -86,7 +85,7 @@ class References:
                 f"{encodable(reference[:100])!r} names no function; write upload:FILE:NUMBER with "
                 "the SHA-256 of a file that was sent, or library:ID"
             )
-        return self._index.engine.fetch([int(found[1])])[0]
+        return self._library.engine.fetch([int(found[1])])[0]
 
     def _from_disk(self, stored: Stored) -> Function | None:
         """The function as its file has it, where that is unchanged."""
@@ -114,16 +113,15 @@ class References:
         with self._lock:
             known = self._hashes.get(key)
         if known is None:
-            with path.open("rb") as file:
-                known = hashlib.file_digest(file, "sha256").hexdigest()
+            known = hash_file(path)
             with self._lock:
                 _keep(self._hashes, key, known, MOST_HASHES)
         return known
 
     def _from_graph(self, stored: Stored) -> Function:
         """The function as its graph has it; blocks are numbered, as their addresses are lost."""
-        entry, graph = stored.entry, self._index.engine.graphs([stored.id])[0]
-        decode = vocabulary_of(self._index.model).decode
+        entry, graph = stored.entry, self._library.engine.graphs([stored.id])[0]
+        decode = self._library.model.vocabulary.decode
         bags = graph.node_tokens
         blocks = tuple(
             Block(number, 1, tuple(map(decode, bags.bag(number))) if bags is not None else ())

@@ -61,6 +61,7 @@ class Server:
         self.computing = BoundedPool("computing", cores, limits.waiting)
         self.receiving = BoundedPool("receiving", limits.extractions, limits.waiting)
         self.reading = BoundedPool("reading", limits.extractions, limits.waiting)
+        self.browsing = BoundedPool("browsing", limits.extractions, limits.waiting)
         self.scans: JobQueue[ScanJob] = JobQueue("scans", limits.jobs)
         self.index_jobs: JobQueue[IndexJob] = JobQueue("indexing", limits.jobs)
 
@@ -87,7 +88,7 @@ class Server:
     def close(self) -> None:
         self.scans.close()
         self.index_jobs.close()
-        for pool in (self.computing, self.receiving, self.reading):
+        for pool in (self.computing, self.receiving, self.reading, self.browsing):
             pool.close()
         self._folder.cleanup()
 

@@ -35,9 +35,9 @@ def search_model() -> SearchModel:
     return SearchModel.of(embedder)
 
 
-def content(index: Library) -> Content:
-    stored = list(index.engine.scan())
-    vectors = index.engine.vectors([item.id for item in stored])
+def content(library: Library) -> Content:
+    stored = list(library.engine.scan())
+    vectors = library.engine.vectors([item.id for item in stored])
     return {
         (item.entry.function, item.entry.file_hash, item.entry.address): (
             item.graph_hash,

@@ -75,8 +75,8 @@ def make(tmp_path: Path) -> Iterator[Callable[[str], Library]]:
         return made[-1]
 
     yield create
-    for index in made:
-        index.close()
+    for library in made:
+        library.close()
 
 
 def ray_processes() -> list[str]:
@@ -143,8 +143,8 @@ def test_a_machine_that_dies_costs_nothing(
     assert content(over) == content(here)
     assert over.engine.finished_files() == here.engine.finished_files()
     entries, others = (
-        {item.entry.key(item.graph_hash): item.entry for item in index.engine.scan()}
-        for index in (over, here)
+        {item.entry.key(item.graph_hash): item.entry for item in library.engine.scan()}
+        for library in (over, here)
     )
     assert entries == others
     for name in ("files", "known_files", "functions", "added", "known", "small", "skipped"):
@@ -190,7 +190,7 @@ def test_ray_of_one_machine(
     assert content(over) == content(here)
     assert over.engine.finished_files() == here.engine.finished_files()
     binaries, expected_binaries = (
-        {item.entry.binary for item in index.engine.scan()} for index in (over, here)
+        {item.entry.binary for item in library.engine.scan()} for library in (over, here)
     )
     assert binaries == expected_binaries
     reasons = {skip.binary: skip.reason for skip in summary.skipped}

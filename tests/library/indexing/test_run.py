@@ -55,14 +55,14 @@ def builds(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def library(tmp_path: Path, model: SearchModel) -> Iterator[Library]:
-    with Library.create(tmp_path / "library.kin", model) as index:
-        yield index
+    with Library.create(tmp_path / "library.kin", model) as library:
+        yield library
 
 
 @pytest.fixture
 def other(tmp_path: Path, model: SearchModel) -> Iterator[Library]:
-    with Library.create(tmp_path / "other.kin", model) as index:
-        yield index
+    with Library.create(tmp_path / "other.kin", model) as library:
+        yield library
 
 
 def workers() -> list[psutil.Process]:
@@ -418,10 +418,10 @@ def test_ray_that_is_not_installed(
 def test_a_model_without_words(builds: Path, tmp_path: Path) -> None:
     plain = SearchModel.of(GraphEmbedder(ModelConfig.named("gnn", similarity="hamming")))
     with (
-        Library.create(tmp_path / "plain.kin", plain) as index,
+        Library.create(tmp_path / "plain.kin", plain) as library,
         pytest.raises(ModelError, match="vocabulary"),
     ):
-        index_paths(index, [builds])
+        index_paths(library, [builds])
 
 
 # --- Interruption -------------------------------------------------------------------------
@@ -469,8 +469,8 @@ def stop(done, total):
         os.kill(os.getpid(), signal.SIGKILL)
 
 if __name__ == "__main__":
-    with Library.open(sys.argv[1]) as index:
-        indexing.index_paths(index, sys.argv[2:], progress=stop)
+    with Library.open(sys.argv[1]) as library:
+        indexing.index_paths(library, sys.argv[2:], progress=stop)
 """
 
 
@@ -482,15 +482,15 @@ def test_a_killed_run_is_taken_up(
     (tmp_path / "run.py").write_text(KILLED)
     ended = subprocess.run([sys.executable, tmp_path / "run.py", path, builds], timeout=300)
     assert ended.returncode == -signal.SIGKILL
-    with Library.open(path) as index:
-        before = len(index)
+    with Library.open(path) as library:
+        before = len(library)
         assert before > 0
-        summary = index_paths(index, [builds])
+        summary = index_paths(library, [builds])
         assert summary.known_files >= 2
-        assert summary.added == len(index) - before > 0
+        assert summary.added == len(library) - before > 0
         index_paths(other, [builds])
-        assert content(index) == content(other)
-        assert index.verify().damage == []
+        assert content(library) == content(other)
+        assert library.verify().damage == []
 
 
 # --- Parts --------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,8 +50,21 @@ class Space:
             raise ConfigError("vectors must be finite numbers, got NaN or infinity")
 
 
+COUNTED = ("architecture", "compiler", "build", "tags", "binary")
+"""What the statistics of a library count entries by."""
 TOP_BINARIES = 20
-"""That the statistics of a library list by name."""
+"""That the statistics list."""
+
+
+def counts_document(counts: Mapping[str, Counter[str]]) -> dict[str, dict[str, int]]:
+    """The part of :meth:`Engine.stats` that all engines share, the largest counts first."""
+    return {
+        "architectures": dict(counts["architecture"].most_common()),
+        "compilers": dict(counts["compiler"].most_common()),
+        "builds": dict(counts["build"].most_common()),
+        "tags": dict(counts["tags"].most_common()),
+        "top_binaries": dict(counts["binary"].most_common(TOP_BINARIES)),
+    }
 
 
 class UnknownIdError(ConfigError):

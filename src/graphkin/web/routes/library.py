@@ -30,7 +30,7 @@ Condition = Annotated[str, Query(max_length=10_000)]
 @router.get("")
 async def library_summary(server: ServerDep) -> LibraryContent:
     """How much the library holds, and of what; the largest counts first."""
-    stats = await server.reading.run(server.library.stats)
+    stats = await server.browsing.run(server.library.stats)
     counts = {
         name: {encodable(key): count for key, count in islice(stats[name].items(), MOST_COUNTS)}
         for name in ("architectures", "compilers", "builds", "tags", "top_binaries")
@@ -41,7 +41,7 @@ async def library_summary(server: ServerDep) -> LibraryContent:
 @router.get("/binaries")
 async def library_binaries(server: ServerDep) -> api.LibraryBinaries:
     """Its binaries, by name."""
-    summaries = await server.reading.run(server.library.engine.binaries)
+    summaries = await server.browsing.run(server.library.engine.binaries)
     binaries = [_binary(summary) for summary in summaries]
     binaries.sort(key=lambda binary: (binary.name.lower(), binary.binary))
     return api.LibraryBinaries(binaries=binaries)
@@ -87,7 +87,7 @@ async def library_functions(
             functions=[library_function(stored) for stored in functions[:limit]], next=more
         )
 
-    return await server.reading.run(page)
+    return await server.browsing.run(page)
 
 
 @router.post("/additions", status_code=202)
@@ -127,4 +127,4 @@ async def remove_binary(request: api.RemovalRequest, server: ServerDep) -> api.R
         removed = server.library.remove(where)
         return api.Removal(removed=removed, entries=len(server.library))
 
-    return await server.reading.run(work)
+    return await server.browsing.run(work)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphkin.errors import FormatError, GraphkinError
+from graphkin.errors import ConfigError, FormatError, GraphkinError
 from graphkin.graphs import Graph
 from graphkin.graphs.encoding import dump_graph
 from graphkin.library.engines.base import Space
@@ -74,9 +74,10 @@ def test_another_sqlite_file(tmp_path: Path) -> None:
 
 
 def test_no_file(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "absent"):
-        with pytest.raises(FormatError, match="there is no library"):
-            SqliteEngine.open(path)
+    with pytest.raises(FormatError, match="there is no library"):
+        SqliteEngine.open(tmp_path / "absent")
+    with pytest.raises(ConfigError, match="is a folder; a library is a file"):
+        SqliteEngine.open(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

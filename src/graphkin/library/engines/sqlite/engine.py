@@ -20,7 +20,7 @@ from graphkin.graphs import Graph
 from graphkin.graphs.encoding import load_graph
 from graphkin.library.engines.base import Engine, Metric, Nearest, Space, Verification
 from graphkin.library.engines.sqlite.cache import ColumnCache
-from graphkin.library.engines.sqlite.file import SqliteFile
+from graphkin.library.engines.sqlite.file import SqliteFile, exists
 from graphkin.library.engines.sqlite.interned import INTERNED, InternedStrings, from_sql, to_sql
 from graphkin.library.engines.sqlite.rows import (
     fetch_contents,
@@ -90,9 +90,7 @@ class SqliteEngine(Engine):
 
     @classmethod
     def exists(cls, url: str) -> bool:
-        if os.path.isdir(url):
-            raise ConfigError(f"{url} is a folder; a library is a file, such as library.kin")
-        return os.path.lexists(url)
+        return exists(Path(url))
 
     @classmethod
     def shown_name(cls, url: str) -> str:

@@ -6,6 +6,7 @@ the end of a process at any moment leaves all of a write or nothing.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import uuid
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from graphkin._support.files import replacing
-from graphkin.errors import FormatError, StorageError
+from graphkin.errors import ConfigError, FormatError, StorageError
 
 APPLICATION_ID = int.from_bytes(b"gkin")
 FIRST_VERSION = 1
@@ -183,8 +184,15 @@ def _fill(path: Path, facts: Mapping[str, str | int], documents: Mapping[str, by
         connection.close()
 
 
+def exists(path: Path) -> bool:
+    """Whether something is at a path; a folder cannot be meant."""
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder; a library is a file, such as library.kin")
+    return os.path.lexists(path)
+
+
 def _connect(path: Path) -> sqlite3.Connection:
-    if not path.is_file():
+    if not exists(path) or not path.is_file():
         raise FormatError(
             f"there is no library {path}; check the path, or create it with `graphkin index`"
         )

@@ -135,15 +135,15 @@ class FloatIndex:
         _use_threads(len(queries))
         queries = self.prepared(queries)
         parameters = _parameters(chosen)
-        wanted = min(count + SPARE, max(len(self), 1))
-        _, candidates = self._index.search(queries, wanted, params=parameters)
+        candidate_count = min(count + SPARE, max(len(self), 1))
+        _, candidates = self._index.search(queries, candidate_count, params=parameters)
         nearest = _nothing(len(queries), count)
-        for query_number, query in enumerate(queries):
-            rows, distances = self._measured(query, candidates[query_number])
-            if len(rows) == wanted < len(self) and self._may_tie(query, distances, count):
+        for number, query in enumerate(queries):
+            rows, distances = self._measured(query, candidates[number])
+            if len(rows) == candidate_count < len(self) and self._may_tie(query, distances, count):
                 near = self._within(query, distances[count - 1], parameters)
                 rows, distances = self._measured(query, near)
-            _fill(nearest, query_number, rows, distances)
+            _fill(nearest, number, rows, distances)
         return nearest
 
     def prepared(self, vectors: NDArray[Any]) -> NDArray[np.float32]:
@@ -234,12 +234,12 @@ class ListIndex:
         _use_threads(len(queries))
         distances, rows = self._lists.search(self.exact.prepared(queries), count)
         nearest = _nothing(len(queries), count)
-        for query_number in range(len(queries)):
-            own = rows[query_number] >= 0
-            near = distances[query_number][own].astype(np.float32)
+        for number in range(len(queries)):
+            own = rows[number] >= 0
+            near = distances[number][own].astype(np.float32)
             near = np.maximum(1 - near, 0) if self._space.metric == "cosine" else near
-            order = np.lexsort((rows[query_number][own], near))
-            _fill(nearest, query_number, rows[query_number][own][order], near[order])
+            order = np.lexsort((rows[number][own], near))
+            _fill(nearest, number, rows[number][own][order], near[order])
         return nearest
 
     def _train(self) -> None:
@@ -271,11 +271,11 @@ def _nothing(queries: int, count: int) -> NearestRows:
 
 
 def _fill(
-    nearest: NearestRows, query_number: int, rows: NDArray[np.int64], distances: NDArray[np.float32]
+    nearest: NearestRows, number: int, rows: NDArray[np.int64], distances: NDArray[np.float32]
 ) -> None:
     count = min(nearest.rows.shape[1], len(rows))
-    nearest.rows[query_number, :count] = rows[:count]
-    nearest.distances[query_number, :count] = distances[:count]
+    nearest.rows[number, :count] = rows[:count]
+    nearest.distances[number, :count] = distances[:count]
 
 
 def _parameters(chosen: Chosen | None) -> Any:

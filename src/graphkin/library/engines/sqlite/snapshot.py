@@ -4,6 +4,10 @@ The file holds a magic, the length and CRC-32 of a JSON head, the head, and the 
 a multiple of 64 bytes. The head carries whatever state the arrays belong to, so that a reader
 can tell whether they are stale. A file that is missing, cut off, foreign or of another version
 is as good as none: nothing is lost with it but time.
+
+The format is our own because safetensors copies what it reads into memory: 0.5 s for 5 million
+entries (300 MB), where mapping takes 0.1 ms. And it is not written by ``replacing``: under the
+fixed name of a locked file, what a killed writer left is taken over, not left lying about.
 """
 
 from __future__ import annotations
@@ -48,10 +52,9 @@ def read_snapshot(path: Path) -> Snapshot | None:
             first = _aligned(PREFIX.size + length)
             if len(content) != first + values["bytes"]:
                 return None
-            places = values["arrays"].items()
             arrays = {
                 name: _view(content, kind, shape, first + start)
-                for name, (kind, shape, start) in places
+                for name, (kind, shape, start) in values["arrays"].items()
             }
             return Snapshot(values["state"], arrays)
     except (OSError, ValueError, KeyError, TypeError, struct.error):
@@ -97,11 +100,11 @@ def _lock(handle: int, path: Path) -> bool:
 
 
 def _write(handle: int, snapshot: Snapshot) -> None:
-    places, total = {}, 0
+    layout, total = {}, 0
     for name, array in snapshot.arrays.items():
-        places[name] = array.dtype.str, array.shape, total
+        layout[name] = array.dtype.str, array.shape, total
         total += _aligned(array.nbytes)
-    values = {"state": snapshot.state, "arrays": places, "bytes": total}
+    values = {"state": snapshot.state, "arrays": layout, "bytes": total}
     head = json.dumps(values).encode()
     os.ftruncate(handle, 0)
     prefix = PREFIX.pack(MAGIC, len(head), zlib.crc32(head))

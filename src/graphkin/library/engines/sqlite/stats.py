@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkin.library.engines.base import TOP_BINARIES
+from graphkin.library.engines.base import COUNTED, counts_document
 from graphkin.library.engines.sqlite.cache import ColumnCache, side_file
 from graphkin.library.engines.sqlite.columns import Columns
 from graphkin.library.engines.sqlite.interned import InternedStrings
@@ -18,22 +18,18 @@ from graphkin.library.records import BinarySummary
 
 def library_stats(path: Path, cache: ColumnCache, strings: InternedStrings) -> dict[str, Any]:
     """All of it can be written as JSON; what is counted comes with the largest first."""
-    binaries = _counts(cache.columns, strings, "binary")
+    counts = {name: _counts(cache.columns[name], strings, name) for name in COUNTED}
     return {
         "entries": len(cache.columns),
         "graphs": len(np.unique(cache.columns["graph"])),
-        "binaries": len(binaries),
+        "binaries": len(counts["binary"]),
         "bytes": {
             "library": _size(path) + _size(Path(f"{path}-wal")),
             "side_file": _size(side_file(path)),
             "vectors_in_memory": cache.vector_index.nbytes,
             "filters_in_memory": cache.columns.nbytes,
         },
-        "architectures": dict(_counts(cache.columns, strings, "architecture").most_common()),
-        "compilers": dict(_counts(cache.columns, strings, "compiler").most_common()),
-        "builds": dict(_counts(cache.columns, strings, "build").most_common()),
-        "tags": dict(_tags(cache.columns["tags"], strings).most_common()),
-        "top_binaries": dict(binaries.most_common(TOP_BINARIES)),
+        **counts_document(counts),
     }
 
 
@@ -44,7 +40,7 @@ def count_binaries(columns: Columns, strings: InternedStrings) -> list[BinarySum
         pairs, return_index=True, return_inverse=True, return_counts=True
     )
     tags = [
-        _tags(columns["tags"][rows], strings)
+        _counts(columns["tags"][rows], strings, "tags")
         for rows in np.split(np.argsort(groups, kind="stable"), np.cumsum(counts))[:-1]
     ]
     names = ("binary", "file_hash", "architecture", "compiler", "build")
@@ -58,23 +54,15 @@ def count_binaries(columns: Columns, strings: InternedStrings) -> list[BinarySum
     ]
 
 
-def _counts(columns: Columns, strings: InternedStrings, name: str) -> Counter[str]:
-    numbers, counts = np.unique(columns[name], return_counts=True)
-    return Counter(
-        {
-            strings.text(number): count
-            for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)
-        }
-    )
-
-
-def _tags(column: NDArray[np.int32], strings: InternedStrings) -> Counter[str]:
-    """Entries by ``tag=value``."""
+def _counts(column: NDArray[np.int32], strings: InternedStrings, name: str) -> Counter[str]:
+    """Entries by the text of a column, or by ``tag=value``."""
     entries: Counter[str] = Counter()
     numbers, counts = np.unique(column, return_counts=True)
     for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
-        for tag, value in strings.tags(number).items():
-            entries[f"{tag}={value}"] += count
+        texts = [strings.text(number)]
+        if name == "tags":
+            texts = [f"{tag}={value}" for tag, value in strings.tags(number).items()]
+        entries.update(dict.fromkeys(texts, count))
     return entries
 
 
