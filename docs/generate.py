@@ -29,7 +29,7 @@ from graphkin import errors
 from graphkin.cli.main import app
 from graphkin.research.reproduce.cells import fill
 from graphkin.research.reproduce.render.text import to_markdown
-from graphkin.research.reproduce.store import CHECKOUT, read_results
+from graphkin.research.reproduce.results import CHECKOUT, read_results
 
 HERE = Path(__file__).parent
 COLUMNS = 100

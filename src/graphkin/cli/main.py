@@ -1,7 +1,7 @@
 """The command line. Verbs only: what they do lives in the modules they call.
 
 Data goes to stdout, progress and errors to stderr; torch is imported inside the commands,
-so that ``--help`` answers at once. One file for each group of verbs.
+so that ``--help`` answers at once. One file for each verb.
 """
 
 from __future__ import annotations
@@ -14,25 +14,16 @@ from typing import Annotated
 import typer
 
 from graphkin.cli import (
-    build as building,
-)
-from graphkin.cli import (
-    calibrate as calibration,
-)
-from graphkin.cli import (
-    edits,
-    functions,
+    build,
+    calibrate,
+    evaluate,
+    extract,
     library,
-    meshes,
     reproduce,
+    search,
     serve,
     show,
-)
-from graphkin.cli import (
-    extract as extraction,
-)
-from graphkin.cli import (
-    search as searching,
+    train,
 )
 from graphkin.cli.options import Json
 from graphkin.errors import GraphkinError
@@ -44,24 +35,19 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-train_app = typer.Typer(no_args_is_help=True, help="Train a model on a task.")
-eval_app = typer.Typer(no_args_is_help=True, help="Evaluate a model, or a baseline, on a task.")
-app.add_typer(train_app, name="train")
-app.add_typer(eval_app, name="eval")
-train_app.command("edits")(edits.train_edits)
-eval_app.command("edits")(edits.eval_edits)
-train_app.command("functions")(functions.train_functions)
-eval_app.command("functions")(functions.eval_functions)
-train_app.command("meshes")(meshes.train_meshes)
-eval_app.command("meshes")(meshes.eval_meshes)
-building.register(app)
-calibration.register(app)
-extraction.register(app)
-library.register(app)
-reproduce.register(app)
-searching.register(app)
-serve.register(app)
-show.register(app)
+for verbs in (
+    build,
+    extract,
+    library,
+    reproduce,
+    search,
+    serve,
+    show,
+    train,
+    evaluate,
+    calibrate,
+):
+    verbs.register(app)
 
 
 @app.callback(invoke_without_command=True)
