@@ -45,7 +45,7 @@ def test_files_are_small_and_have_a_card(name: str) -> None:
         assert not file.is_file() or file.stat().st_size < MOST_BYTES
 
 
-@pytest.mark.parametrize(("name", "part"), product(shipped_names(), PARTS.values()))
+@pytest.mark.parametrize(("name", "part"), list(product(shipped_names(), PARTS.values())))
 def test_weights_say_what_they_were_trained_on(name: str, part: str) -> None:
     """And their card is what is made of it."""
     folder = SHIPPED / name / part
