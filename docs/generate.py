@@ -29,11 +29,18 @@ from graphkin import errors
 from graphkin.cli.main import app
 from graphkin.research.reproduce.cells import fill
 from graphkin.research.reproduce.render.text import to_markdown
-from graphkin.research.reproduce.store import CHECKOUT, read_results
+from graphkin.research.reproduce.results import CHECKOUT, read_results
 
 HERE = Path(__file__).parent
 COLUMNS = 100
 PART = re.compile(r"(<!-- generated: (\S+) ?(\S*) -->\n).*?(<!-- end -->)", re.DOTALL)
+VARYING = {
+    "--model": "The model: for train the kind to make, elsewhere a trained one, by folder or name.",
+    "--output": "Where the result goes: a file, or a new folder.",
+    "-o": "Where the result goes: a file, or a new folder.",
+    "--plot": "Draw the result: a file that ends in .png, .svg or .pdf.",
+}
+"""Options whose help says what the verb at hand makes of their one meaning, which stands here."""
 TYPE_NAMES = {int: "integer", float: "number", bool: "true or false", str: "text", NoneType: "none"}
 
 
@@ -81,14 +88,14 @@ def options_table(name: str) -> str:
 
 def descriptions(kind: type[Any]) -> dict[str, str]:
     """What a dataclass says of its fields: strings below them, or ``Args`` of its docstring."""
-    found = dict(argument_descriptions(inspect.getdoc(kind) or ""))
+    texts = dict(argument_descriptions(inspect.getdoc(kind) or ""))
     definition = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
     assert isinstance(definition, ast.ClassDef)
     for field, below in zip(definition.body, definition.body[1:], strict=False):
         if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
             assert isinstance(field.target, ast.Name)
-            found[field.target.id] = plain(ast.literal_eval(below.value))
-    return found
+            texts[field.target.id] = plain(ast.literal_eval(below.value))
+    return texts
 
 
 def argument_descriptions(docstring: str) -> Iterator[tuple[str, str]]:
@@ -99,10 +106,14 @@ def argument_descriptions(docstring: str) -> Iterator[tuple[str, str]]:
 
 
 def plain(docstring: str) -> str:
-    """Docstring markup as Markdown, on one line; a first capital and a last full stop."""
+    """Docstring markup as Markdown, on one line; a last full stop, and a first capital for words.
+
+    A symbol such as ``f_node`` or ``gamma`` stays as it is.
+    """
     text = " ".join(docstring.split())
     text = re.sub(r":\w+:`~?([^`]*)`", r"`\1`", text).replace("``", "`")
-    return text[0].upper() + text[1:].rstrip(".") + "."
+    symbol = re.match(r"(\w_\w+|gamma|mu|rho)\b", text)
+    return (text if symbol else text[0].upper() + text[1:]).rstrip(".") + "."
 
 
 def type_name(hint: Any) -> str:
@@ -111,9 +122,9 @@ def type_name(hint: Any) -> str:
     if get_origin(hint) is tuple and get_args(hint)[-1] is Ellipsis:
         return f"a list of {type_name(get_args(hint)[0])}"
     if get_origin(hint) is tuple:
-        return f"[{', '.join(type_name(one) for one in get_args(hint))}]"
+        return f"[{', '.join(map(type_name, get_args(hint)))}]"
     parts = get_args(hint) or (hint,)
-    return " or ".join(TYPE_NAMES.get(one) or type_name(one) for one in parts)
+    return " or ".join(TYPE_NAMES.get(part) or type_name(part) for part in parts)
 
 
 def exit_codes(_: str) -> str:
@@ -138,15 +149,49 @@ def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 def help_texts(_: str) -> str:
     """The help of every command, in the order of the command line."""
     parts = []
-    for command in commands(typer.main.get_command(app), ("graphkin",)):
-        parts.append(f"## {' '.join(command)}\n\n```text\n{help_text(command)}\n```")
+    for path, _ in commands(typer.main.get_command(app), ("graphkin",)):
+        parts.append(f"## {' '.join(path)}\n\n```text\n{help_text(path)}\n```")
     return "\n\n".join(parts)
 
 
-def commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    yield path
+def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command and group with the words that call it."""
+    yield path, command
     for name, child in getattr(command, "commands", {}).items():
         yield from commands(child, (*path, name))
+
+
+def meanings() -> dict[str, dict[tuple[str, str], list[str]]]:
+    """What each option means: its help text and type, and the commands that have it so.
+
+    More than one meaning is refused by a test, but for ``VARYING``.
+    """
+    options: dict[str, dict[tuple[str, str], list[str]]] = {}
+    for path, command in commands(typer.main.get_command(app)):
+        for option in command.params:
+            if option.param_type_name == "option":
+                kind = (option.help, option.bare_type())
+                for name in option.opts:
+                    options.setdefault(name, {}).setdefault(kind, []).append(" ".join(path))
+    return dict(sorted(options.items()))
+
+
+def command_options(_: str) -> str:
+    """All options of all commands: what each means, and who has it."""
+    everything = [path for path, command in commands(typer.main.get_command(app))]
+    leaves = [" ".join(path) for path in everything if not any(o[:-1] == path for o in everything)]
+    rows = []
+    for name, kinds in meanings().items():
+        having = [command for each in kinds.values() for command in each]
+        verbs = dict.fromkeys(command.partition(" ")[0] for command in having)
+        shown = []
+        for verb in verbs:
+            whole = [leaf for leaf in leaves if leaf.partition(" ")[0] == verb]
+            part = [command for command in having if command.partition(" ")[0] == verb]
+            shown += [verb] if set(whole) == set(part) else part
+        meaning = VARYING.get(name) or " / ".join(text for text, _ in kinds)
+        rows.append((f"`{name}`", meaning, ", ".join(shown) or "graphkin"))
+    return table(("option", "meaning", "commands"), rows)
 
 
 def help_text(command: tuple[str, ...]) -> str:
@@ -172,6 +217,7 @@ def results(target: str) -> str:
 GENERATORS: dict[str, Callable[[str], str]] = {
     "options": options_table,
     "exit-codes": exit_codes,
+    "command-options": command_options,
     "help": help_texts,
     "results": results,
 }

@@ -1,4 +1,4 @@
-"""Chooses the small test functions that come with the package.
+"""Small test functions, to check a model without a corpus: chooses them, and reads them.
 
     python experiments/bundle_functions.py --corpus corpus.graphs
 
@@ -14,10 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
-from graphkin.graphs import Graph
-from graphkin.research.tasks.functions.bundled import BUNDLE
+from graphkin.binaries import samples
+from graphkin.graphs import Graph, TokenBags
+from graphkin.graphs.vocabulary import Vocabulary
+from graphkin.learning.task import EvaluationSet
 from graphkin.research.tasks.functions.task import FunctionTask
 
+BUNDLE = Path(samples.__file__).parent / "functions.json"
 COUNT = 150
 LEAST_BLOCKS, MOST_BLOCKS = 5, 40
 SEED = 0
@@ -26,7 +29,7 @@ SEED = 0
 def two_builds(task: FunctionTask, builds: dict[str, int], rng: np.random.Generator) -> list[Graph]:
     """Two graphs of a function, different and small; none where there are no such."""
     names = sorted(builds)
-    order = [names[place] for place in rng.permutation(len(names))]
+    order = [names[number] for number in rng.permutation(len(names))]
     chosen: dict[int, Graph] = {}
     for name, graph in zip(order, task.graphs_of(builds[name] for name in order), strict=True):
         if LEAST_BLOCKS <= graph.num_nodes <= MOST_BLOCKS:
@@ -43,6 +46,33 @@ def record(graph: Graph) -> dict[str, list[list[int]]]:
     return {"edges": graph.edges.tolist(), "blocks": blocks}
 
 
+def bundled_functions(vocabulary: Vocabulary) -> EvaluationSet:
+    """Test functions of ffmpeg, small ones, each in two builds.
+
+    Two builds of one function are similar; the first build of a function and the second of the
+    next in line are dissimilar.
+
+    Args:
+        vocabulary: what the model calls mnemonics.
+    """
+    document = json.loads(BUNDLE.read_text(encoding="utf-8"))
+    tokens = vocabulary.encode(document["words"])
+    first, second = (
+        [read_graph(function[side], tokens) for function in document["functions"]]
+        for side in (0, 1)
+    )
+    following = second[1:] + second[:1]
+    pairs = (*zip(first, second, strict=True), *zip(first, following, strict=True))
+    labels = np.repeat([1, -1], len(first)).astype(np.float32)
+    return EvaluationSet(pairs, labels, tuple(zip(first, second, following, strict=True)))
+
+
+def read_graph(stored: dict[str, list[list[int]]], tokens: np.ndarray) -> Graph:
+    """A graph from its edges, and for each block the numbers of its mnemonics in the word list."""
+    bags = TokenBags.from_lists([tokens[block].tolist() for block in stored["blocks"]])
+    return Graph(len(stored["blocks"]), stored["edges"], directed=True, node_tokens=bags)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -56,10 +86,10 @@ def main() -> None:
     for number in rng.permutation(len(classes)).tolist():
         if len(functions) == COUNT:
             break
-        found = two_builds(task, classes[number].graphs, rng)
-        if found and classes[number].group not in seen:
+        graphs = two_builds(task, classes[number].graphs, rng)
+        if graphs and classes[number].group not in seen:
             seen.add(classes[number].group)
-            functions.append([record(graph) for graph in found])
+            functions.append([record(graph) for graph in graphs])
     document = {"words": every, "functions": functions}
     BUNDLE.write_text(json.dumps(document, separators=(",", ":")) + "\n", encoding="utf-8")
     print(f"{len(functions)} functions, {BUNDLE.stat().st_size:,} bytes")

@@ -22,7 +22,7 @@ import numpy as np
 
 from graphkin import Graph
 from graphkin._support.files import write_atomically
-from graphkin.learning.task import RetrievalBlock
+from graphkin.learning.task import RetrievalPool
 from graphkin.research.reproduce.sections import HARDEST, HARDEST_POOLS
 from graphkin.research.tasks.functions.pools import build_named, pools_between
 from graphkin.research.tasks.functions.task import FunctionTask
@@ -49,7 +49,7 @@ def difference(bag: np.ndarray, other: np.ndarray) -> float:
     return float(np.abs(bag - other).sum() / (bag.sum() + other.sum()))
 
 
-def twins(block: RetrievalBlock, words: int) -> dict[str, np.ndarray]:
+def twins(block: RetrievalPool, words: int) -> dict[str, np.ndarray]:
     """(Q,) numbers of twins of each answer, by how alike they must be."""
     bags = [mnemonics(graph, words) for graph in block.pool]
     shapes = [shape(graph) for graph in block.pool]
@@ -65,7 +65,7 @@ def twins(block: RetrievalBlock, words: int) -> dict[str, np.ndarray]:
     return {name: np.array(counts) for name, counts in found.items()}
 
 
-def ceiling(blocks: Sequence[RetrievalBlock], words: int) -> dict[str, Any]:
+def ceiling(blocks: Sequence[RetrievalPool], words: int) -> dict[str, Any]:
     """The best recall at 1 that is to be expected, by how alike twins must be."""
     counts = [twins(block, words) for block in blocks]
     together = {name: np.concatenate([one[name] for one in counts]) for name in counts[0]}

@@ -26,13 +26,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from bundle_functions import bundled_functions
 
 from graphkin import Graph, GraphEmbedder, GraphMatcher, Library
 from graphkin._support.files import write_atomically
 from graphkin._support.progress import counter
 from graphkin.learning.evaluation import evaluate
 from graphkin.learning.reliability import fit_calibration
-from graphkin.learning.task import RetrievalBlock
+from graphkin.learning.task import RetrievalPool
 from graphkin.library.models import CALIBRATION_FILE, EMBEDDER, MATCHER, SearchModel
 from graphkin.library.probability import figures_of
 from graphkin.models import load_model
@@ -40,7 +41,6 @@ from graphkin.models.calibration import Calibration, Logistic
 from graphkin.models.joining import join
 from graphkin.models.saving import WEIGHTS_FILE
 from graphkin.research.reproduce.sections import HARDEST, HARDEST_POOLS
-from graphkin.research.tasks.functions.bundled import bundled_functions
 from graphkin.research.tasks.functions.pools import build_named, pools_between
 from graphkin.research.tasks.functions.task import FunctionTask
 from graphkin.results.document import Hit
@@ -156,7 +156,7 @@ def reliability(chances: np.ndarray, found: Examples) -> dict[str, Any]:
     }
 
 
-def pools(task: FunctionTask) -> dict[str, list[RetrievalBlock]]:
+def pools(task: FunctionTask) -> dict[str, list[RetrievalPool]]:
     """Test functions to look for, and what to look for them in."""
     found = {
         "pools of 100": replace(task, pool=100).retrieval("test"),
@@ -183,7 +183,7 @@ def ranks(found: Sequence[Sequence[Hit]], reranked: bool) -> np.ndarray:
 
 
 def search_quality(
-    model: SearchModel, blocks: Sequence[RetrievalBlock], rerank: int, name: str
+    model: SearchModel, blocks: Sequence[RetrievalPool], rerank: int, name: str
 ) -> dict[str, Any]:
     """Recall at 1 and MRR at 10, by codes and reranked, over libraries of these pools."""
     before, after = [], []
@@ -339,12 +339,6 @@ them.
 """
 
 
-def run_card(run: Path) -> str:
-    """The card of the weights of a training run."""
-    nested = run / "model"
-    return ((nested if nested.is_dir() else run) / "README.md").read_text()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -376,8 +370,8 @@ def main() -> None:
     pairs = replace(task, min_builds=0).evaluation_set("validation")
     for one in (embedder, matcher):
         one.calibration = fit_calibration(one, pairs)
-    embedder.save_pretrained(options.out / EMBEDDER, run_card(options.embedder))
-    matcher.save_pretrained(options.out / MATCHER, run_card(options.matcher))
+    embedder.save_pretrained(options.out / EMBEDDER)
+    matcher.save_pretrained(options.out / MATCHER)
     write_atomically(options.out / CALIBRATION_FILE, calibration.to_json().encode())
     if options.fit_only:
         return
@@ -385,7 +379,7 @@ def main() -> None:
     tested = examples(model, task, "test", options.seed)
     whole = replace(task, min_builds=0)
     with counter("joining matcher and embedder") as progress:
-        joined = join(matcher, embedder, pairs, progress=progress)
+        joined = join(matcher, embedder, pairs.pairs, pairs.labels, progress=progress)
     models = {"embedder": embedder, "matcher": matcher, "joined": joined}
     measured: dict[str, Any] = {
         "corpus": task.data.digest,

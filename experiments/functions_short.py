@@ -4,7 +4,7 @@
 
 trains a GMN with mnemonics for 8,000 steps, some twenty minutes on one core, and evaluates it
 and the baselines on the test functions. The same command goes on with what is in ``--out``.
-It proves the way from binaries to scores; it is not the paper's table, whose models were
+It proves the pipeline from binaries to scores; it is not the paper's table, whose models were
 trained for far longer.
 """
 
@@ -19,7 +19,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-BASELINES = ("size", "wl", "tfidf", "simhash")
+from graphkin.research.reproduce.sections import BASELINES
+
 STEPS = 8_000
 RESULT = Path(__file__).parent / "results" / "functions-short.json"
 GRAPHKIN = [sys.executable, "-c", "from graphkin.cli.main import main; main()"]
@@ -64,10 +65,8 @@ def main() -> None:
     corpus = ("--corpus", str(options.corpus))
     run = ("--model", "gmn", "--steps", str(options.steps), "--out", str(options.out), "--resume")
     training = graphkin("train", "functions", *corpus, *run)
-    evaluations = {
-        name: graphkin("eval", "functions", *corpus, "--model", name) for name in BASELINES
-    }
-    evaluations["gmn"] = graphkin("eval", "functions", *corpus, "--model", str(options.out))
+    evaluations = {name: graphkin("eval", "functions", name, *corpus) for name in BASELINES}
+    evaluations["gmn"] = graphkin("eval", "functions", str(options.out), *corpus)
     document = {
         "experiment": "functions-short",
         "command": f"python experiments/functions_short.py --steps {options.steps}",

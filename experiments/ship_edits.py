@@ -39,17 +39,17 @@ def scores(metrics: dict[str, float]) -> str:
 
 def stored(run: str) -> dict[str, dict[str, float]]:
     """Row of a table to metrics, from a result file."""
-    found: dict[str, dict[str, float]] = {}
+    rows: dict[str, dict[str, float]] = {}
     for cell in json.loads((RESULTS / f"{run}.json").read_text())["cells"]:
-        found.setdefault(cell["row"], {})[cell["metric"]] = cell["value"]
-    return found
+        rows.setdefault(cell["row"], {})[cell["metric"]] = cell["value"]
+    return rows
 
 
 def calibration_error(model: GraphModel) -> float:
     """On test pairs of the distribution that the model was trained on."""
     tested = TRAINED_ON.evaluation_set("test")
-    chances = model.predict(tested.pairs, probability=True)
-    return reliability(chances, tested.labels).expected_calibration_error
+    probabilities = model.predict(tested.pairs, probability=True)
+    return reliability(probabilities, tested.labels).expected_calibration_error
 
 
 def card(lines: list[str], errors: dict[str, float], hashes: dict[str, str]) -> str:
@@ -111,20 +111,20 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs"))
     runs: Path = parser.parse_args().runs
     torch.set_num_threads(1)
-    found: dict[str, dict[str, Any]] = {}
+    measured: dict[str, dict[str, Any]] = {}
     errors, hashes, checks = {}, {}, {}
     for kind, run in RUNS.items():
         part = PARTS[kind]
         model = load_model(runs / run)
         model.calibration = fit_calibration(model, TRAINED_ON.evaluation_set("validation"))
-        model.save_pretrained(OUT / part, (runs / run / "model" / "README.md").read_text())
+        model.save_pretrained(OUT / part)
         errors[part] = calibration_error(model)
         hashes[part] = hashlib.sha256((OUT / part / WEIGHTS_FILE).read_bytes()).hexdigest()
         checks[part] = scores(evaluate(model, CHECK.evaluation_set("validation")))
-        found[part] = stored(run)
+        measured[part] = stored(run)
     lines = [
-        f"| {row} | {scores(found['embedder'][row])} | {scores(found['matcher'][row])} |"
-        for row in found["embedder"]
+        f"| {row} | {scores(measured['embedder'][row])} | {scores(measured['matcher'][row])} |"
+        for row in measured["embedder"]
     ]
     lines.append(f"{CHECK_LINE} {checks['embedder']} | {checks['matcher']} |")
     text = card(lines, errors, hashes)

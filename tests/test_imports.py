@@ -32,6 +32,11 @@ def test_public_names_resolve(name: str) -> None:
     assert found.__module__.startswith("graphkin.")
 
 
+def test_public_names_are_listed() -> None:
+    assert set(graphkin.__all__) <= set(dir(graphkin))
+    assert "__version__" in dir(graphkin)
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'graphkin' has no attribute 'Grahp'"):
         graphkin.Grahp  # noqa: B018

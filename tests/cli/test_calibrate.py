@@ -16,7 +16,7 @@ from graphkin.models.calibration import Logistic
 from graphkin.models.saving import save_calibration
 from graphkin.research.tasks.edits import EditTask
 from graphkin.research.tasks.functions.task import FunctionTask
-from graphkin.research.tasks.meshes import MeshTask, recipe
+from graphkin.research.tasks.meshes import MeshTask
 from tests.command_line import Graphkin, Outcome
 from tests.mesh_samples import write_meshes
 
@@ -111,9 +111,9 @@ def test_functions(run: Graphkin, corpus_path: Path, tmp_path: Path) -> None:
 def test_meshes(run: Graphkin, tmp_path: Path) -> None:
     data = write_meshes(tmp_path / "MESH.zip")
     task = MeshTask(str(data), split="graph", evaluation_size=60)
-    folder = save_new(tmp_path / "model", **recipe("gnn", task)["model"])
+    folder = save_new(tmp_path / "model", **task.recipe("gnn").model)
     arguments = ["calibrate", "meshes", folder, "--data", data, "--size", 60, "--json"]
-    found = document(run(*arguments, "--split", "graph"))
+    found = document(run(*arguments, "--split-by", "graph", "--fold", 0))
     assert_calibrated(found, folder, task)
 
 

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 from graphkin.binaries import samples
-from graphkin.cli.demo import IDENTIFIER, MIN_PROBABILITY, TAG
+from graphkin.cli.demo import IDENTIFIER, TAG
+from graphkin.library.scan import MIN_PROBABILITY
 from tests.command_line import Graphkin
 
 

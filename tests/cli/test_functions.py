@@ -157,7 +157,7 @@ def test_every_model_trains_and_evaluates(
     loaded = load_model(tmp_path / "run")
     task = FunctionTask(str(corpus_path), protocol="clean", evaluation_size=40)
     assert loaded.vocabulary == (task.vocabulary if features == "mnemonics" else None)
-    arguments = ["--corpus", corpus_path, "--model", tmp_path / "run", "--protocol", "clean"]
+    arguments = [tmp_path / "run", "--corpus", corpus_path, "--protocol", "clean"]
     (result,) = document(
         run("eval", "functions", *arguments, "--split", "validation", *QUICK, "--json")
     )["results"]
@@ -169,7 +169,7 @@ def test_every_model_trains_and_evaluates(
 def test_triplets_and_hard_negatives(run: Graphkin, corpus_path: Path, tmp_path: Path) -> None:
     found = trained_with(
         run, corpus_path, tmp_path / "run", "--model", "gmn", "--mode", "triplets",
-        "--hard-negatives", 0.5, "--steps-of-propagation", 1, "--seed", 4,
+        "--hard-negatives", 0.5, "--propagation-steps", 1, "--seed", 4,
         "--set", "vocabulary_size=5", "--set", "max_nodes=30",
     )  # fmt: skip
     assert found["steps"] == 3
@@ -202,8 +202,8 @@ def test_a_joint_matcher_is_not_trained(run: Graphkin, corpus_path: Path, tmp_pa
     refused(outcome, 12, "train one with similarity='alignment'")
 
 
-def test_steps_of_propagation(run: Graphkin, corpus_path: Path, tmp_path: Path) -> None:
-    words = ["--corpus", corpus_path, "--out", tmp_path, "--steps", 1, "--steps-of-propagation", 3]
+def test_propagation_steps(run: Graphkin, corpus_path: Path, tmp_path: Path) -> None:
+    words = ["--corpus", corpus_path, "--out", tmp_path, "--steps", 1, "--propagation-steps", 3]
     small = ["--set", "node_dim=8", "--set", "evaluation_size=10", "--batch-size", 4]
     assert run("train", "functions", *words, *small).code == 0
     assert load_model(tmp_path).config.steps == 3
@@ -282,7 +282,7 @@ def test_corpora_that_cannot_be_trained_on(run: Graphkin, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("model", ["size", "tfidf", "wl", "simhash"])
 def test_baselines(run: Graphkin, corpus_path: Path, model: str) -> None:
-    arguments = ["eval", "functions", "--corpus", corpus_path, "--model", model, *QUICK]
+    arguments = ["eval", "functions", model, "--corpus", corpus_path, *QUICK]
     # Learning takes some seconds for each protocol.
     protocol = ["--protocol", "clean"] if model == "simhash" else []
     found = document(run(*arguments, *protocol, "--json"))
@@ -315,7 +315,7 @@ def test_baselines(run: Graphkin, corpus_path: Path, model: str) -> None:
 
 
 def test_eval_prints_text(run: Graphkin, corpus_path: Path) -> None:
-    arguments = ["--corpus", corpus_path, "--model", "size", *QUICK]
+    arguments = ["size", "--corpus", corpus_path, *QUICK]
     outcome = run("eval", "functions", *arguments)
     assert outcome.code == 0
     assert outcome.out.startswith(f"size on the test functions of {corpus_path}\n")
@@ -331,9 +331,9 @@ def test_eval_prints_text(run: Graphkin, corpus_path: Path) -> None:
 
 def test_structure_only(run: Graphkin, corpus_path: Path) -> None:
     arguments = ["--corpus", corpus_path, "--features", "structure", *QUICK, "--json"]
-    found = document(run("eval", "functions", "--model", "wl", *arguments))
+    found = document(run("eval", "functions", "wl", *arguments))
     assert all(result["task"]["features"] == "structure" for result in found["results"])
-    outcome = run("eval", "functions", "--model", "tfidf", *arguments)
+    outcome = run("eval", "functions", "tfidf", *arguments)
     refused(outcome, 10, "node_tokens")
 
 
@@ -361,7 +361,7 @@ def test_a_trained_model_brings_its_words(run: Graphkin, trained: Path, tmp_path
     words, edges = body(7)
     made.insert(0, record("first", ([("zzz", *block) for block in words], edges), build="x-O0"))
     write_corpus(tmp_path / "other", made)
-    arguments = ["--corpus", tmp_path / "other", "--model", trained, *QUICK, "--json"]
+    arguments = [trained, "--corpus", tmp_path / "other", *QUICK, "--json"]
     found = document(run("eval", "functions", *arguments))
     model = load_model(trained)
     assert model.vocabulary is not None
@@ -374,10 +374,10 @@ def test_a_trained_model_brings_its_words(run: Graphkin, trained: Path, tmp_path
 
 
 def test_another_number_of_steps(run: Graphkin, trained: Path, corpus_path: Path) -> None:
-    arguments = ["--corpus", corpus_path, "--model", trained, *QUICK, "--json", "--no-retrieval"]
+    arguments = [trained, "--corpus", corpus_path, *QUICK, "--json", "--no-retrieval"]
     found = [
         document(run("eval", "functions", *arguments, *steps))["results"][0]["sets"]
-        for steps in ([], ["--steps-of-propagation", 2], ["--steps-of-propagation", 0])
+        for steps in ([], ["--propagation-steps", 2], ["--propagation-steps", 0])
     ]
     assert found[0] == found[1]
     assert found[0] != found[2]
@@ -386,8 +386,8 @@ def test_another_number_of_steps(run: Graphkin, trained: Path, corpus_path: Path
 def test_models_that_are_refused(
     run: Graphkin, trained: Path, corpus_path: Path, tmp_path: Path
 ) -> None:
-    words = ["eval", "functions", "--corpus", corpus_path, "--model"]
-    refused(run(*words, tmp_path / "absent"), 13, "is no folder of a model, and none of simhash")
+    words = ["eval", "functions", "--corpus", corpus_path]
+    refused(run(*words, tmp_path / "absent"), 13, "is neither a model folder nor")
     refused(run(*words, trained, "--features", "structure"), 12, "trained on mnemonics")
     shutil.copytree(trained / "model", tmp_path / "plain")
     config = json.loads((tmp_path / "plain" / "config.json").read_text())
@@ -409,12 +409,12 @@ def test_models_that_are_refused(
 def test_evaluations_that_are_refused(
     run: Graphkin, corpus_path: Path, arguments: list[str], parts: list[str]
 ) -> None:
-    words = ["eval", "functions", "--corpus", corpus_path, "--model", "simhash"]
+    words = ["eval", "functions", "simhash", "--corpus", corpus_path]
     refused(run(*words, *arguments), 12, *parts)
 
 
 def test_evaluations_of_no_corpus(run: Graphkin, tmp_path: Path) -> None:
-    words = ["eval", "functions", "--model", "size", "--corpus"]
+    words = ["eval", "functions", "size", "--corpus"]
     refused(run(*words, tmp_path / "absent"), 11, "graphkin extract")
     write_corpus(tmp_path / "one", records(60, ["gcc-O2"]))
     refused(run(*words, tmp_path / "one"), 12, "0 functions in at least 2 builds")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from safetensors import safe_open
 
 import graphkin
@@ -21,6 +22,7 @@ from graphkin.research.baselines.wl import WLKernel
 from graphkin.research.tasks.edits import EditTask
 from tests.command_line import Graphkin, Outcome
 
+T = "--propagation-steps"
 PROGRAM = Path(sysconfig.get_path("scripts")) / "graphkin"
 TASK = ["--nodes", "6-9", "--p", "0.4-0.5", "--kp", "1", "--kn", "3"]
 SETTINGS = ["evaluation_size=10", "node_dim=8", "message_dim=8", "graph_dim=8", "model.steps=2"]
@@ -235,6 +237,39 @@ def test_the_seed_decides_the_run(run: Graphkin, tmp_path: Path) -> None:
     assert weights[0] == weights[1] != weights[2]
 
 
+def test_a_model_begins_with_another(run: Graphkin, trained: Path, tmp_path: Path) -> None:
+    """With its weights, and the options that they were trained with."""
+    first = tmp_path / "first"
+    unusual = ["--set", "message_norm=graph", "--set", "similarity=alignment"]
+    command = ["train", "edits", *TASK, "--batch-size", "4", "--set", "evaluation_size=10"]
+    still = ["--set", "learning_rate=0.0", "--steps", "1"]
+    assert run(*command, "--out", first, *still, *SMALL, *unusual).code == 0
+    second = tmp_path / "second"
+    outcome = run(*command, "--out", second, *still, "--start-from", first, "--seed", "5")
+    assert outcome.code == 0, outcome.err
+    begun, before = load_model(second), load_model(first)
+    assert begun.config == before.config
+    weights = before.state_dict()
+    assert all(torch.equal(weights[name], own) for name, own in begun.state_dict().items())
+    shipped = run(*command, "--out", tmp_path / "third", *still, "--start-from", "edits")
+    assert shipped.code == 0, shipped.err
+    assert load_model(tmp_path / "third").config.similarity == "alignment"
+    absent = run(*command, "--out", tmp_path / "no", "--start-from", tmp_path / "absent")
+    assert_refused(absent, 13, "is neither a model folder nor a model that ships")
+
+
+def test_a_run_records_what_it_was_trained_on(trained: Path) -> None:
+    record = load_model(trained).trained_on
+    assert record is not None
+    found = specification(trained)
+    assert record["task"] == found["task"]
+    assert record["training"] == found["training"]
+    document = json.loads((trained / "stdout").read_text())
+    assert (record["step"], record["validation"]["metrics"]) == (3, document["validation"])
+    task = EditTask((6, 9), (0.4, 0.5), positive_edits=1, negative_edits=3, evaluation_size=10)
+    assert record["validation"]["data"] == task.evaluation_set("validation").digest
+
+
 def test_tensorboard(run: Graphkin, tmp_path: Path) -> None:
     outcome = run("train", "edits", "--out", tmp_path, "--steps", "1", "--tensorboard", *SMALL)
     assert outcome.code == 0, outcome.err
@@ -329,7 +364,7 @@ def test_a_folder_without_a_model(run: Graphkin, tmp_path: Path) -> None:
 
 def test_evaluating_a_missing_folder(run: Graphkin, tmp_path: Path) -> None:
     outcome = run("eval", "edits", tmp_path / "absent", *TASK)
-    assert_refused(outcome, 13, str(tmp_path / "absent"), "is not a model folder")
+    assert_refused(outcome, 13, str(tmp_path / "absent"), "is neither a model folder nor")
 
 
 def test_an_existing_run(run: Graphkin, trained: Path) -> None:
@@ -379,7 +414,7 @@ def test_an_interrupt(run: Graphkin, tmp_path: Path, monkeypatch: pytest.MonkeyP
     def interrupted(*arguments: Any, **options: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("graphkin.learning.training.train", interrupted)
+    monkeypatch.setattr("graphkin.learning.recipes.train", interrupted)
     assert_refused(run("train", "edits", "--out", tmp_path, *SMALL), 130, "interrupted")
 
 
@@ -420,21 +455,30 @@ def test_eval_takes_the_test_set_by_default(run: Graphkin, trained: Path) -> Non
     assert document["metrics"] == evaluate(load_model(trained), task.evaluation_set("test"))
 
 
+@pytest.mark.parametrize("name", ["edits", "edits/embedder"])
+def test_eval_of_a_model_that_ships(run: Graphkin, name: str) -> None:
+    arguments = ["--nodes", "20-50", "--p", "0.2-0.5", "--size", "40"]
+    document = evaluated(run, name, *arguments)
+    task = EditTask((20, 50), (0.2, 0.5), evaluation_size=40)
+    assert document["metrics"] == evaluate(load_model(name), task.evaluation_set("test"))
+    assert document["metrics"]["pair_auc"] > 0.85
+
+
 def test_eval_after_another_number_of_steps(run: Graphkin, trained: Path) -> None:
     found = {
         steps: evaluated(run, trained, *TASK, "--size", "40", *steps)["metrics"]
-        for steps in ((), ("--steps", 2), ("--steps", 0), ("--steps", 7))
+        for steps in ((), (T, 2), (T, 0), (T, 7))
     }
-    assert found[()] == found["--steps", 2]
+    assert found[()] == found[T, 2]
     # Without propagation all nodes are alike, and so are all pairs of one size.
-    assert found["--steps", 0]["triplet_accuracy"] == 0
-    assert found["--steps", 7] != found[()]
+    assert found[T, 0]["triplet_accuracy"] == 0
+    assert found[T, 7] != found[()]
 
 
 def test_eval_of_parameters_that_are_not_shared(run: Graphkin, tmp_path: Path) -> None:
     arguments = ["--out", tmp_path, "--steps", "1", *SMALL, "--set", "shared=false"]
     assert run("train", "edits", *arguments).code == 0
-    outcome = run("eval", "edits", tmp_path, *TASK, "--size", "10", "--steps", "7")
+    outcome = run("eval", "edits", tmp_path, *TASK, "--size", "10", T, "7")
     assert_refused(outcome, 13, "exactly 2 steps", "7")
 
 

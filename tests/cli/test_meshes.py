@@ -45,12 +45,12 @@ def refused(outcome: Outcome, code: int, *parts: str) -> None:
 def test_an_embedder_learns_and_is_evaluated(run: Graphkin, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     arguments = ["train", "meshes", "--data", data, "--model", "gnn", "--out", out, *SETTINGS]
-    trained = document(run(*arguments, "--steps", 150, "--split", "graph", "--json"))
+    trained = document(run(*arguments, "--steps", 150, "--split-by", "graph", "--json"))
     assert trained["steps"] == 150
     assert trained["best"] > 0.8
-    evaluated = ["eval", "meshes", out, "--data", data, "--set", "validation", "--size", 100]
+    evaluated = ["eval", "meshes", out, "--data", data, "--split", "validation", "--size", 100]
     found = document(run(*evaluated, "--json"))
-    # The split is that of the training, which its card tells.
+    # The split is that of the training, which the model has recorded.
     task = MeshTask(str(data), split="graph", evaluation_size=100)
     expected = task.evaluation_set("validation")
     assert found["task"] == task.describe()
@@ -83,16 +83,16 @@ def test_a_matcher_by_class(run: Graphkin, data: Path, tmp_path: Path) -> None:
     neighbours = task.neighbours("test")
     accuracy = neighbours.accuracy(neighbours.scores(load_model(out).predict))
     assert found["metrics"]["nearest_neighbour"] == accuracy
-    text = run("eval", "meshes", out, "--data", data, "--size", 50, "--steps", 1)
+    text = run("eval", "meshes", out, "--data", data, "--size", 50, "--propagation-steps", 1)
     assert "nearest of 39 graphs, for each of 40" in text.out
 
 
 def test_propagation_steps_reach_the_vectors(run: Graphkin, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     arguments = ["train", "meshes", "--data", data, "--model", "gnn", "--out", out, *SETTINGS]
-    assert run(*arguments, "--steps", 60, "--split", "graph").code == 0
+    assert run(*arguments, "--steps", 60, "--split-by", "graph").code == 0
     evaluated = ["eval", "meshes", out, "--data", data, "--size", 50, "--json"]
-    after = [document(run(*evaluated, "--steps", steps))["metrics"] for steps in (0, 2)]
+    after = [document(run(*evaluated, "--propagation-steps", steps))["metrics"] for steps in (0, 2)]
     assert after[1] == document(run(*evaluated))["metrics"]
     assert after[0]["nearest_neighbour"] != after[1]["nearest_neighbour"]
 
@@ -106,12 +106,12 @@ def test_a_moved_dataset_is_resumed(run: Graphkin, data: Path, tmp_path: Path) -
     assert document(run(*arguments, "--data", moved, "--resume", "--json"))["steps"] == 3
     other = write_meshes(tmp_path / "other.zip", views=21)
     refused(run(*arguments, "--data", other, "--resume"), 14, "task.data")
-    refused(run(*arguments, "--data", data, "--resume", "--split", "graph"), 14, "task.split")
+    refused(run(*arguments, "--data", data, "--resume", "--split-by", "graph"), 14, "task.split")
 
 
 def test_the_wl_kernel(run: Graphkin, data: Path) -> None:
     arguments = ["eval", "meshes", "wl", "--data", data, "--size", 50, "--iterations", 2]
-    found = document(run(*arguments, "--split", "graph", "--json"))
+    found = document(run(*arguments, "--split-by", "graph", "--json"))
     task = MeshTask(str(data), split="graph", evaluation_size=50)
     kernel, neighbours = WLKernel(2), task.neighbours("test")
     expected = evaluate(kernel, task.evaluation_set("test"))
@@ -122,18 +122,18 @@ def test_the_wl_kernel(run: Graphkin, data: Path) -> None:
 def test_what_is_refused(run: Graphkin, data: Path, tmp_path: Path) -> None:
     train = ["train", "meshes", "--out", tmp_path / "run"]
     refused(run(*train, "--data", tmp_path / "absent.zip"), 11, "absent.zip does not exist")
-    refused(run(*train, "--data", data, "--split", "views"), 12, "split", "'views'")
+    refused(run(*train, "--data", data, "--split-by", "views"), 12, "split", "'views'")
     refused(run(*train, "--data", data, "--set", "colour=red"), 12, "colour", "task.data")
     refused(run(*train, "--data", data, "--model", "gat"), 12, "'gat'", "gmn")
     assert not (tmp_path / "run").exists()
-    refused(run("eval", "meshes", "wl", "--data", data, "--set", "training"), 12, "'training'")
+    refused(run("eval", "meshes", "wl", "--data", data, "--split", "training"), 12, "'training'")
     refused(run("eval", "meshes", tmp_path / "no", "--data", data), 13, "model folder")
     assert run("eval", "meshes", "wl").code == 2
     assert run(*train, "--data", data, "--model", "gnn", "--steps", 1, *SETTINGS).code == 0
     evaluated = ["eval", "meshes", tmp_path / "run", "--data", data]
-    refused(run(*evaluated, "--split", "graph"), 12, "split class", "seen", "--split")
+    refused(run(*evaluated, "--split-by", "graph"), 12, "split class", "seen", "--split-by")
     refused(run(*evaluated, "--fold", 3), 12, "fold 0", "seen", "--fold")
-    assert run(*evaluated, "--split", "class", "--size", 20).code == 0
+    assert run(*evaluated, "--split-by", "class", "--size", 20).code == 0
 
 
 def test_a_model_is_tested_on_the_fold_that_it_has_not_seen(
@@ -150,3 +150,38 @@ def test_a_model_is_tested_on_the_fold_that_it_has_not_seen(
         run("eval", "meshes", "wl", "--data", data, "--fold", 3, "--size", 50, "--json")
     )
     assert other["data"] == expected.digest
+
+
+def test_a_model_without_a_record_must_be_told(run: Graphkin, data: Path, tmp_path: Path) -> None:
+    """Saved by an older graphkin; whatever its card says."""
+    out = tmp_path / "run"
+    train = ["train", "meshes", "--data", data, "--model", "gnn", "--out", out, *SETTINGS]
+    assert run(*train, "--steps", 1, "--fold", 3).code == 0
+    config = out / "model" / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "trained_on": {}}))
+    refused(run("eval", "meshes", out, "--data", data), 11, "trained_on")
+    document_ = json.loads(config.read_text())
+    del document_["trained_on"]
+    config.write_text(json.dumps(document_))
+    evaluated = ["eval", "meshes", out, "--data", data, "--size", 50]
+    missing = ("no record of what it was trained on", "--split-by and --fold")
+    refused(run(*evaluated), 12, *missing)
+    refused(run(*evaluated, "--split-by", "class"), 12, *missing)
+    refused(run("calibrate", "meshes", out, "--data", data), 12, *missing)
+    told = document(run(*evaluated, "--split-by", "class", "--fold", 3, "--json"))
+    assert (
+        told["data"]
+        == MeshTask(str(data), fold=3, evaluation_size=50).evaluation_set("test").digest
+    )
+
+
+def test_a_model_begins_with_another(run: Graphkin, data: Path, tmp_path: Path) -> None:
+    """And takes over its options: inputs of the nodes are those of the dataset in any case."""
+    train = ["train", "meshes", "--data", data, "--set", "evaluation_size=20", "--steps", 1]
+    first = [*train, "--model", "gnn", "--out", tmp_path / "one", *SETTINGS]
+    assert run(*first, "--set", "similarity=cosine").code == 0
+    begun = [*train, "--model", "gmn", "--out", tmp_path / "two", "--start-from", tmp_path / "one"]
+    outcome = run(*begun)
+    assert outcome.code == 0, outcome.err
+    config = load_model(tmp_path / "two").config
+    assert (config.matching, config.similarity, config.node_dim) == (True, "cosine", 8)

@@ -9,7 +9,7 @@ import pytest
 
 from graphkin.research.reproduce import sources as ways
 from graphkin.research.reproduce.render.text import QUICK
-from graphkin.research.reproduce.store import CHECKOUT
+from graphkin.research.reproduce.results import CHECKOUT
 from tests.command_line import Graphkin
 from tests.research.reproduce.made_up import folder_of, result
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shlex
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typer.testing import CliRunner
 from graphkin.cli.main import app
 from tests.function_samples import records, write_corpus
 from tests.paths import REPOSITORY
+from tests.scripts import script
 
 ROOT = REPOSITORY
 DOCS = sorted((ROOT / "docs").glob("*.md"))
@@ -83,12 +83,7 @@ def test_python_of_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture(scope="module")
 def generate() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("docs/generate.py")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from graphkin.learning.losses import contrastive_list_loss, contrastive_loss, sc
 from graphkin.learning.training import TrainConfig, train
 from graphkin.models import build_model
 from graphkin.research.tasks.edits import EditTask
-from graphkin.research.tasks.functions.task import FunctionTask, _sampler, recipe
+from graphkin.research.tasks.functions.task import FunctionTask, _sampler
 from graphkin.research.tasks.hard_negatives import nearest_by_codes, read_codes
 from graphkin.research.tasks.sampling import ClassSampler
 
@@ -117,18 +117,18 @@ def test_lists_hold_one_similar_graph_and_several_of_other_groups(corpus_path):
 
 def test_an_embedder_learns_from_kin_and_a_matcher_goes_on_from_it(corpus_path, tmp_path: Path):
     task = FunctionTask(str(corpus_path), protocol="clean", min_builds=2)
-    tables = recipe("gnn", task, "strong")
+    recipe = task.recipe("gnn", "strong")
     config = TrainConfig(
-        **{**tables["train"], "batch_size": 8, "steps": 150, "evaluate_every": 150}
+        **{**recipe.training, "batch_size": 8, "steps": 150, "evaluate_every": 150}
     )
-    embedder = build_model(ModelConfig.named("gnn", **tables["model"]))
+    embedder = build_model(ModelConfig.named("gnn", **recipe.model))
     embedder.vocabulary = task.vocabulary
     assert isinstance(embedder, GraphEmbedder)
     before = _loss(embedder, task, config)
     train(embedder, task, config, tmp_path / "embedder")
     assert _loss(embedder, task, config) < 0.9 * before
 
-    matcher = GraphMatcher(ModelConfig.named("gmn", **tables["model"]))
+    matcher = GraphMatcher(ModelConfig.named("gmn", **recipe.model))
     matcher.vocabulary = task.vocabulary
     matcher.start_from(embedder)
     graphs, _ = task.graphs("validation")
@@ -138,8 +138,8 @@ def test_an_embedder_learns_from_kin_and_a_matcher_goes_on_from_it(corpus_path, 
     )
     with pytest.raises(ConfigError, match="sees pairs"):
         train(matcher, task, config, tmp_path / "matcher")
-    tables = recipe("gmn", task, "strong")
-    config = TrainConfig(**{**tables["train"], "batch_size": 4, "steps": 20, "evaluate_every": 20})
+    recipe = task.recipe("gmn", "strong")
+    config = TrainConfig(**{**recipe.training, "batch_size": 4, "steps": 20, "evaluate_every": 20})
     result = train(matcher, task, config, tmp_path / "matcher")
     assert result.step == 20
     assert not np.array_equal(matcher.predict(pairs), embedder.predict(pairs))
@@ -195,5 +195,5 @@ def test_near_graphs_by_codes(tmp_path: Path):
     with pytest.raises(FormatError, match="each of 7"):
         read_codes(tmp_path / "codes.npy", 7)
     (tmp_path / "codes.npy").write_bytes(b"nothing")
-    with pytest.raises(FormatError, match="no file of codes"):
+    with pytest.raises(FormatError, match="not a file of codes"):
         read_codes(tmp_path / "codes.npy", 6)

@@ -18,7 +18,7 @@ from graphkin.learning.evaluation import (
     retrieval_metrics,
     triplet_accuracy,
 )
-from graphkin.learning.task import EvaluationSet, RetrievalBlock
+from graphkin.learning.task import EvaluationSet, RetrievalPool
 
 
 class ByEdges:
@@ -139,7 +139,7 @@ def test_cutoffs_below_one_are_refused():
 
 
 def block(queries, pool):
-    return RetrievalBlock(tuple(map(chain, queries)), tuple(map(chain, pool)))
+    return RetrievalPool(tuple(map(chain, queries)), tuple(map(chain, pool)))
 
 
 def test_retrieval_ranks_the_right_answer():

@@ -72,9 +72,10 @@ def test_a_siamese_embedder(parts: Any) -> None:
 
 
 def test_pairs_of_one_kind(parts: Any, data: EvaluationSet) -> None:
-    similar = EvaluationSet(data.pairs[:4], np.ones(4, dtype=data.labels.dtype), data.triplets)
     with pytest.raises(ConfigError, match="similar and dissimilar pairs"):
-        join(*parts, similar)
+        join(*parts, data.pairs[:4], np.ones(4))
+    with pytest.raises(ConfigError, match="one for each"):
+        join(*parts, data.pairs[:4], data.labels)
 
 
 def test_attention_is_that_of_the_matcher(parts: Any, data: EvaluationSet) -> None:
@@ -101,7 +102,7 @@ def test_the_weight_is_that_of_a_logistic_regression() -> None:
     """Of all weights it makes the likeliest probabilities, on the pairs that it was fitted on."""
     matcher, embedder = (kind.from_pretrained("edits") for kind in (GraphMatcher, GraphEmbedder))
     data = EditTask(nodes=(20, 20), p=(0.2, 0.2), evaluation_size=200).evaluation_set("validation")
-    joined = join(matcher, embedder, data)
+    joined = join(matcher, embedder, data.pairs, data.labels)
     weight = float(joined.head.weight)
     assert weight > 0
     losses = [_log_loss(matcher.joined(embedder, f * weight), data) for f in (0.0, 0.5, 1, 2, 4)]
@@ -119,12 +120,12 @@ def _log_loss(model: GraphModel, data: EvaluationSet) -> float:
 
 
 @pytest.mark.parametrize(("wrong", "weight"), [(0, 1000), (1, 0)])
-def test_a_part_that_is_wrong_gets_no_say(
+def test_a_part_that_is_wrong_is_ignored(
     parts: Any, data: EvaluationSet, wrong: int, weight: float
 ) -> None:
     ranks = [model.predict(data.pairs).argsort().argsort() for model in parts]
     labels = np.where(ranks[1 - wrong] > ranks[wrong], 1, -1).astype(np.float32)
-    joined = join(*parts, EvaluationSet(data.pairs, labels, data.triplets))
+    joined = join(*parts, data.pairs, labels)
     assert float(joined.head.weight) == weight
 
 

@@ -434,3 +434,88 @@ def test_a_damaged_vocabulary(words: object, error: type[GraphkinError], tmp_pat
     (tmp_path / "config.json").write_text(json.dumps({**document, "vocabulary": words}))
     with pytest.raises(error, match=r"vocabulary|config\.json"):
         GraphEmbedder.from_pretrained(tmp_path)
+
+
+# --- What a model was trained on ----------------------------------------------------------
+
+RECORD = {
+    "task": {"task": "meshes", "split": "class", "fold": 3, "data": "ab" * 32, "seed": 1},
+    "training": {"steps": 100, "seed": 1},
+    "step": 80,
+    "validation": {"data": "cd" * 32, "metrics": {"pair_auc": 0.91234}},
+}
+
+
+@pytest.mark.parametrize("name", ["gnn", "gmn"])
+def test_a_record_of_the_training_is_kept(name: str, tmp_path: Path) -> None:
+    model = model_of(name)
+    model.trained_on = RECORD
+    model.save_pretrained(tmp_path)
+    assert json.loads((tmp_path / "config.json").read_text())["trained_on"] == RECORD
+    again = load_model(tmp_path)
+    assert again.trained_on == RECORD
+    card = (tmp_path / "README.md").read_text()
+    assert card.startswith(f"# {type(model).__name__} after 80 steps\n")
+    assert f"Validation set {'cd' * 32}" in card
+    assert "| pair_auc | 0.9123 |" in card
+    assert '"fold": 3' in card
+    # It is of these weights alone.
+    again.start_from(model_of(name))
+    assert again.trained_on is None
+
+
+def test_a_model_without_a_record_has_none(tmp_path: Path) -> None:
+    """As those that were saved before there were records."""
+    model_of("gnn").save_pretrained(tmp_path)
+    assert "trained_on" not in json.loads((tmp_path / "config.json").read_text())
+    assert load_model(tmp_path).trained_on is None
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        None,
+        [],
+        {},
+        {**RECORD, "colour": "red"},
+        {**RECORD, "step": "80"},
+        {**RECORD, "task": None},
+        {**RECORD, "validation": {}},
+        {**RECORD, "validation": {"data": "cd", "metrics": {"pair_auc": "high"}}},
+    ],
+    ids=str,
+)
+def test_a_damaged_record(record: object, tmp_path: Path) -> None:
+    model_of("gnn").save_pretrained(tmp_path)
+    document = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**document, "trained_on": record}))
+    with pytest.raises(FormatError, match=r"config\.json: trained_on"):
+        GraphEmbedder.from_pretrained(tmp_path)
+
+
+# --- Names --------------------------------------------------------------------------------
+
+
+def test_every_name_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that ships, a part of it, a run, a folder of two models and a model's own folder."""
+    monkeypatch.chdir(tmp_path)
+    assert isinstance(load_model("edits"), GraphMatcher)
+    assert isinstance(load_model("edits/embedder"), GraphEmbedder)
+    assert isinstance(load_model("functions/matcher"), GraphMatcher)
+    assert GraphEmbedder.from_pretrained("edits").config == load_model("edits/embedder").config
+    with pytest.raises(ModelError, match="holds a GraphMatcher, not a GraphEmbedder"):
+        GraphEmbedder.from_pretrained("edits/matcher")
+    embedder, matcher = model_of("gnn"), model_of("gmn")
+    embedder.save_pretrained("run/model")
+    assert_same(GraphEmbedder.from_pretrained("run"), embedder)
+    assert_same(load_model("run"), embedder)
+    embedder.save_pretrained("edits/embedder")
+    matcher.save_pretrained("edits/matcher")
+    assert_same(load_model("./edits"), matcher)
+    assert_same(load_model(tmp_path / "edits" / "embedder"), embedder)
+    assert load_model("edits").config != matcher.config, "the plain name is that of what ships"
+    for name in ("absent", "edits/absent", "edits/embedder/more", "absent/matcher"):
+        expected = rf"{name} is neither a model folder nor .* graphkin \(edits, functions\)"
+        for load in (load_model, GraphEmbedder.from_pretrained, GraphMatcher.from_pretrained):
+            with pytest.raises(ModelError, match=expected):
+                load(name)

@@ -13,7 +13,7 @@ import pytest
 from graphkin.errors import FormatError, ModelError
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, load_model
 from graphkin.models.calibration import Logistic
-from graphkin.models.saving import save_calibration, weights_home
+from graphkin.models.saving import model_folder, save_calibration
 from tests.models.samples import SMALL, make_model, random_pairs
 
 LINE = Logistic((0.5,), 1.0)
@@ -100,7 +100,7 @@ def test_writing_a_calibration_leaves_the_rest_alone(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     make_model(ModelConfig.named("gnn", **SMALL), double=False).save_pretrained(folder)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert weights_home(tmp_path) == weights_home(folder) == folder
+    assert model_folder(tmp_path) == model_folder(folder) == folder
     save_calibration(folder, LINE)
     after = {path.name: path.read_bytes() for path in folder.iterdir()}
     config = json.loads(after["config.json"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,14 @@ from graphkin.binaries.backends.choose import open_source
 from graphkin.errors import ModelError
 from graphkin.graphs import Graph
 from graphkin.library.models import SearchModel
-from graphkin.models.saving import SHIPPED, shipped_names
+from graphkin.models.saving import (
+    PARTS,
+    SHIPPED,
+    load_model_files,
+    model_card,
+    saved_class,
+    shipped_names,
+)
 
 MOST_BYTES = 2_000_000
 
@@ -35,6 +43,16 @@ def test_files_are_small_and_have_a_card(name: str) -> None:
         assert f"## {word}" in card or f"**{word}" in card, word
     for file in folder.rglob("*"):
         assert not file.is_file() or file.stat().st_size < MOST_BYTES
+
+
+@pytest.mark.parametrize(("name", "part"), list(product(shipped_names(), PARTS.values())))
+def test_weights_say_what_they_were_trained_on(name: str, part: str) -> None:
+    """And their card is what is made of it."""
+    folder = SHIPPED / name / part
+    saved = load_model_files(folder, saved_class(folder))
+    assert saved.trained_on is not None
+    assert saved.trained_on["task"]["task"] == name
+    assert (folder / "README.md").read_text() == model_card(saved)
 
 
 def test_functions_load_by_name() -> None:

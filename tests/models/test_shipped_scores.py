@@ -14,7 +14,7 @@ from graphkin.learning.task import EvaluationSet
 from graphkin.models.model import GraphModel
 from graphkin.models.saving import SHIPPED
 from graphkin.research.tasks.edits import EditTask
-from graphkin.research.tasks.functions.bundled import bundled_functions
+from tests.scripts import script
 
 KINDS = {"embedder": GraphEmbedder, "matcher": GraphMatcher}
 PARTS = [*KINDS, "joined"]
@@ -48,7 +48,7 @@ def small_set(name: str, model: GraphModel) -> EvaluationSet:
         task = EditTask(nodes=(20, 50), p=(0.2, 0.5), evaluation_size=200)
         return task.evaluation_set("validation")
     assert model.vocabulary is not None
-    return bundled_functions(model.vocabulary)
+    return script("experiments/bundle_functions.py").bundled_functions(model.vocabulary)
 
 
 @pytest.mark.parametrize(("name", "part"), [*product(ROWS, KINDS), ("functions", "joined")])
@@ -65,18 +65,18 @@ def test_scores_are_those_of_the_card(name: str, part: str) -> None:
 def test_probabilities_of_edits_are_right_about_as_often_as_they_say(part: str) -> None:
     model = KINDS[part].from_pretrained("edits")
     task = EditTask(nodes=(20, 50), p=(0.2, 0.5), evaluation_size=400)
-    found = task.evaluation_set("validation")
-    probabilities = model.predict(found.pairs, probability=True)
-    assert reliability(probabilities, found.labels).expected_calibration_error < 0.08
+    validation = task.evaluation_set("validation")
+    probabilities = model.predict(validation.pairs, probability=True)
+    assert reliability(probabilities, validation.labels).expected_calibration_error < 0.08
 
 
 def test_the_bundled_functions_are_small_and_in_two_builds_each() -> None:
     vocabulary = GraphEmbedder.from_pretrained("functions").vocabulary
     assert vocabulary is not None
-    found = bundled_functions(vocabulary)
-    graphs = {id(graph): graph for pair in found.pairs for graph in pair}.values()
+    bundled = script("experiments/bundle_functions.py").bundled_functions(vocabulary)
+    graphs = {id(graph): graph for pair in bundled.pairs for graph in pair}.values()
     assert len(graphs) == 300
-    assert len(found.pairs) == 300
-    assert len(found.triplets) == 150
+    assert len(bundled.pairs) == 300
+    assert len(bundled.triplets) == 150
     assert all(5 <= graph.num_nodes <= 40 for graph in graphs)
-    assert all(a.digest() != b.digest() for a, b in found.pairs)
+    assert all(a.digest() != b.digest() for a, b in bundled.pairs)

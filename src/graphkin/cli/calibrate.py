@@ -6,33 +6,30 @@ Fitted on the validation pairs of a task, checked on its test pairs.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphkin.cli.edits import NegativeEdits, Nodes, PositiveEdits, Probability, task_options
-from graphkin.cli.functions import Corpus, trained_scorer
-from graphkin.cli.meshes import Data, SplitBy, own_parts
-from graphkin.cli.options import Json, Threads
+from graphkin.cli.options import Corpus, Json, Threads, with_groups, without_none
+from graphkin.cli.task_options import EditOptions, MeshOptions, Protocol, Size, function_options
 from graphkin.errors import ConfigError
 
 if TYPE_CHECKING:
     from graphkin.learning.task import Task
     from graphkin.models.model import GraphModel
 
-Model = Annotated[Path, typer.Argument(help="A folder of a run or a model; it is written to.")]
-Size = Annotated[int | None, typer.Option(help="Pairs to fit on, and to check on.", min=2)]
-Plot = Annotated[
-    Path | None, typer.Option(help="Draw the reliability curve: a .png, .svg or .pdf file.")
+Model = Annotated[
+    str, typer.Argument(help="Folder of a model or a run; the calibration is written into it.")
 ]
 
 
 def register(app: typer.Typer) -> None:
     """Adds the verbs of this file."""
     group = typer.Typer(
-        no_args_is_help=True, help="Fit from a model's scores to probabilities, and check them."
+        no_args_is_help=True,
+        help="Fit and check the calibration that turns scores into probabilities.",
     )
     group.command("edits")(calibrate_edits)
     group.command("functions")(calibrate_functions)
@@ -40,119 +37,105 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="calibrate")
 
 
-def calibrate_edits(
-    model: Model,
-    nodes: Nodes = None,
-    p: Probability = None,
-    kp: PositiveEdits = None,
-    kn: NegativeEdits = None,
-    size: Size = None,
-    plot: Plot = None,
-    threads: Threads = 1,
-    as_json: Json = False,
-) -> None:
+@dataclass(frozen=True)
+class CalibrationOptions:
+    """Of every calibration."""
+
+    size: Size = None
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the reliability curve: a .png, .svg or .pdf file.")
+    ] = None
+    threads: Threads = 1
+    as_json: Json = False
+
+    def for_task(self) -> dict[str, Any]:
+        """What every task takes."""
+        return without_none({"evaluation_size": self.size})
+
+
+@with_groups
+def calibrate_edits(model: Model, edits: EditOptions, options: CalibrationOptions) -> None:
     """Fit the probability that a pair is the nearer kind of graph edit distance."""
-    from graphkin.models import load_model
     from graphkin.research.tasks.edits import EditTask
 
-    _check_own(model)
-    options = _given({**task_options(nodes, p, kp, kn), "evaluation_size": size})
-    _calibrate(model, load_model(model), EditTask(**options), plot, threads, as_json)
+    trained = _own_model(model)
+    task = EditTask(**edits.for_task(), **options.for_task())
+    _calibrate(model, trained, task, options)
 
 
+@with_groups
 def calibrate_functions(
-    model: Model,
-    corpus: Corpus,
-    protocol: Annotated[
-        str, typer.Option(help="paper or clean: the one that the model was trained by.")
-    ] = "clean",
-    size: Size = None,
-    plot: Plot = None,
-    threads: Threads = 1,
-    as_json: Json = False,
+    model: Model, corpus: Corpus, options: CalibrationOptions, protocol: Protocol = "clean"
 ) -> None:
     """Fit the probability that two graphs are compiled from the same function."""
     from graphkin.research.tasks.functions.task import FunctionTask
 
-    _check_own(model)
-    options = _given({"corpus": str(corpus), "protocol": protocol, "evaluation_size": size})
-    trained, options = trained_scorer(str(model), options)
-    _calibrate(model, trained, FunctionTask(**options), plot, threads, as_json)
+    trained = _own_model(model)
+    own = {"protocol": protocol, **options.for_task()}
+    task = FunctionTask(**function_options(trained, model, corpus, own))
+    _calibrate(model, trained, task, options)
 
 
-def calibrate_meshes(
-    model: Model,
-    data: Data,
-    split: SplitBy = None,
-    size: Size = None,
-    plot: Plot = None,
-    threads: Threads = 1,
-    as_json: Json = False,
-) -> None:
-    """Fit the probability that two meshes show the same object.
-
-    Without --split it is the one that the model was trained on.
-    """
-    from graphkin.models import load_model
+@with_groups
+def calibrate_meshes(model: Model, meshes: MeshOptions, options: CalibrationOptions) -> None:
+    """Fit the probability that two meshes show the same object."""
     from graphkin.research.tasks.meshes import MeshTask
 
-    _check_own(model)
-    trained = load_model(model)
-    own = own_parts(str(model), {"split": split})
-    options = _given({"data": str(data), "evaluation_size": size})
-    _calibrate(model, trained, MeshTask(**options, **own), plot, threads, as_json)
+    trained = _own_model(model)
+    task = MeshTask(**meshes.for_test_of(trained, model), **options.for_task())
+    _calibrate(model, trained, task, options)
 
 
-def _check_own(model: Path) -> None:
-    """Refuses a model that ships with graphkin: the calibration is written beside the weights."""
-    from graphkin.models.saving import shipped_names
+def _own_model(name: str) -> GraphModel:
+    """A model that may be written to: the calibration is kept beside the weights."""
+    from graphkin.models import load_model
+    from graphkin.models.saving import SHIPPED, model_home
 
-    if str(model) in shipped_names() and not model.exists():
+    if model_home(name).is_relative_to(SHIPPED):
         raise ConfigError(
-            f"{model} ships with graphkin, and has its calibration; name the folder of a model of "
+            f"{name} ships with graphkin, and has its calibration; name the folder of a model of "
             "your own"
         )
+    return load_model(name)
 
 
-def _calibrate(
-    folder: Path, model: GraphModel, task: Task, plot: Path | None, threads: int, as_json: bool
-) -> None:
+def _calibrate(name: str, model: GraphModel, task: Task, options: CalibrationOptions) -> None:
     """Fits on validation pairs, measures on test pairs, and writes to the model's folder."""
     import torch
 
     from graphkin._support.progress import counter
     from graphkin.learning.reliability import fit_calibration, reliability
     from graphkin.models.calibration import score_calibration_to_json
-    from graphkin.models.saving import save_calibration, weights_home
+    from graphkin.models.saving import model_folder, save_calibration
     from graphkin.results.drawing.files import picture_ending
 
-    torch.set_num_threads(threads)
-    if plot is not None:
-        picture_ending(plot)
+    torch.set_num_threads(options.threads)
+    if options.plot is not None:
+        picture_ending(options.plot)
     validation, test = task.evaluation_set("validation"), task.evaluation_set("test")
     with counter("fitting") as progress:
         model.calibration = calibration = fit_calibration(model, validation, progress=progress)
     with counter("checking") as progress:
-        chances = model.predict(test.pairs, progress=progress, probability=True)
-    found = reliability(chances, test.labels)
-    if plot is not None:
+        probabilities = model.predict(test.pairs, progress=progress, probability=True)
+    curve = reliability(probabilities, test.labels)
+    if options.plot is not None:
         from graphkin.results.drawing.reliability import plot_reliability
 
-        plot_reliability(found, plot)
-    save_calibration(weights_home(folder), calibration)
+        plot_reliability(curve, options.plot)
+    save_calibration(model_folder(name), calibration)
     document = {
-        "model": str(folder),
+        "model": name,
         "task": task.describe(),
         "calibration": score_calibration_to_json(calibration),
         "validation": {"data": validation.digest, "pairs": len(validation.pairs)},
         "test": {
             "data": test.digest,
             "pairs": len(test.pairs),
-            "expected_calibration_error": found.expected_calibration_error,
-            "bins": [asdict(each) for each in found.bins],
+            "expected_calibration_error": curve.expected_calibration_error,
+            "bins": [asdict(bin) for bin in curve.bins],
         },
     }
-    if as_json:
+    if options.as_json:
         typer.echo(json.dumps(document))
     else:
         _print(document)
@@ -172,8 +155,3 @@ def _print(document: dict[str, Any]) -> None:
         typer.echo(f"  {span:<14}{mean:8.1f}{share:11.1f}{each['count']:8}")
     error = 100 * test["expected_calibration_error"]
     typer.echo(f"  expected calibration error {error:.2f}")
-
-
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    """The options that have a value; a task has defaults for the others."""
-    return {key: value for key, value in options.items() if value is not None}

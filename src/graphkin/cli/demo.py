@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import torch
+import typer
 
-from graphkin import __version__
-from graphkin._support.files import write_atomically
-from graphkin._support.progress import counter
 from graphkin.binaries import samples
-from graphkin.binaries.reading import read_function
-from graphkin.binaries.targets import parse_target
-from graphkin.library.compare import compare
-from graphkin.library.indexing.samples import index_samples
-from graphkin.library.library import Library
-from graphkin.library.records import Filter, SearchOptions
-from graphkin.library.scan import MIN_PROBABILITY, RERANK, TOP, look_up, read_queries
-from graphkin.results.document import FunctionResult, Report, Tool
-from graphkin.results.html.comparison import comparison_page
-from graphkin.results.html.scan import scan_page
-from graphkin.results.tables import scan_table
-from graphkin.results.text import address_text
+from graphkin.cli.options import Json
+
+if TYPE_CHECKING:
+    from graphkin.library.library import Library
+    from graphkin.results.document import FunctionResult
 
 TAG, IDENTIFIER = samples.TAG
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the verb to the application."""
+    app.command("demo")(demo)
+
+
+def demo(
+    output: Annotated[Path, typer.Option(help="Folder for the library and the pages.")] = Path(
+        "demo-output"
+    ),
+    as_json: Json = False,
+) -> None:
+    """Find a known function in a stripped firmware, on bundled samples, in less than a minute."""
+    result = run_demo(output)
+    typer.echo(json.dumps(result.to_dict()) if as_json else result.to_text())
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,8 @@ class DemoResult:
         }
 
     def to_text(self) -> str:
+        from graphkin.results.tables import scan_table
+
         lines = [
             f"Library: {self.functions:,} functions of {self.files} files, by gcc and clang at",
             f"several levels. `process_heartbeat`, vulnerable, is tagged {TAG}={IDENTIFIER}.",
@@ -82,6 +91,8 @@ class DemoResult:
     def _verdict(self) -> list[str]:
         if self.suspect is None:
             return [f"No function has kin with the tag {TAG}={IDENTIFIER}: it was not found."]
+        from graphkin.results.text import address_text
+
         query, hit = self.suspect.query, self.suspect.hits[0]
         true = samples.true_names().get(query.address or 0, "unknown")
         return [
@@ -93,6 +104,18 @@ class DemoResult:
 
 def run_demo(output: Path) -> DemoResult:
     """Indexes the sample libraries, scans the sample firmware, and draws what was found."""
+    import torch
+
+    from graphkin import __version__
+    from graphkin._support.files import write_atomically
+    from graphkin._support.progress import counter
+    from graphkin.library.indexing.samples import index_samples
+    from graphkin.library.library import Library
+    from graphkin.library.records import Filter, SearchOptions
+    from graphkin.library.scan import MIN_PROBABILITY, RERANK, TOP, look_up, read_queries
+    from graphkin.results.document import Report, Tool
+    from graphkin.results.html.scan import scan_page
+
     torch.set_num_threads(1)
     output.mkdir(parents=True, exist_ok=True)
     path = output / "library.kin"
@@ -156,6 +179,12 @@ def _likeliest(results: tuple[FunctionResult, ...]) -> FunctionResult | None:
 
 
 def _draw(library: Library, suspect: FunctionResult, file: Path) -> None:
+    from graphkin._support.files import write_atomically
+    from graphkin.binaries.reading import read_function
+    from graphkin.binaries.targets import parse_target
+    from graphkin.library.compare import compare
+    from graphkin.results.html.comparison import comparison_page
+
     left, right = (
         read_function(parse_target(f"{side.binary}:{side.address:#x}"))
         for side in (suspect.query, suspect.hits[0])

@@ -1,11 +1,14 @@
-"""Options that several verbs share."""
+"""Options that several verbs share. Each is declared once, so that a name has one meaning."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -19,33 +22,72 @@ MAX_WARNINGS = 20
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Threads = Annotated[int, typer.Option(help="Threads of matrix products.", min=1)]
-Config = Annotated[
-    Path | None, typer.Option(help="TOML file with the tables model, train and task.")
+CORPUS = typer.Option(help="Corpus of functions: the folder that graphkin extract wrote.")
+DATA = typer.Option(help="Meshes: the zip or folder of a TUDataset, such as COIL-DEL.zip.")
+Corpus = Annotated[Path, CORPUS]
+MaybeCorpus = Annotated[Path | None, CORPUS]
+Data = Annotated[Path, DATA]
+MaybeData = Annotated[Path | None, DATA]
+PropagationSteps = Annotated[
+    int | None,
+    typer.Option(
+        help="T, the propagation steps of the model. A trained model takes another number than its "
+        "own where its steps share their parameters.",
+        min=0,
+    ),
 ]
-Setting = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Any setting: model.node_dim=64, learning_rate=1e-3, ..."),
+Seed = Annotated[
+    int | None, typer.Option(help="Seed of first weights and training data; by default 0.")
 ]
-RunFolder = Annotated[Path, typer.Option(help="Folder of the run: log, checkpoint, weights.")]
-Steps = Annotated[int | None, typer.Option(help="Training steps.")]
-BatchSize = Annotated[int | None, typer.Option(help="Pairs or triplets in a batch.")]
-Mode = Annotated[str | None, typer.Option(help="pairs or triplets.")]
-Seed = Annotated[int | None, typer.Option(help="Seed of weights and data.")]
-Resume = Annotated[bool, typer.Option(help="Go on from the folder's checkpoint.")]
-Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...")]
-Tensorboard = Annotated[bool, typer.Option(help="Write TensorBoard's event files.")]
 Backend = Annotated[str, typer.Option(help="What reads a binary: auto, native, smda or binexport.")]
 Jobs = Annotated[int | None, typer.Option(help="Processes; by default one a core.")]
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with each parameter that is a dataclass replaced by its fields as options."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, type[Any]] = {
+        name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)
+    }
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        for name, kind in groups.items():
+            options = {field.name: values.pop(field.name) for field in fields(kind)}
+            values[name] = kind(**options)
+        command(**values)
+
+    parameters: list[Parameter] = []
+    for parameter in _parameters(command):
+        own = groups.get(parameter.name)
+        parameters += [parameter] if own is None else _parameters(own)
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _parameters(function: Callable[..., Any]) -> list[Parameter]:
+    """Of a function or a dataclass, as typer reads them."""
+    hints = get_type_hints(function, include_extras=True)
+    return [
+        parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY)
+        for name, parameter in signature(function).parameters.items()
+    ]
+
+
+def without_none(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that have a value; others have a default where they go."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def checked_backend(name: str) -> BackendName:
     """The backend of a name."""
     from graphkin.binaries.backends.choose import BACKENDS
 
-    found = next((backend for backend in BACKENDS if backend == name), None)
-    if found is None:
+    backend = next((backend for backend in BACKENDS if backend == name), None)
+    if backend is None:
         raise ConfigError(f"unknown backend {name!r}; choose one of {', '.join(BACKENDS)}")
-    return found
+    return backend
 
 
 def checked_jobs(jobs: int | None) -> int:

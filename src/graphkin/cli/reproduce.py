@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphkin.cli.options import Json, Threads
+from graphkin.cli.options import Json, MaybeCorpus, MaybeData, Threads
 from graphkin.errors import ConfigError
 
 if TYPE_CHECKING:
+    from graphkin.research.reproduce.measure import DataPaths
     from graphkin.research.reproduce.results import Result
 
 DEFAULT_RUNS = Path("runs")
@@ -28,23 +29,24 @@ def reproduce(
         typer.Argument(help="table1, table2, table3, sweep, attention, ablations or all."),
     ],
     quick: Annotated[
-        bool, typer.Option("--quick", help="Run the whole pipeline in minutes, as a proof of it.")
+        bool,
+        typer.Option(
+            "--quick",
+            help="Run everything in minutes; the numbers mean nothing.",
+        ),
     ] = False,
     rerun: Annotated[
         bool, typer.Option("--rerun", help="Train from scratch, or go on where that stopped.")
     ] = False,
     only: Annotated[
-        str, typer.Option(help="With --quick or --rerun: experiments with this in their names.")
+        str,
+        typer.Option(help="With --quick or --rerun: run experiments with this in their name."),
     ] = "",
     runs: Annotated[
         Path | None, typer.Option(help="Folder of training runs; by default runs.")
     ] = None,
-    corpus: Annotated[
-        Path | None, typer.Option(help="For functions: the folder that extract wrote.")
-    ] = None,
-    meshes: Annotated[
-        Path | None, typer.Option(help="For meshes: COIL-DEL.zip, or its folder.")
-    ] = None,
+    corpus: MaybeCorpus = None,
+    data: MaybeData = None,
     results: Annotated[
         Path | None, typer.Option(help="Folder of result files; by default graphkin's own.")
     ] = None,
@@ -64,33 +66,35 @@ def reproduce(
     from graphkin.research.reproduce.sections import sections_of
 
     if quick and rerun:
-        raise ConfigError("--quick and --rerun are two ways to train; choose one")
+        raise ConfigError("--quick and --rerun exclude each other; choose one")
     if quick and results is not None:
         raise ConfigError("--quick keeps no results; leave --results out, or choose --rerun")
     if only and not (quick or rerun):
         raise ConfigError("--only chooses what is trained; add --rerun or --quick")
     sections_of(target)
     if png is not None:
-        from graphkin.research.reproduce.render.pictures import check_destination
+        from graphkin.research.reproduce.render.png import check_destination
 
         check_destination(target, png)
     if quick or rerun:
-        found = _run(target, quick, only, runs, corpus, meshes, results, threads)
+        from graphkin.research.reproduce.measure import DataPaths
+
+        measured = _run(target, quick, only, runs, DataPaths(corpus, data), results, threads)
     else:
         from graphkin.research.reproduce.sources import stored_results
 
-        found = stored_results(target, results, runs or DEFAULT_RUNS)
-    filled = fill(target, found)
+        measured = stored_results(target, results, runs or DEFAULT_RUNS)
+    filled = fill(target, measured)
     if markdown is not None:
         write_atomically(markdown, (to_markdown(filled, quick) + "\n").encode())
         typer.echo(f"Markdown: {markdown}", err=True)
     if png is not None:
-        from graphkin.research.reproduce.render.pictures import draw
+        from graphkin.research.reproduce.render.png import draw
 
-        for file in draw(target, filled, found, png, quick):
+        for file in draw(target, filled, measured, png, quick):
             typer.echo(f"picture: {file}", err=True)
     if as_json:
-        cells = [cell.to_dict() for one in filled for cell in one.cells]
+        cells = [cell.to_dict() for section in filled for cell in section.cells]
         typer.echo(json.dumps([{**cell, "quick": True} if quick else cell for cell in cells]))
     else:
         typer.echo(to_text(filled, quick))
@@ -101,18 +105,15 @@ def _run(
     quick: bool,
     only: str,
     runs: Path | None,
-    corpus: Path | None,
-    meshes: Path | None,
+    data: DataPaths,
     results: Path | None,
     threads: int,
 ) -> list[Result]:
     import torch
 
-    from graphkin.research.reproduce.measure import DataPaths
     from graphkin.research.reproduce.sources import quick_results, rerun_results
 
     torch.set_num_threads(threads)
-    data = DataPaths(corpus, meshes)
     try:
         if quick:
             return quick_results(target, only, runs, data)

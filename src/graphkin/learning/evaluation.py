@@ -1,8 +1,9 @@
-"""The measures of the paper, and of retrieval; and one call that evaluates a model on a set."""
+"""The measures of the paper, of retrieval and of nearest neighbours, and models to measure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -11,7 +12,9 @@ from sklearn.metrics import roc_auc_score
 
 from graphkin.errors import ConfigError, ModelError
 from graphkin.graphs import Graph
-from graphkin.learning.task import EvaluationSet, RetrievalBlock
+from graphkin.learning.task import EvaluationSet, RetrievalPool
+from graphkin.models.embedder import GraphEmbedder
+from graphkin.models.model import GraphModel
 
 Floats = NDArray[np.float64]
 
@@ -36,6 +39,19 @@ class PoolScorer(Protocol):
     def scores(self, queries: Sequence[Graph], pool: Sequence[Graph], /) -> ArrayLike:
         """(Q, P) the score of every query with every graph of a pool."""
         ...
+
+
+@dataclass(frozen=True)
+class WithSteps:
+    """A model that predicts after another number of propagation steps than it was trained with."""
+
+    model: GraphModel
+    steps: int | None
+    """None for the model's own."""
+
+    def predict(self, pairs: Sequence[tuple[Graph, Graph]], /) -> NDArray[np.float32]:
+        """Similarity of each pair, (P,) float32."""
+        return self.model.predict(pairs, steps=self.steps)
 
 
 def evaluate(
@@ -70,7 +86,7 @@ def evaluate(
 
 def retrieval_metrics(
     model: PairScorer,
-    blocks: Sequence[RetrievalBlock],
+    pools: Sequence[RetrievalPool],
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, float]:
@@ -80,20 +96,20 @@ def retrieval_metrics(
 
     Args:
         model: what is evaluated.
-        blocks: queries and pools.
+        pools: queries, and what they are looked for in.
         progress: called as ``progress(done, total)``, in pairs scored.
 
     Returns:
         ``recall_at_1``, ``recall_at_10`` and ``mrr_at_10``, from 0 to 1, over all queries.
     """
-    total = sum(len(block.queries) * len(block.pool) for block in blocks)
+    total = sum(len(search.queries) * len(search.pool) for search in pools)
     ranks: list[float] = []
     done = 0
-    for block in blocks:
-        at_once = max(1, RETRIEVAL_BLOCK // len(block.pool))
-        for start in range(0, len(block.queries), at_once):
-            queries = block.queries[start : start + at_once]
-            scores = _finite(_pool_scores(model, queries, block.pool), "scores")
+    for search in pools:
+        at_once = max(1, RETRIEVAL_BLOCK // len(search.pool))
+        for start in range(0, len(search.queries), at_once):
+            queries = search.queries[start : start + at_once]
+            scores = _finite(_pool_scores(model, queries, search.pool), "scores")
             right = scores[np.arange(len(queries)), start + np.arange(len(queries))]
             ranks += (scores >= right[:, None]).sum(axis=1).tolist()
             done += scores.size
@@ -104,6 +120,89 @@ def retrieval_metrics(
         "recall_at_10": recall_at_k(ranks, 10),
         "mrr_at_10": mean_reciprocal_rank(ranks, 10),
     }
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Queries, and a pool in which the nearest graph should be of the query's class.
+
+    Example:
+        >>> graph = Graph(2, [(0, 1)])
+        >>> right, own = np.array([[True, True, False]]), np.array([[True, False, False]])
+        >>> neighbours = Neighbours((graph,), (graph,) * 3, right, own)
+        >>> neighbours.accuracy([[9.0, 0.5, 0.2]]), neighbours.accuracy([[9.0, 0.2, 0.5]])
+        (1.0, 0.0)
+    """
+
+    queries: tuple[Graph, ...]
+    pool: tuple[Graph, ...]
+    right: NDArray[np.bool_]
+    """(Q, P) which graphs of the pool are of the class of a query."""
+    own: NDArray[np.bool_]
+    """(Q, P) which graph of the pool is the query, and does not count."""
+
+    def accuracy(self, scores: ArrayLike) -> float:
+        """Share of queries whose nearest graph is of their class; a tie counts as wrong.
+
+        Args:
+            scores: (Q, P) of every query with every graph of the pool; higher is more similar.
+        """
+        values = np.asarray(scores, dtype=np.float64)
+        if values.shape != self.right.shape or not np.isfinite(values).all():
+            raise ModelError(
+                f"scores must be finite and of shape {self.right.shape}, one for each query and "
+                f"graph of the pool; got shape {values.shape}"
+            )
+        best = np.where(self.right & ~self.own, values, -np.inf).max(axis=1)
+        other = np.where(self.right, -np.inf, values).max(axis=1)
+        return float(np.mean(best > other))
+
+    def scores(
+        self,
+        predict: Callable[[Sequence[tuple[Graph, Graph]]], ArrayLike],
+        progress: Callable[[int, int], None] | None = None,
+    ) -> NDArray[np.float64]:
+        """(Q, P) scores of all pairs, by whatever scores pairs.
+
+        For an embedder ``similarity(encode(queries), encode(pool))`` is much quicker.
+
+        Args:
+            predict: such as ``predict`` of a model or a baseline.
+            progress: called as ``progress(done, total)``, in pairs scored.
+        """
+        matrix = np.empty(self.right.shape)
+        at_once = max(1, RETRIEVAL_BLOCK // len(self.pool))
+        for start in range(0, len(self.queries), at_once):
+            queries = self.queries[start : start + at_once]
+            pairs = [(query, graph) for query in queries for graph in self.pool]
+            scores = np.asarray(predict(pairs))
+            matrix[start : start + at_once] = scores.reshape(len(queries), -1)
+            if progress is not None:
+                progress((start + len(queries)) * len(self.pool), matrix.size)
+        return matrix
+
+
+def neighbour_accuracy(
+    model: PairScorer,
+    neighbours: Neighbours,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> float:
+    """Share of queries whose nearest graph is of their class: by vectors where a model has them.
+
+    Args:
+        model: what is evaluated.
+        neighbours: queries and their pool.
+        progress: called as ``progress(done, total)``, in graphs encoded or pairs scored.
+    """
+    embedder, steps = (model.model, model.steps) if isinstance(model, WithSteps) else (model, None)
+    if not isinstance(embedder, GraphEmbedder):
+        return neighbours.accuracy(neighbours.scores(model.predict, progress))
+    queries, pool = (
+        embedder.encode(graphs, steps=steps, progress=progress)
+        for graphs in (neighbours.queries, neighbours.pool)
+    )
+    return neighbours.accuracy(embedder.similarity(queries, pool))
 
 
 def pair_auc(scores: ArrayLike, labels: ArrayLike) -> float:

@@ -1,9 +1,10 @@
-"""What a task offers: training batches without end, and fixed sets to evaluate on."""
+"""What a task offers: training batches without end, fixed sets to evaluate on, and recipes."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
@@ -12,13 +13,26 @@ from numpy.typing import NDArray
 
 from graphkin.errors import GraphError
 from graphkin.graphs import Graph, PairBatch
+from graphkin.graphs.vocabulary import Vocabulary
 
 Mode = Literal["pairs", "triplets", "lists", "kin"]
-"""Labelled pairs; triplets; lists of a graph, a similar one and several others; or similar pairs,
+"""Labelled pairs; triplets; lists of a graph, a similar one and dissimilar ones; or similar pairs,
 with the number of their group as label."""
 LIST_NEGATIVES = 4
 """Dissimilar graphs in a list."""
 Split = Literal["validation", "test"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a task asks of a model, and settings that train it well."""
+
+    model: Mapping[str, Any] = field(default_factory=dict)
+    """Options of ModelConfig."""
+    training: Mapping[str, Any] = field(default_factory=dict)
+    """Options of TrainConfig."""
+    vocabulary: Vocabulary | None = None
+    """What the tokens of the graphs' nodes stand for."""
 
 
 class Task(Protocol):
@@ -43,6 +57,15 @@ class Task(Protocol):
 
     def evaluation_set(self, split: Split) -> EvaluationSet:
         """The fixed pairs and triplets of a split."""
+        ...
+
+    def recipe(self, model: str, kind: str) -> Recipe:
+        """The settings for a model of a name, such as ``gmn``.
+
+        Args:
+            model: its name.
+            kind: ``paper``, or the name of another recipe that the task has.
+        """
         ...
 
     def describe(self) -> dict[str, Any]:
@@ -81,7 +104,7 @@ class EvaluationSet:
 
 
 @dataclass(frozen=True, eq=False)
-class RetrievalBlock:
+class RetrievalPool:
     """Queries that share a pool of candidates.
 
     The answer to query i is ``pool[i]``; further candidates answer none.

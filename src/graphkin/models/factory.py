@@ -10,7 +10,7 @@ from graphkin.models.config import ModelConfig
 from graphkin.models.embedder import GraphEmbedder
 from graphkin.models.matcher import GraphMatcher
 from graphkin.models.model import GraphModel
-from graphkin.models.saving import saved_class
+from graphkin.models.saving import model_folder, saved_class
 
 
 def build_model(config: ModelConfig, seed: int = 0) -> GraphModel:
@@ -20,10 +20,13 @@ def build_model(config: ModelConfig, seed: int = 0) -> GraphModel:
         return GraphMatcher(config) if config.matching else GraphEmbedder(config)
 
 
-def load_model(folder: str | Path) -> GraphModel:
-    """The model in a folder, whichever class it is; a run's folder stands for its best weights."""
-    folder = Path(folder)
-    nested = folder / "model"
-    home = nested if nested.is_dir() else folder
-    kind = GraphMatcher if saved_class(home) == "GraphMatcher" else GraphEmbedder
-    return kind.from_pretrained(home)
+def load_model(name: str | Path) -> GraphModel:
+    """The model of a name, whichever class it is.
+
+    Args:
+        name: a model folder; a run, for its best weights; or a model that ships with the package:
+            ``edits``, which is its matcher, or ``edits/embedder``.
+    """
+    folder = model_folder(name)
+    kind = GraphMatcher if saved_class(folder) == "GraphMatcher" else GraphEmbedder
+    return kind.from_pretrained(folder)

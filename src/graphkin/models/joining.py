@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from graphkin.errors import ConfigError
-from graphkin.learning.task import EvaluationSet
+from graphkin.graphs import Graph
 from graphkin.models.calibration import Logistic
 from graphkin.models.embedder import GraphEmbedder
 from graphkin.models.matcher import GraphMatcher
@@ -19,7 +20,8 @@ MAX_WEIGHT = 1_000.0
 def join(
     matcher: GraphMatcher,
     embedder: GraphEmbedder,
-    evaluation_set: EvaluationSet,
+    pairs: Sequence[tuple[Graph, Graph]],
+    labels: ArrayLike,
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> GraphMatcher:
@@ -32,10 +34,13 @@ def join(
     Args:
         matcher: one with ``similarity="alignment"``.
         embedder: one of the same widths.
-        evaluation_set: the pairs; take the validation split.
+        pairs: what the weight is fitted on; take those of the validation split.
+        labels: (P,) +1 similar, -1 dissimilar.
         progress: called as ``progress(done, total)`` while pairs are compared.
     """
-    pairs, similar = evaluation_set.pairs, evaluation_set.labels > 0
+    similar = np.asarray(labels) > 0
+    if similar.shape != (len(pairs),):
+        raise ConfigError(f"{similar.shape} labels for {len(pairs)} pairs; give one for each")
     if len(set(similar.tolist())) < 2:
         raise ConfigError("a weight needs similar and dissimilar pairs to be fitted on")
     alone = matcher.joined(embedder, 0.0)
@@ -43,7 +48,7 @@ def join(
     both = matcher.joined(embedder, 1.0).predict(pairs, progress=progress).astype(np.float64)
     line = Logistic.fit(np.column_stack([aligned, both - aligned]), similar)
     of_nodes, of_vectors = line.weights
-    # A part that tells similar pairs from others backwards gets no say.
+    # A part that tells similar pairs from others backwards is ignored.
     most = of_vectors >= MAX_WEIGHT * of_nodes
     weight = MAX_WEIGHT if most else of_vectors / of_nodes
     return matcher.joined(embedder, weight if of_vectors > 0 else 0.0)

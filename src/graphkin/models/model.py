@@ -29,7 +29,7 @@ from graphkin.models.saving import (
     check_vocabulary,
     from_files,
     load_model_files,
-    part_home,
+    model_folder,
     save_model_files,
     to_files,
 )
@@ -80,6 +80,8 @@ class GraphModel(nn.Module, ABC):
         self.config = config
         self._vocabulary: Vocabulary | None = None
         self._calibration: Logistic | None = None
+        self.trained_on: dict[str, Any] | None = None
+        """What training recorded of task, data and scores; saved with the model."""
         self.network = GraphNetwork(config)
         self.head: SiameseHead | JointHead
         if config.similarity == "siamese":
@@ -210,16 +212,17 @@ class GraphModel(nn.Module, ABC):
     def _saved(self) -> SavedModel:
         tensors = {name: tensor.detach().cpu() for name, tensor in self.state_dict().items()}
         kind = type(self).__name__
-        return SavedModel(kind, self.config, tensors, self.vocabulary, self.calibration)
+        about = (self.vocabulary, self.calibration, self.trained_on)
+        return SavedModel(kind, self.config, tensors, *about)
 
     @classmethod
     def from_pretrained(cls, path: str | Path) -> Self:
         """Loads a folder that :meth:`save_pretrained` wrote; nothing but an exact fit is taken.
 
-        The plain name of a model that ships with the package, ``functions``, stands for its
-        folder; a folder of that name of your own is ``./functions``.
+        A run stands for its best weights, and the plain name of a model that ships with the
+        package, ``functions``, for its folder; one of that name of your own is ``./functions``.
         """
-        return cls._restored(load_model_files(part_home(path, cls.__name__), cls.__name__), path)
+        return cls._restored(load_model_files(model_folder(path, cls.__name__), cls.__name__), path)
 
     @classmethod
     def from_files(cls, files: Mapping[str, bytes], origin: str) -> Self:
@@ -232,6 +235,7 @@ class GraphModel(nn.Module, ABC):
         model.load_tensors(saved.tensors, str(origin))
         model.vocabulary = saved.vocabulary
         model.calibration = saved.calibration
+        model.trained_on = saved.trained_on
         model.eval()
         return model
 
@@ -261,7 +265,7 @@ class GraphModel(nn.Module, ABC):
     def load_tensors(self, tensors: dict[str, Tensor], origin: str) -> None:
         """Takes over weights that fit by name and shape; ``origin`` names them in errors.
 
-        A calibration does not outlive the weights that it was fitted for.
+        A calibration, and the record of a training, do not outlive the weights that they are of.
         """
         own = self.state_dict()
         for name in own:
@@ -283,7 +287,7 @@ class GraphModel(nn.Module, ABC):
             if not tensor.isfinite().all():
                 raise ModelError(f"{origin}: tensor {name!r} holds values that are not finite")
         self.load_state_dict(tensors)
-        self.calibration = None
+        self.calibration = self.trained_on = None
 
 
 def _tensor_names(model: nn.Module, *kinds: type[nn.Module]) -> set[str]:
@@ -294,18 +298,6 @@ def _tensor_names(model: nn.Module, *kinds: type[nn.Module]) -> set[str]:
         if isinstance(module, kinds)
         for name in module.state_dict()
     }
-
-
-@dataclass(frozen=True)
-class WithSteps:
-    """A model that predicts after another number of propagation steps than it was trained with."""
-
-    model: GraphModel
-    steps: int | None
-
-    def predict(self, pairs: Sequence[tuple[Graph, Graph]]) -> NDArray[np.float32]:
-        """Similarity of each pair, (P,) float32."""
-        return self.model.predict(pairs, steps=self.steps)
 
 
 def checked_pairs(pairs: Iterable[Sequence[Graph]]) -> list[tuple[Graph, Graph]]:

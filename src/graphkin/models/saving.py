@@ -37,7 +37,7 @@ ADDED_OPTIONS: dict[str, Any] = {
     "readout": "gated",
 }
 """Options that came after the first models were saved, whose defaults are what those do."""
-KEYS = {"format", "version", "class", "config", "vocabulary", "calibration"}
+KEYS = {"format", "version", "class", "config", "vocabulary", "calibration", "trained_on"}
 SHIPPED = Path(__file__).parent / "shipped"
 
 
@@ -53,6 +53,10 @@ class SavedModel:
     """What the tokens of nodes stand for."""
     calibration: Logistic | None = None
     """From a score to a probability."""
+    trained_on: dict[str, Any] | None = None
+    """What training recorded, ready for JSON: ``task`` with its options, seed and the hash of its
+    data; ``training``, the course of the run; ``step`` of the weights; and ``validation`` with the
+    hash of its ``data`` and the ``metrics``."""
 
 
 def shipped_names() -> list[str]:
@@ -60,30 +64,35 @@ def shipped_names() -> list[str]:
     return sorted(path.name for path in SHIPPED.iterdir() if path.is_dir())
 
 
-def model_home(path: str | Path) -> Path:
-    """The folder of a model: one that ships with the package where ``path`` is its plain name."""
-    name = str(path)
-    if name in shipped_names():
-        return SHIPPED / name
-    if Path(path).is_dir():
-        return Path(path)
+def model_home(name: str | Path) -> Path:
+    """The folder that a name stands for.
+
+    ``edits`` is a model that ships with the package, ``edits/matcher`` one part of it. A folder of
+    your own that has such a name is ``./edits``, or a ``Path``.
+    """
+    if isinstance(name, Path) and name.is_dir():
+        return name
+    shipped, _, part = str(name).partition("/")
+    if shipped in shipped_names() and part in ("", *PARTS.values()):
+        return SHIPPED / shipped / part
+    if Path(name).is_dir():
+        return Path(name)
     raise ModelError(
         f"{name} is neither a model folder nor a model that ships with graphkin "
         f"({', '.join(shipped_names())})"
     )
 
 
-def part_home(path: str | Path, kind: str) -> Path:
-    """The folder of a model of class ``kind``, which may lie beside one of the other class."""
-    home = model_home(path)
-    part = home / PARTS[kind]
-    return part if part.is_dir() else home
+def model_folder(name: str | Path, kind: str | None = None) -> Path:
+    """The folder of one model: config.json, weights and card.
 
-
-def weights_home(folder: Path) -> Path:
-    """The folder of a model, or that of the best weights where ``folder`` is a run's."""
-    nested = folder / "model"
-    return nested if nested.is_dir() else folder
+    Args:
+        name: a model that ships with the package, a run, or a folder of one or two models.
+        kind: the class to take where there is one of each; by default the matcher.
+    """
+    home = model_home(name)
+    parts = [PARTS[kind]] if kind is not None else ["matcher", "embedder"]
+    return next((home / part for part in (*parts, "model") if (home / part).is_dir()), home)
 
 
 def to_files(model: SavedModel, card: str | None = None) -> dict[str, bytes]:
@@ -94,11 +103,13 @@ def to_files(model: SavedModel, card: str | None = None) -> dict[str, bytes]:
         document["vocabulary"] = model.vocabulary.to_json()
     if model.calibration is not None:
         document["calibration"] = score_calibration_to_json(model.calibration)
+    if model.trained_on is not None:
+        document["trained_on"] = model.trained_on
     contiguous = {name: tensor.contiguous() for name, tensor in model.tensors.items()}
     return {
         WEIGHTS_FILE: safetensors.torch.save(contiguous),
         CONFIG_FILE: _to_bytes(document),
-        CARD_FILE: (card or _default_card(model)).encode(),
+        CARD_FILE: (card or model_card(model)).encode(),
     }
 
 
@@ -150,18 +161,20 @@ def from_files(files: Mapping[str, bytes], kind: str, origin: str) -> SavedModel
         if field.name not in document["config"] and field.name not in ADDED_OPTIONS:
             raise FormatError(f"{config_file} lacks the option {field.name!r}")
     config = ModelConfig.from_dict(document["config"])
-    vocabulary = calibration = None
+    vocabulary = calibration = trained_on = None
     try:
         if "vocabulary" in document:
             vocabulary = Vocabulary.from_json(document["vocabulary"])
         if "calibration" in document:
             calibration = score_calibration_from_json(document["calibration"])
+        if "trained_on" in document:
+            trained_on = _checked_record(document["trained_on"])
     except FormatError as error:
         raise FormatError(f"{config_file}: {error}") from error
     if vocabulary is not None:
         check_vocabulary(vocabulary, config)
     tensors = _parse_tensors(files[WEIGHTS_FILE], f"{origin}/{WEIGHTS_FILE}")
-    return SavedModel(kind, config, tensors, vocabulary, calibration)
+    return SavedModel(kind, config, tensors, vocabulary, calibration, trained_on)
 
 
 def check_vocabulary(vocabulary: Vocabulary, config: ModelConfig) -> None:
@@ -171,6 +184,19 @@ def check_vocabulary(vocabulary: Vocabulary, config: ModelConfig) -> None:
             f"a vocabulary of {len(vocabulary)} tokens does not fit a model with node_input "
             f"{config.node_input!r} of size {config.node_input_size}"
         )
+
+
+def _checked_record(record: Any) -> dict[str, Any]:
+    """What ``trained_on`` holds; the card is made from it, so that it must be complete."""
+    kinds = {"task": dict, "training": dict, "step": int, "validation": dict}
+    whole = isinstance(record, dict) and record.keys() == kinds.keys()
+    if not whole or not all(isinstance(record[key], kind) for key, kind in kinds.items()):
+        raise FormatError(f"trained_on must be an object with {', '.join(kinds)}, got {record!r}")
+    metrics = record["validation"].get("metrics")
+    numbers = isinstance(metrics, dict) and all(isinstance(v, float) for v in metrics.values())
+    if not numbers or not isinstance(record["validation"].get("data"), str):
+        raise FormatError(f"trained_on has no data and metrics of validation: {record!r}")
+    return dict(record)
 
 
 def _read_document(folder: Path) -> dict[str, Any]:
@@ -211,10 +237,26 @@ def _to_bytes(document: dict[str, Any]) -> bytes:
     return json.dumps(document, indent=2).encode() + b"\n"
 
 
-def _default_card(model: SavedModel) -> str:
-    parameters = sum(tensor.numel() for tensor in model.tensors.values())
-    options = "\n".join(f"| {name} | {value} |" for name, value in model.config.to_dict().items())
+def model_card(model: SavedModel) -> str:
+    """README.md of a model: what it was trained on and how well it did, or just its options."""
+    record = model.trained_on
+    if record is None:
+        parameters = sum(tensor.numel() for tensor in model.tensors.values())
+        options = _rows(model.config.to_dict(), "{}")
+        return (
+            f"# A graphkin {model.kind}\n\n{parameters:,} parameters. Training data and scores "
+            f"were not recorded.\n\n| option | value |\n|---|---|\n{options}\n"
+        )
+    validation = record["validation"]
+    settings = {"model": model.config.to_dict()}
+    settings |= {table: record[table] for table in ("training", "task")}
     return (
-        f"# A graphkin {model.kind}\n\n{parameters:,} parameters. Training data and scores were "
-        f"not recorded.\n\n| option | value |\n|---|---|\n{options}\n"
+        f"# {model.kind} after {record['step']} steps\n\n"
+        f"Validation set {validation['data']}:\n\n"
+        f"| metric | value |\n|---|---|\n{_rows(validation['metrics'], '{:.4f}')}\n\n"
+        f"```json\n{json.dumps(settings, indent=2)}\n```\n"
     )
+
+
+def _rows(values: Mapping[str, Any], form: str) -> str:
+    return "\n".join(f"| {name} | {form.format(value)} |" for name, value in values.items())

@@ -166,7 +166,7 @@ def test_a_checkpoint_of_another_version(path: Path) -> None:
     content = path.read_bytes()
     assert content.count(b"graphkin-checkpoint 1") == 1
     path.write_bytes(content.replace(b"graphkin-checkpoint 1", b"graphkin-checkpoint 2"))
-    with pytest.raises(FormatError, match="is no checkpoint that this graphkin reads"):
+    with pytest.raises(FormatError, match="is not a checkpoint that this graphkin reads"):
         load(path)
 
 

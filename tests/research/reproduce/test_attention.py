@@ -14,7 +14,7 @@ from graphkin.graphs.converters.from_networkx import to_networkx
 from graphkin.models import GraphMatcher, ModelConfig, build_model
 from graphkin.research.reproduce.attention import Case, cases, find_matcher, measure_attention
 from graphkin.research.reproduce.cells import fill
-from graphkin.research.reproduce.render.pictures import draw
+from graphkin.research.reproduce.render.png import draw
 from graphkin.research.reproduce.results import Result, read_result, write_result
 from graphkin.research.reproduce.sections import CASES, DISTANCE1, DISTANCE2, ISOMORPHIC
 

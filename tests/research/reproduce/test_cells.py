@@ -8,11 +8,17 @@ from pathlib import Path
 import pytest
 
 from graphkin.errors import FormatError, StorageError
-from graphkin.research.reproduce import store
+from graphkin.research.reproduce import results as stored
 from graphkin.research.reproduce.cells import Cell, counts, fill
-from graphkin.research.reproduce.results import Result, read_result, write_result
+from graphkin.research.reproduce.results import (
+    CHECKOUT,
+    Result,
+    read_result,
+    read_results,
+    stored_folder,
+    write_result,
+)
 from graphkin.research.reproduce.sections import RETRIEVAL
-from graphkin.research.reproduce.store import CHECKOUT, read_results, stored_folder
 from tests.research.reproduce.made_up import folder_of, result
 
 GROUP = "table1-n20-p0.2-gmn-paper"
@@ -117,9 +123,9 @@ def test_a_result_survives_its_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": "other"}, "is no graphkin-result"),
-        ({"cells": [{"table": "table1"}]}, "is no result"),
-        ({"cells": None}, "is no result"),
+        ({"format": "other"}, "is not a graphkin-result"),
+        ({"cells": [{"table": "table1"}]}, "is not a result"),
+        ({"cells": None}, "is not a result"),
         ({"colour": "red"}, "colour"),
         ({"variant": "theirs"}, "theirs"),
     ],
@@ -134,7 +140,7 @@ def test_a_broken_file_is_refused(tmp_path: Path, change: dict[str, object], mes
 def test_text_in_place_of_json_is_refused(tmp_path: Path) -> None:
     folder_of(tmp_path, result(GROUP, 0, (0.96, 0.9)))
     (tmp_path / "table1-wl.json").write_text("nothing")
-    with pytest.raises(FormatError, match=r"table1-wl\.json is no JSON"):
+    with pytest.raises(FormatError, match=r"table1-wl\.json is not valid JSON"):
         read_results(tmp_path)
     (tmp_path / "table1-wl.json").write_text("{}")
     with pytest.raises(FormatError, match="not as its experiment writes it"):
@@ -142,18 +148,18 @@ def test_text_in_place_of_json_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="no folder of results"):
+    with pytest.raises(StorageError, match="not a folder of results"):
         read_results(tmp_path / "missing")
 
 
 def test_results_of_a_wheel_come_before_those_of_a_checkout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "PACKAGED", tmp_path)
+    monkeypatch.setattr(stored, "PACKAGED", tmp_path)
     assert stored_folder() == tmp_path
-    monkeypatch.setattr(store, "PACKAGED", tmp_path / "missing")
+    monkeypatch.setattr(stored, "PACKAGED", tmp_path / "missing")
     assert stored_folder() == CHECKOUT
-    monkeypatch.setattr(store, "CHECKOUT", tmp_path / "missing")
+    monkeypatch.setattr(stored, "CHECKOUT", tmp_path / "missing")
     assert stored_folder() is None
 
 

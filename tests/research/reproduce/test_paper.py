@@ -17,8 +17,8 @@ from graphkin.research.reproduce.plan import (
     experiments_for,
     group_order,
 )
+from graphkin.research.reproduce.results import CHECKOUT, read_results
 from graphkin.research.reproduce.sections import SECTIONS, TABLES, sections_of
-from graphkin.research.reproduce.store import CHECKOUT, read_results
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from graphkin.errors import ConfigError, TrainingError
+from graphkin.learning import recipes
 from graphkin.learning.evaluation import evaluate
 from graphkin.learning.training import Report, train
 from graphkin.models import GraphEmbedder, GraphMatcher, load_model
@@ -18,7 +19,7 @@ from graphkin.research.reproduce import run as running
 from graphkin.research.reproduce.experiment import Evaluation, Experiment, TaskSpec
 from graphkin.research.reproduce.measure import DataPaths
 from graphkin.research.reproduce.results import read_result, result_file
-from graphkin.research.reproduce.run import Places, prepare, run_experiment, run_experiments
+from graphkin.research.reproduce.run import Folders, prepare, run_experiment, run_experiments
 from graphkin.research.tasks.edits import EditTask
 from tests.command_line import Graphkin
 from tests.research.reproduce.made_up import TINY, tiny_experiment
@@ -31,19 +32,19 @@ class Crash(Exception):
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
-    return Places(tmp_path / "runs", tmp_path / "results")
+def folders(tmp_path: Path) -> Folders:
+    return Folders(tmp_path / "runs", tmp_path / "results")
 
 
 def refuse(*_: Any, **__: Any) -> None:
     raise AssertionError("nothing is to be trained again")
 
 
-def test_the_best_weights_are_measured_on_the_test_set(places: Places, tmp_path: Path) -> None:
+def test_the_best_weights_are_measured_on_the_test_set(folders: Folders, tmp_path: Path) -> None:
     experiment = tiny_experiment()
-    found = run_experiment(experiment, replace(places, store=tmp_path / "store"), NO_DATA)
+    found = run_experiment(experiment, replace(folders, store=tmp_path / "store"), NO_DATA)
     data = EditTask(**TINY.options).evaluation_set("test")
-    expected = evaluate(load_model(places.runs / experiment.name), data)
+    expected = evaluate(load_model(folders.runs / experiment.name), data)
     assert {cell.metric: cell.value for cell in found.cells} == expected
     assert {cell.data for cell in found.cells} == {data.digest}
     assert (found.name, found.seed, found.steps) == ("tiny-gmn-seed3", 3, 12)
@@ -52,111 +53,113 @@ def test_the_best_weights_are_measured_on_the_test_set(places: Places, tmp_path:
     assert found.config["task"]["nodes"] == [6, 9]
     assert "torch" in found.versions
     assert "--only tiny-gmn-seed3" in found.command
-    for folder in (places.results, tmp_path / "store"):
+    for folder in (folders.results, tmp_path / "store"):
         assert read_result(result_file(folder, experiment.name)) == found
 
 
 def test_a_finished_experiment_is_not_run_again(
-    places: Places, monkeypatch: pytest.MonkeyPatch
+    folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = run_experiment(tiny_experiment(), places, NO_DATA)
-    monkeypatch.setattr(running, "train", refuse)
+    first = run_experiment(tiny_experiment(), folders, NO_DATA)
+    monkeypatch.setattr(recipes, "train", refuse)
     monkeypatch.setattr(running, "measure", refuse)
-    assert run_experiment(tiny_experiment(), places, NO_DATA) == first
+    assert run_experiment(tiny_experiment(), folders, NO_DATA) == first
 
 
-def test_a_new_row_is_measured_without_training(places: Places) -> None:
+def test_a_new_row_is_measured_without_training(folders: Folders) -> None:
     experiment = tiny_experiment()
-    run_experiment(experiment, places, NO_DATA)
-    log = (places.runs / experiment.name / "log.jsonl").read_bytes()
+    run_experiment(experiment, folders, NO_DATA)
+    log = (folders.runs / experiment.name / "log.jsonl").read_bytes()
     more = Evaluation("table3", "n=100 p=0.2", TINY)
     wider = replace(experiment, evaluations=(*experiment.evaluations, more))
-    found = run_experiment(wider, places, NO_DATA)
+    found = run_experiment(wider, folders, NO_DATA)
     assert {cell.table for cell in found.cells} == {"table1", "table3"}
-    assert (places.runs / experiment.name / "log.jsonl").read_bytes() == log
+    assert (folders.runs / experiment.name / "log.jsonl").read_bytes() == log
 
 
-def test_an_interrupted_run_goes_on(places: Places, tmp_path: Path) -> None:
+def test_an_interrupted_run_goes_on(folders: Folders, tmp_path: Path) -> None:
     experiment = tiny_experiment()
-    whole = run_experiment(experiment, Places(tmp_path / "other", tmp_path / "there"), NO_DATA)
-    model, task, training = prepare(experiment, NO_DATA)
+    whole = run_experiment(experiment, Folders(tmp_path / "other", tmp_path / "there"), NO_DATA)
+    prepared = prepare(experiment, NO_DATA)
+    model, task, training = prepared.model, prepared.task, prepared.config
 
     def crash(report: Report) -> None:
         if report.step == 9:
             raise Crash
 
-    folder = places.runs / experiment.name
+    folder = folders.runs / experiment.name
     with pytest.raises(Crash):
         train(model, task, training, folder, checkpoint_seconds=0.0, on_report=crash)
     assert b'"step": 12' not in (folder / "log.jsonl").read_bytes()
-    found = run_experiment(experiment, places, NO_DATA)
+    found = run_experiment(experiment, folders, NO_DATA)
     assert found.cells == whole.cells
     assert found.steps == 12
 
 
-def test_a_run_of_the_train_verb_is_taken_as_it_is(places: Places, run: Graphkin) -> None:
+def test_a_run_of_the_train_verb_is_taken_as_it_is(folders: Folders, run: Graphkin) -> None:
     experiment = tiny_experiment("gnn")
     tables = {f"model.{key}": value for key, value in experiment.model_options.items()}
     tables |= {f"train.{key}": value for key, value in experiment.training.items()}
     tables |= {"task.evaluation_size": 10}
     words = [word for key, value in tables.items() for word in ("--set", f"{key}={value}")]
     options = ["--nodes", "6-9", "--p", "0.4-0.5", "--kp", 1, "--kn", 3, "--seed", 3]
-    folder = places.runs / experiment.name
+    folder = folders.runs / experiment.name
     outcome = run("train", "edits", "--model", "gnn", "--out", folder, *options, *words)
     assert outcome.code == 0, outcome.err
     before = {file.name: file.read_bytes() for file in (folder / "model").iterdir()}
-    run_experiment(experiment, places, NO_DATA)
+    run_experiment(experiment, folders, NO_DATA)
     assert {file.name: file.read_bytes() for file in (folder / "model").iterdir()} == before
 
 
-def test_an_experiment_begins_with_the_weights_of_another(places: Places, tmp_path: Path) -> None:
-    places = replace(places, store=tmp_path / "store")
+def test_an_experiment_begins_with_the_weights_of_another(folders: Folders, tmp_path: Path) -> None:
+    folders = replace(folders, store=tmp_path / "store")
     first = replace(tiny_experiment("gnn"), group="first", evaluations=())
     still = {**tiny_experiment().training, "steps": 1, "learning_rate": 0.0, "seed": 77}
     second = replace(tiny_experiment("gnn"), start=first, training=still)
-    found = run_experiment(second, places, NO_DATA)
+    found = run_experiment(second, folders, NO_DATA)
     assert found.config["start"] == {"from": "first-seed3"}
     assert found.config["training"]["seed"] == 77
-    ours, theirs = (load_model(places.runs / one.name).state_dict() for one in (second, first))
+    ours, theirs = (load_model(folders.runs / one.name).state_dict() for one in (second, first))
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     assert second.quick().start == first.quick()
     # What fills no cell is not stored.
     assert [path.stem for path in (tmp_path / "store").rglob("*.json")] == [second.name]
 
 
-def test_an_experiment_is_joined_with_the_embedder_of_another(places: Places) -> None:
+def test_an_experiment_is_joined_with_the_embedder_of_another(folders: Folders) -> None:
     alone = tiny_experiment("gmn")
     alone = replace(alone, model_options={**alone.model_options, "similarity": "alignment"})
     embedder = replace(tiny_experiment("gnn"), group="embedder", evaluations=())
     both = replace(alone, group="both", join=embedder)
-    before, after = (run_experiment(one, places, NO_DATA) for one in (alone, both))
+    before, after = (run_experiment(one, folders, NO_DATA) for one in (alone, both))
     assert after.config["join"] == {"from": "embedder-seed3"}
     assert "join" not in before.config
-    matcher, other = (load_model(places.runs / one.name) for one in (both, embedder))
+    matcher, other = (load_model(folders.runs / one.name) for one in (both, embedder))
     assert isinstance(matcher, GraphMatcher)
     assert isinstance(other, GraphEmbedder)
-    task = prepare(both, NO_DATA)[1]
-    joined = join(matcher, other, task.evaluation_set("validation"))
+    task = prepare(both, NO_DATA).task
+    validation = task.evaluation_set("validation")
+    joined = join(matcher, other, validation.pairs, validation.labels)
     assert after.cells[0].value == evaluate(joined, task.evaluation_set("test"))["pair_auc"]
     assert both.quick().join == embedder.quick()
 
 
-def test_a_run_of_other_settings_is_refused_by_name(places: Places) -> None:
-    run_experiment(tiny_experiment(), places, NO_DATA)
+def test_a_run_of_other_settings_is_refused_by_name(folders: Folders) -> None:
+    run_experiment(tiny_experiment(), folders, NO_DATA)
     with pytest.raises(TrainingError, match=r"training\.steps"):
-        run_experiment(tiny_experiment(steps=24), places, NO_DATA)
+        run_experiment(tiny_experiment(steps=24), folders, NO_DATA)
 
 
-def test_the_kernel_is_measured_without_training(places: Places) -> None:
+def test_the_kernel_is_measured_without_training(folders: Folders) -> None:
     rows = (Evaluation("table1", "n=20 p=0.2", TINY), Evaluation("table3", "n=100 p=0.2", TINY))
-    found = run_experiment(Experiment("wl", "wl", "paper", TINY, rows), places, NO_DATA)
+    found = run_experiment(Experiment("wl", "wl", "paper", TINY, rows), folders, NO_DATA)
     assert [cell.table for cell in found.cells] == ["table1", "table1", "table3", "table3"]
     assert (found.seed, found.steps) == (None, None)
     assert found.cells[0].value > 0.5
-    assert not places.runs.exists()
+    assert not folders.runs.exists()
 
 
-def test_functions_by_both_protocols_and_a_search(places: Places, corpus_path: Path) -> None:
+def test_functions_by_both_protocols_and_a_search(folders: Folders, corpus_path: Path) -> None:
     options = {"evaluation_size": 10}
     rows = tuple(
         Evaluation("table2", protocol, TaskSpec("functions", {"protocol": protocol, **options}))
@@ -171,7 +174,7 @@ def test_functions_by_both_protocols_and_a_search(places: Places, corpus_path: P
     tiny = tiny_experiment("gnn")
     task = TaskSpec("functions", {"protocol": "paper", **options})
     experiment = replace(tiny, task=task, evaluations=(*rows, *search))
-    found = run_experiment(experiment, places, DataPaths(corpus=corpus_path))
+    found = run_experiment(experiment, folders, DataPaths(corpus=corpus_path))
     measured = {(cell.row, cell.metric): cell for cell in found.cells}
     assert ("paper", "pair_auc") in measured
     assert measured["paper", "pair_auc"].data != measured["clean", "pair_auc"].data
@@ -182,19 +185,20 @@ def test_functions_by_both_protocols_and_a_search(places: Places, corpus_path: P
 
 
 def test_data_that_is_not_given_is_asked_for(
-    places: Places, capsys: pytest.CaptureFixture[str]
+    folders: Folders, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missing = replace(tiny_experiment(), task=TaskSpec("meshes"), group="meshes")
-    found = run_experiments([missing, tiny_experiment()], places, NO_DATA)
+    found = run_experiments([missing, tiny_experiment()], folders, NO_DATA)
     assert [result.name for result in found] == ["tiny-gmn-seed3"]
     said = capsys.readouterr().err
     assert "1 experiments are left out" in said
-    assert "--meshes COIL-DEL.zip" in said
-    with pytest.raises(ConfigError, match="--meshes"):
-        run_experiment(missing, places, NO_DATA)
+    assert "--data COIL-DEL.zip" in said
+    with pytest.raises(ConfigError, match="--data"):
+        run_experiment(missing, folders, NO_DATA)
 
 
 def test_prepared_as_the_command_line_would() -> None:
-    model, task, training = prepare(tiny_experiment(), NO_DATA)
-    assert (task.seed, training.seed, training.steps) == (3, 3, 12)
-    assert asdict(model.config)["node_dim"] == 8
+    prepared = prepare(tiny_experiment(), NO_DATA)
+    assert prepared.task.describe()["seed"] == 3
+    assert (prepared.config.seed, prepared.config.steps) == (3, 12)
+    assert asdict(prepared.model.config)["node_dim"] == 8

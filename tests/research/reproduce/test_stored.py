@@ -9,7 +9,7 @@ import pytest
 
 from graphkin.research.reproduce.experiment import Experiment
 from graphkin.research.reproduce.plan import all_experiments
-from graphkin.research.reproduce.store import CHECKOUT
+from graphkin.research.reproduce.results import CHECKOUT
 
 STORED = {path.stem: path for path in (CHECKOUT / "reproduce").glob("*-seed*.json")}
 TRAINED = [one for one in all_experiments() if one.trained and one.name in STORED]

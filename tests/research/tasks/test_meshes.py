@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from graphkin.errors import ConfigError, FormatError, ModelError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.converters.tudataset.dataset import read_tudataset, write_tudataset
-from graphkin.learning.neighbours import Neighbours
+from graphkin.learning.evaluation import Neighbours
 from graphkin.learning.task import LIST_NEGATIVES, Mode
 from graphkin.models import GraphEmbedder, ModelConfig, build_model
 from graphkin.models.config import MODEL_NAMES
-from graphkin.research.tasks.meshes import MeshTask, SplitBy, recipe
+from graphkin.research.tasks.meshes import MeshTask, SplitBy
 from graphkin.research.tasks.splits import SHARES
 from tests.mesh_samples import shapes, write_meshes
 from tests.paths import REPOSITORY
@@ -303,7 +303,7 @@ def test_accuracy_against_a_literal_version(path: Path) -> None:
 
 def test_a_model_and_its_vectors_agree(path: Path) -> None:
     task = MeshTask(str(path), split="graph")
-    model = GraphEmbedder(ModelConfig.named("gnn", **recipe("gnn", task)["model"]))
+    model = GraphEmbedder(ModelConfig.named("gnn", **task.recipe("gnn").model))
     found = task.neighbours("test")
     told: list[tuple[int, int]] = []
     by_pairs = found.scores(model.predict, lambda done, total: told.append((done, total)))
@@ -358,9 +358,9 @@ def test_recipes_fit_the_data(path: Path, name: str) -> None:
     from graphkin.learning.training import TrainConfig
 
     task = MeshTask(str(path))
-    tables = recipe(name, task)
-    model = build_model(ModelConfig.named(name, **tables["model"]))
-    config = TrainConfig.from_dict(tables["train"])
+    recipe = task.recipe(name)
+    model = build_model(ModelConfig.named(name, **recipe.model))
+    config = TrainConfig.from_dict(dict(recipe.training))
     output = model(task.batch(0, 4, config.mode))
     assert output.scores.isfinite().all()
     assert model.config.node_input_size == model.config.edge_input_size == 2
@@ -370,15 +370,17 @@ def test_recipes_for_other_edges(tmp_path: Path) -> None:
     graphs, labels = shapes()
     plain = [Graph(g.num_nodes, g.edges, node_features=g.node_features) for g in graphs]
     write_tudataset(tmp_path / "plain", "P", plain, labels)
-    assert "edge_input" not in recipe("gnn", MeshTask(str(tmp_path / "plain")))["model"]
+    assert "edge_input" not in MeshTask(str(tmp_path / "plain")).recipe("gnn").model
     dense = [
         Graph(g.num_nodes, g.edges, node_features=g.node_features,
               edge_features=np.ones((g.num_edges, 3)))
         for g in graphs
     ]  # fmt: skip
     write_tudataset(tmp_path / "dense", "D", dense, labels)
-    found = recipe("gnn", MeshTask(str(tmp_path / "dense")))["model"]
-    assert (found["edge_input"], found["edge_input_size"]) == ("dense", 3)
+    options = MeshTask(str(tmp_path / "dense")).recipe("gnn").model
+    assert (options["edge_input"], options["edge_input_size"]) == ("dense", 3)
+    with pytest.raises(ConfigError, match="unknown recipe 'strong'; choose one of paper"):
+        MeshTask(str(tmp_path / "dense")).recipe("gnn", "strong")
 
 
 @pytest.mark.parametrize(
@@ -451,8 +453,8 @@ def test_coil_del(split: SplitBy, graphs: list[int], classes: list[int]) -> None
     assert len(set.union(*contents)) == sum(len(found) for found in contents) == 3899
     found = task.evaluation_set("test")
     assert (len(found.pairs), len(found.triplets)) == (1000, 1000)
-    tables = recipe("gmn", task)["model"]
+    options = task.recipe("gmn").model
     expected = {"node_input": "dense", "node_input_size": 2,
                 "edge_input": "types", "edge_input_size": 2}  # fmt: skip
-    assert tables.items() >= expected.items()
+    assert options.items() >= expected.items()
     assert {graph.directed for graph in task.graphs} == {False}

@@ -92,7 +92,7 @@ def _read(path: Path) -> tuple[RunState, dict[str, Any], dict[str, Tensor]]:
     except (SafetensorError, OSError) as error:
         raise FormatError(f"cannot read the checkpoint {path}: {error}") from error
     if metadata.get("format") != FORMAT:
-        raise FormatError(f"{path} is no checkpoint that this graphkin reads")
+        raise FormatError(f"{path} is not a checkpoint that this graphkin reads")
     try:
         document = json.loads(metadata["run"])
         state, specification = RunState(**document["state"]), document["specification"]

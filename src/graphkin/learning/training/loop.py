@@ -225,20 +225,21 @@ class _Run:
         self.model.eval()
         self.state.validation = evaluate(self.model, self.validation_set)
         self.model.train()
+        self.model.trained_on = self._record(self.validation_set.digest)
         score = sum(self.state.validation.values()) / len(self.state.validation)
         if score > self.state.best or self.config.keep == "last":
             self.state.best = max(score, self.state.best)
-            self.model.save_pretrained(self.folder / MODEL_FOLDER, self._card())
+            self.model.save_pretrained(self.folder / MODEL_FOLDER)
 
-    def _card(self) -> str:
-        spec = json.dumps(self.specification(), indent=2)
-        digest = self.validation_set.digest if self.validation_set is not None else ""
-        scores = "\n".join(f"| {name} | {v:.4f} |" for name, v in self.state.validation.items())
-        return (
-            f"# {type(self.model).__name__} after {self.state.step} steps\n\n"
-            f"Validation set {digest}:\n\n| metric | value |\n|---|---|\n{scores}\n\n"
-            f"```json\n{spec}\n```\n"
-        )
+    def _record(self, data: str) -> dict[str, Any]:
+        """What the weights as they are now were trained on, and how well they do."""
+        spec, metrics = self.specification(), dict(self.state.validation)
+        return {
+            "task": spec["task"],
+            "training": spec["training"],
+            "step": self.state.step,
+            "validation": {"data": data, "metrics": metrics},
+        }
 
 
 def _loop(

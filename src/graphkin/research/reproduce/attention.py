@@ -88,10 +88,10 @@ def _symmetric(graph: Graph) -> NDArray[np.bool_]:
     from networkx.algorithms.isomorphism import GraphMatcher as Isomorphism
 
     plain = to_networkx(graph)
-    found = np.zeros((graph.num_nodes, graph.num_nodes), dtype=np.bool_)
+    symmetric = np.zeros((graph.num_nodes, graph.num_nodes), dtype=np.bool_)
     for symmetry in Isomorphism(plain, plain).isomorphisms_iter():
-        found[list(symmetry), list(symmetry.values())] = True
-    return found
+        symmetric[list(symmetry), list(symmetry.values())] = True
+    return symmetric
 
 
 def measure_attention(
@@ -103,11 +103,11 @@ def measure_attention(
     seed: int = 0,
 ) -> Result:
     """The attention of a matcher in every case, as a result that pictures can be drawn from."""
-    found: list[dict[str, Any]] = []
+    documents: list[dict[str, Any]] = []
     cells = []
     for case in cases():
         maps = matcher.explain(case.left, case.right, steps=UNROLLED)
-        found.append(_document(case, maps))
+        documents.append(_document(case, maps))
         data = digest_of((case.left, case.right))
         for steps in ATTENTION_STEPS:
             metric, value = f"attention_after_{steps}", _on_partners(case, maps, steps)
@@ -121,24 +121,24 @@ def measure_attention(
         cells=tuple(cells),
         config={"model": matcher.config.to_dict(), "origin": {"weights": origin}},
         versions=versions,
-        cases=found,
+        cases=documents,
     )
 
 
 def _on_partners(case: Case, maps: AttentionMaps, steps: int) -> float:
     """Mean over all nodes of the attention that they pay to their partners."""
-    forth = (maps.left_to_right[steps] * case.partners).sum(axis=1)
-    back = (maps.right_to_left[steps] * case.partners.T).sum(axis=1)
-    return float(np.concatenate([forth, back]).mean())
+    left_to_right = (maps.left_to_right[steps] * case.partners).sum(axis=1)
+    right_to_left = (maps.right_to_left[steps] * case.partners.T).sum(axis=1)
+    return float(np.concatenate([left_to_right, right_to_left]).mean())
 
 
 def find_matcher(run: Path) -> tuple[GraphMatcher, str, Variant] | None:
     """A matcher of edit distance that can be unrolled: of a run, or the one that ships."""
-    places: Sequence[tuple[Path, str, Variant]] = (
+    candidates: Sequence[tuple[Path, str, Variant]] = (
         (run / "model", str(run.name), "ours"),
         (SHIPPED / SHIPPED_NAME / "matcher", f"shipped model {SHIPPED_NAME}", "ours"),
     )
-    for folder, origin, variant in places:
+    for folder, origin, variant in candidates:
         if folder.is_dir():
             matcher = GraphMatcher.from_pretrained(folder)
             if matcher.config.shared:
@@ -155,9 +155,11 @@ def draw_cases(result: Result, folder: Path, warning: str = "") -> list[Path]:
             Graph(case[side]["nodes"], case[side]["edges"]) for side in ("left", "right")
         )
         sides = ("left_to_right", "right_to_left")
-        forth, back = ([np.array(one, dtype=np.float32) for one in case[side]] for side in sides)
+        to_right, to_left = (
+            [np.array(step, dtype=np.float32) for step in case[side]] for side in sides
+        )
         files.append(folder / f"attention-{case['name'].replace(' ', '-')}.png")
-        maps = AttentionMaps(forth, back, case["score"])
+        maps = AttentionMaps(to_right, to_left, case["score"])
         title = f"{case['name']}: the opacity of a green line is the weight of attention"
         title += f"\n{warning}" if warning else ""
         plot_attention(left, right, maps, files[-1], columns=2, relative=False, title=title)
@@ -172,10 +174,10 @@ def _document(case: Case, maps: AttentionMaps) -> dict[str, Any]:
     }
     weights = {
         "left_to_right": [
-            np.round(one.astype(float), DIGITS).tolist() for one in maps.left_to_right
+            np.round(step.astype(float), DIGITS).tolist() for step in maps.left_to_right
         ],
         "right_to_left": [
-            np.round(one.astype(float), DIGITS).tolist() for one in maps.right_to_left
+            np.round(step.astype(float), DIGITS).tolist() for step in maps.right_to_left
         ],
     }
     return {"name": case.name, **graphs, "score": maps.score, **weights}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from graphkin.research.reproduce.sections import NEIGHBOUR, PAIRS, RETRIEVAL, Variant
+from graphkin.research.reproduce.sections import BASELINES, NEIGHBOUR, PAIRS, RETRIEVAL, Variant
 
 TaskKind = Literal["edits", "functions", "meshes"]
 Measure = Literal["pairs", "retrieval", "neighbours"]
@@ -17,8 +17,6 @@ MEASURES: dict[Measure, tuple[str, ...]] = {
     "neighbours": NEIGHBOUR,
 }
 """The metrics of each measure."""
-BASELINES = ("wl", "simhash")
-"""Models that need no training run."""
 QUICK_STEPS = 12
 QUICK_BATCH = 6
 QUICK_SIZE = 20
@@ -90,7 +88,7 @@ class Experiment:
     @property
     def tables(self) -> frozenset[str]:
         """The tables that it fills cells of."""
-        return frozenset(one.table for one in self.evaluations)
+        return frozenset(row.table for row in self.evaluations)
 
     @property
     def data(self) -> TaskKind:
@@ -100,11 +98,11 @@ class Experiment:
     def quick(self) -> Experiment:
         """The same pipeline in seconds; the numbers mean nothing."""
         short = {"steps": QUICK_STEPS, "evaluate_every": QUICK_STEPS, "batch_size": QUICK_BATCH}
-        cheap = (one for one in self.evaluations if not one.costly)
+        cheap = (row for row in self.evaluations if not row.costly)
         return replace(
             self,
             task=self.task.quick(),
-            evaluations=tuple(replace(one, task=one.task.quick()) for one in cheap),
+            evaluations=tuple(replace(row, task=row.task.quick()) for row in cheap),
             training={**self.training, **short} if self.trained else {"steps": QUICK_STEPS},
             start=None if self.start is None else self.start.quick(),
             join=None if self.join is None else self.join.quick(),

@@ -9,20 +9,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import ArrayLike
-
 from graphkin._support.progress import counter
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
 from graphkin.learning.evaluation import (
     PairScorer,
     evaluate,
+    neighbour_accuracy,
     pair_auc,
     retrieval_metrics,
     triplet_accuracy,
 )
-from graphkin.learning.task import EvaluationSet, RetrievalBlock
-from graphkin.models import GraphEmbedder
+from graphkin.learning.task import EvaluationSet, RetrievalPool
 from graphkin.research.baselines.wl import WLKernel
 from graphkin.research.reproduce.experiment import Evaluation, TaskKind, TaskSpec
 from graphkin.research.reproduce.results import Measurement
@@ -34,7 +32,7 @@ from graphkin.research.tasks.meshes import MeshTask
 AnyTask = EditTask | FunctionTask | MeshTask
 MISSING: dict[TaskKind, str] = {
     "functions": "a corpus of functions: --corpus FOLDER, which graphkin extract writes",
-    "meshes": "the meshes: --meshes COIL-DEL.zip",
+    "meshes": "the meshes: --data COIL-DEL.zip",
 }
 """What tasks that need data ask for."""
 
@@ -50,8 +48,8 @@ class DataPaths:
 
     def has(self, kind: TaskKind) -> bool:
         """Whether tasks of a kind can be made."""
-        given = {"edits": True, "functions": self.corpus, "meshes": self.meshes}
-        return bool(given[kind])
+        paths = {"edits": True, "functions": self.corpus, "meshes": self.meshes}
+        return bool(paths[kind])
 
 
 @dataclass
@@ -89,22 +87,18 @@ def measure(
     with counter(f"{evaluation.table}: {evaluation.row}") as progress:
         if evaluation.measure == "retrieval":
             assert isinstance(task, FunctionTask)
-            blocks = _blocks(task, evaluation.builds)
-            if blocks is None:
+            pools = _pools(task, evaluation.builds)
+            if pools is None:
                 return []
-            graphs = (graph for block in blocks for graph in (*block.queries, *block.pool))
-            metrics = retrieval_metrics(scorer, blocks, progress=progress)
+            graphs = (graph for search in pools for graph in (*search.queries, *search.pool))
+            metrics = retrieval_metrics(scorer, pools, progress=progress)
             return _cells(evaluation, model, metrics, digest_of(graphs))
         if evaluation.measure == "neighbours":
             assert isinstance(task, MeshTask)
-            found = task.neighbours("test")
-            scores: ArrayLike
-            if isinstance(scorer, GraphEmbedder):
-                scores = scorer.similarity(scorer.encode(found.queries), scorer.encode(found.pool))
-            else:
-                scores = found.scores(scorer.predict, progress)
-            metrics = {"nearest_neighbour": found.accuracy(scores)}
-            return _cells(evaluation, model, metrics, digest_of((*found.queries, *found.pool)))
+            neighbours = task.neighbours("test")
+            accuracy = neighbour_accuracy(scorer, neighbours, progress=progress)
+            digest = digest_of((*neighbours.queries, *neighbours.pool))
+            return _cells(evaluation, model, {"nearest_neighbour": accuracy}, digest)
         data = _pairs(task, evaluation)
         if isinstance(scorer, WLKernel) and isinstance(task, EditTask):
             metrics = _best_of_sweep(scorer, data)
@@ -147,15 +141,15 @@ def _best_of_sweep(kernel: WLKernel, data: EvaluationSet) -> dict[str, float]:
     }
 
 
-def _blocks(task: FunctionTask, builds: tuple[str, str] | None) -> Sequence[RetrievalBlock] | None:
+def _pools(task: FunctionTask, builds: tuple[str, str] | None) -> Sequence[RetrievalPool] | None:
     """Pools to search in; None, with a word on stderr, where the corpus lacks a build."""
     if builds is None:
         return task.retrieval("test")
-    asked, held = (build_named(task, one) for one in builds)
-    if asked is None or held is None:
+    query_build, pool_build = (build_named(task, build) for build in builds)
+    if query_build is None or pool_build is None:
         print(
             f"not measured: {' to '.join(builds)}, for the corpus lacks one of them",
             file=sys.stderr,
         )
         return None
-    return pools_between(task, "test", asked, held)
+    return pools_between(task, "test", query_build, pool_build)

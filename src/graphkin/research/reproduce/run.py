@@ -17,10 +17,11 @@ from typing import Any
 
 from graphkin._support.progress import counter
 from graphkin.learning.evaluation import PairScorer
-from graphkin.learning.training import TrainConfig, train
+from graphkin.learning.recipes import Run, assemble
+from graphkin.learning.task import Task
 from graphkin.learning.training.loop import CHECKPOINT_FILE
 from graphkin.learning.training.progress import TrainingProgress
-from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, build_model, load_model
+from graphkin.models import GraphEmbedder, GraphMatcher, load_model
 from graphkin.models.joining import join
 from graphkin.models.model import GraphModel
 from graphkin.research.baselines.simhash.simhash import SimHash
@@ -42,15 +43,12 @@ from graphkin.research.reproduce.results import (
     write_result,
 )
 from graphkin.research.tasks.functions.task import FunctionTask
-from graphkin.research.tasks.functions.task import recipe as function_recipe
-from graphkin.research.tasks.meshes import MeshTask
-from graphkin.research.tasks.meshes import recipe as mesh_recipe
 
 PACKAGES = ("graphkin", "numpy", "torch", "scikit-learn")
 
 
 @dataclass(frozen=True)
-class Places:
+class Folders:
     """Where experiments read and write."""
 
     runs: Path
@@ -63,103 +61,99 @@ class Places:
     """As in the command that repeats it."""
 
     def save(self, result: Result) -> None:
-        """Writes a result to every place; one that fills no cell is not stored."""
+        """Writes a result to both; one that fills no cell is not stored."""
         write_result(result, self.results)
         if self.store is not None and result.cells:
             write_result(result, self.store)
 
 
 def run_experiments(
-    experiments: Sequence[Experiment], places: Places, data: DataPaths
+    experiments: Sequence[Experiment], folders: Folders, data: DataPaths
 ) -> list[Result]:
     """Runs what can be run with the data at hand, and says on stderr what cannot."""
-    possible = [one for one in experiments if data.has(one.data)]
-    for kind in dict.fromkeys(one.data for one in experiments if not data.has(one.data)):
-        left_out = sum(one.data == kind for one in experiments)
+    possible = [experiment for experiment in experiments if data.has(experiment.data)]
+    kinds = [experiment.data for experiment in experiments]
+    for kind in dict.fromkeys(kind for kind in kinds if not data.has(kind)):
+        left_out = kinds.count(kind)
         _say(f"{left_out} experiments are left out: they need {MISSING[kind]}")
     results = []
     for number, experiment in enumerate(possible, 1):
         _say(f"{number}/{len(possible)} {experiment.name}")
-        results.append(run_experiment(experiment, places, data))
+        results.append(run_experiment(experiment, folders, data))
     return results
 
 
-def run_experiment(experiment: Experiment, places: Places, data: DataPaths) -> Result:
+def run_experiment(experiment: Experiment, folders: Folders, data: DataPaths) -> Result:
     """Trains and measures one model; what was done before with the same settings stands."""
     if experiment.trained:
-        return _run_trained(experiment, places, data)
+        return _run_trained(experiment, folders, data)
     task = make_task(experiment.task, data)
     config = {"model": {"name": experiment.model, **experiment.training}, "task": task.describe()}
-    done = _finished(experiment, places, config)
+    done = _finished(experiment, folders, config)
     if done is not None:
         return done
     cells: list[Measurement] = []
     tasks, scorers = Tasks(data), {}  # type: Tasks, dict[str, PairScorer]
-    for one in experiment.evaluations:
-        task = tasks[one.task]
+    for row in experiment.evaluations:
+        task = tasks[row.task]
         # The size of pools says what is searched, not what is learned from.
-        key = repr(sorted({**one.task.options, "pool": None}.items()))
+        key = repr(sorted({**row.task.options, "pool": None}.items()))
         if key not in scorers:
             scorers[key] = _baseline(experiment, task)
-        cells += measure(scorers[key], experiment.model, one, task)
-    result = _result(experiment, places, config, cells)
-    places.save(result)
+        cells += measure(scorers[key], experiment.model, row, task)
+    result = _result(experiment, folders, config, cells)
+    folders.save(result)
     return result
 
 
-def _run_trained(experiment: Experiment, places: Places, data: DataPaths) -> Result:
-    model, task, training = prepare(experiment, data)
+def _run_trained(experiment: Experiment, folders: Folders, data: DataPaths) -> Result:
+    run = prepare(experiment, data)
     config = {
-        "model": model.config.to_dict(),
-        "training": asdict(training),
-        "task": json.loads(json.dumps(task.describe())),
+        "model": run.model.config.to_dict(),
+        "training": asdict(run.config),
+        "task": json.loads(json.dumps(run.task.describe())),
     }
     if experiment.start is not None:
         config["start"] = {"from": experiment.start.name}
     if experiment.join is not None:
         config["join"] = {"from": experiment.join.name}
-    done = _finished(experiment, places, config)
+    done = _finished(experiment, folders, config)
     if done is not None:
         return done
-    folder = places.runs / experiment.name
+    folder = folders.runs / experiment.name
     if experiment.start is not None and not (folder / CHECKPOINT_FILE).exists():
-        run_experiment(experiment.start, places, data)
-        model.start_from(load_model(places.runs / experiment.start.name))
-    with TrainingProgress(training.steps) as progress:
-        ended = train(model, task, training, folder, resume=True, on_report=progress)
+        run_experiment(experiment.start, folders, data)
+        run.model.start_from(load_model(folders.runs / experiment.start.name))
+    with TrainingProgress(run.config.steps) as progress:
+        ended = run.train(folder, resume=True, on_report=progress)
     best = load_model(folder)
     if experiment.join is not None:
-        run_experiment(experiment.join, places, data)
-        best = _joined(best, load_model(places.runs / experiment.join.name), task)
+        run_experiment(experiment.join, folders, data)
+        best = _joined(best, load_model(folders.runs / experiment.join.name), run.task)
     cells = _measured(best, experiment, data)
-    result = _result(experiment, places, config, cells, ended.step, round(ended.seconds, 1))
-    places.save(result)
+    result = _result(experiment, folders, config, cells, ended.step, round(ended.seconds, 1))
+    folders.save(result)
     return result
 
 
-def prepare(experiment: Experiment, data: DataPaths) -> tuple[GraphModel, AnyTask, TrainConfig]:
+def prepare(experiment: Experiment, data: DataPaths) -> Run:
     """A new model, its task and the course of its training, as ``graphkin train`` makes them."""
     options = {"seed": experiment.seed, **experiment.task.options}
-    task = make_task(replace(experiment.task, options=options), data)
-    defaults: dict[str, dict[str, Any]] = {"model": {}, "train": {}}
-    if isinstance(task, FunctionTask):
-        defaults = function_recipe(experiment.model, task, experiment.recipe)
-    elif isinstance(task, MeshTask):
-        defaults = mesh_recipe(experiment.model, task)
-    course = {**defaults["train"], "seed": experiment.seed, **experiment.training}
-    training = TrainConfig.from_dict(course)
-    settings = {**defaults["model"], **experiment.model_options}
-    model = build_model(ModelConfig.named(experiment.model, **settings), training.seed)
-    if isinstance(task, FunctionTask) and task.features == "mnemonics":
-        model.vocabulary = task.vocabulary
-    return model, task, training
+    return assemble(
+        experiment.model,
+        make_task(replace(experiment.task, options=options), data),
+        recipe=experiment.recipe,
+        model_options=experiment.model_options,
+        training={"seed": experiment.seed, **experiment.training},
+    )
 
 
-def _joined(matcher: GraphModel, embedder: GraphModel, task: AnyTask) -> GraphModel:
+def _joined(matcher: GraphModel, embedder: GraphModel, task: Task) -> GraphModel:
     assert isinstance(matcher, GraphMatcher)
     assert isinstance(embedder, GraphEmbedder)
+    fitted_on = task.evaluation_set("validation")
     with counter("joining with an embedder") as progress:
-        return join(matcher, embedder, task.evaluation_set("validation"), progress=progress)
+        return join(matcher, embedder, fitted_on.pairs, fitted_on.labels, progress=progress)
 
 
 def _measured(model: GraphModel, experiment: Experiment, data: DataPaths) -> list[Measurement]:
@@ -172,8 +166,8 @@ def _measured(model: GraphModel, experiment: Experiment, data: DataPaths) -> lis
             options["words"] = model.vocabulary.words
     tasks = Tasks(data, options)
     cells: list[Measurement] = []
-    for one in experiment.evaluations:
-        cells += measure(model, experiment.model, one, tasks[one.task])
+    for row in experiment.evaluations:
+        cells += measure(model, experiment.model, row, tasks[row.task])
     return cells
 
 
@@ -187,25 +181,25 @@ def _baseline(experiment: Experiment, task: AnyTask) -> PairScorer:
         return SimHash.fit(graphs, functions, seed=experiment.seed, steps=steps, progress=progress)
 
 
-def _finished(experiment: Experiment, places: Places, config: dict[str, Any]) -> Result | None:
+def _finished(experiment: Experiment, folders: Folders, config: dict[str, Any]) -> Result | None:
     """The result of the same experiment, where it has one of all its rows."""
-    path = result_file(places.results, experiment.name)
+    path = result_file(folders.results, experiment.name)
     if not path.exists():
         return None
     result = read_result(path)
-    wanted = {
-        (one.table, one.row, metric)
-        for one in experiment.evaluations
-        for metric in MEASURES[one.measure]
+    needed = {
+        (row.table, row.row, metric)
+        for row in experiment.evaluations
+        for metric in MEASURES[row.measure]
     }
     have = {(cell.table, cell.row, cell.metric) for cell in result.cells}
     same = json.loads(json.dumps(config)) == result.config
-    return result if same and wanted <= have else None
+    return result if same and needed <= have else None
 
 
 def _result(
     experiment: Experiment,
-    places: Places,
+    folders: Folders,
     config: dict[str, Any],
     cells: Sequence[Measurement],
     steps: int | None = None,
@@ -216,7 +210,7 @@ def _result(
         group=experiment.group,
         variant=experiment.variant,
         seed=None if experiment.model == "wl" else experiment.seed,
-        command=_command(experiment, places.mode),
+        command=_command(experiment, folders.mode),
         cells=tuple(cells),
         steps=steps,
         seconds=seconds,
@@ -227,9 +221,9 @@ def _result(
 
 def _command(experiment: Experiment, mode: str) -> str:
     table = experiment.evaluations[0].table if experiment.evaluations else "all"
-    given = {"functions": " --corpus CORPUS", "meshes": " --meshes COIL-DEL.zip", "edits": ""}
+    data = {"functions": " --corpus CORPUS", "meshes": " --data COIL-DEL.zip", "edits": ""}
     command = f"graphkin reproduce {table} {mode} --only {experiment.name}"
-    return command + given[experiment.data]
+    return command + data[experiment.data]
 
 
 def versions() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The three ways to results: as stored, from training again, and from a quick run of everything."""
+"""The three sources of results: stored, rerun, and a quick run of everything."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 from graphkin.errors import ConfigError
 from graphkin.research.reproduce.plan import ATTENTION_MODEL, experiments_for
-from graphkin.research.reproduce.results import Result
-from graphkin.research.reproduce.store import CHECKOUT, read_results, stored_folder
+from graphkin.research.reproduce.results import CHECKOUT, Result, read_results, stored_folder
 
 if TYPE_CHECKING:
     from graphkin.research.reproduce.measure import DataPaths
-    from graphkin.research.reproduce.run import Places
+    from graphkin.research.reproduce.run import Folders
 
 QUICK_FOLDER = "quick"
 RESULTS_FOLDER = "results"
@@ -34,14 +33,14 @@ def stored_results(target: str, folder: Path | None, runs: Path) -> list[Result]
     if home is None:
         raise ConfigError("this installation has no stored results; name a folder with --results")
     results = read_results(home)
-    wanted = target in ("attention", "all")
-    if wanted and not any(result.cases for result in results):
+    shown = target in ("attention", "all")
+    if shown and not any(result.cases for result in results):
         from graphkin.research.reproduce.attention import find_matcher, measure_attention
         from graphkin.research.reproduce.run import versions
 
-        found = find_matcher(runs / ATTENTION_MODEL)
-        if found is not None:
-            matcher, origin, variant = found
+        trained = find_matcher(runs / ATTENTION_MODEL)
+        if trained is not None:
+            matcher, origin, variant = trained
             command = "graphkin reproduce attention"
             results.append(measure_attention(matcher, origin, command, versions(), variant))
     return results
@@ -59,11 +58,11 @@ def rerun_results(
         data: where the tasks find their data.
         store: where result files go as well; by default that of the checkout, if this is one.
     """
-    from graphkin.research.reproduce.run import Places
+    from graphkin.research.reproduce.run import Folders
 
     results = runs / RESULTS_FOLDER
     home = store or (CHECKOUT if CHECKOUT.is_dir() else None)
-    return _run(target, only, Places(runs, results, home), data, quick=False)
+    return _run(target, only, Folders(runs, results, home), data, quick=False)
 
 
 def quick_results(target: str, only: str, runs: Path | None, data: DataPaths) -> list[Result]:
@@ -71,35 +70,36 @@ def quick_results(target: str, only: str, runs: Path | None, data: DataPaths) ->
 
     Functions come from the samples of the package where no corpus is given.
     """
-    from graphkin.research.reproduce.run import Places
+    from graphkin.research.reproduce.run import Folders
 
     with _folder(runs) as folder:
         if data.corpus is None and _needs_functions(target, only):
             data = replace(data, corpus=_sample_corpus(folder))
-        places = Places(folder, folder / RESULTS_FOLDER, mode="--quick")
-        return _run(target, only, places, data, quick=True)
+        folders = Folders(folder, folder / RESULTS_FOLDER, mode="--quick")
+        return _run(target, only, folders, data, quick=True)
 
 
-def _run(target: str, only: str, places: Places, data: DataPaths, quick: bool) -> list[Result]:
+def _run(target: str, only: str, folders: Folders, data: DataPaths, quick: bool) -> list[Result]:
     from graphkin.research.reproduce.attention import find_matcher, measure_attention
     from graphkin.research.reproduce.run import run_experiments, versions
 
     experiments = experiments_for(target, quick, only)
-    done = run_experiments(experiments, places, data)
+    done = run_experiments(experiments, folders, data)
     if not done:
         raise ConfigError(f"nothing of {target} could be run: give it the data named above")
     attention = target in ("attention", "all")
     if attention and any(result.name == ATTENTION_MODEL for result in done):
-        found = find_matcher(places.runs / ATTENTION_MODEL)
-        assert found is not None, "the run was just finished"
-        matcher, origin, variant = found
-        command = f"graphkin reproduce attention {places.mode}"
-        places.save(measure_attention(matcher, origin, command, versions(), variant))
-    return read_results(places.results)
+        trained = find_matcher(folders.runs / ATTENTION_MODEL)
+        assert trained is not None, "the run was just finished"
+        matcher, origin, variant = trained
+        command = f"graphkin reproduce attention {folders.mode}"
+        folders.save(measure_attention(matcher, origin, command, versions(), variant))
+    return read_results(folders.results)
 
 
 def _needs_functions(target: str, only: str) -> bool:
-    return any(one.data == "functions" for one in experiments_for(target, True, only))
+    experiments = experiments_for(target, True, only)
+    return any(experiment.data == "functions" for experiment in experiments)
 
 
 @contextmanager

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
 from graphkin.graphs.batch import running_offsets
-from graphkin.learning.task import EvaluationSet, Mode, Split
+from graphkin.learning.task import EvaluationSet, Mode, Recipe, Split
+from graphkin.research.tasks.splits import check_recipe, check_split
 
 Bools = NDArray[np.bool_]
 Index = NDArray[np.int64]
@@ -107,8 +108,7 @@ class EditTask:
 
     def evaluation_set(self, split: Split) -> EvaluationSet:
         """The fixed pairs and triplets of a split: the same for every ``seed``."""
-        if split not in ("validation", "test"):
-            raise ConfigError(f"split must be 'validation' or 'test', got {split!r}")
+        check_split(split)
         pairs = _graphs(self, split, "pairs")
         triplets = _graphs(self, split, "triplets")
         return EvaluationSet(
@@ -116,6 +116,11 @@ class EditTask:
             labels=_labels(0, self.evaluation_size),
             triplets=tuple((a, b, c) for a, b, _, c in triplets),
         )
+
+    def recipe(self, model: str, kind: str = "paper") -> Recipe:
+        """The defaults of model and training, which are for this task."""
+        check_recipe(kind)
+        return Recipe()
 
     def describe(self) -> dict[str, Any]:
         """The parameters, ready for JSON."""

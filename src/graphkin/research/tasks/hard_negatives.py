@@ -1,17 +1,26 @@
-"""Which classes are easily confused: by what can be counted, or by codes that a model gave."""
+"""Hard negatives: classes that are easily confused, by what can be counted or by codes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from graphkin._support.files import PathLike, read_file
+from graphkin._support.files import PathLike, read_file, write_atomically
 from graphkin.errors import ConfigError, FormatError
 from graphkin.graphs import Graph
+from graphkin.models import GraphEmbedder
+from graphkin.models.model import GraphModel
+from graphkin.models.similarity import pack_codes
+
+if TYPE_CHECKING:
+    from graphkin.research.tasks.functions.task import FunctionTask
 
 NEIGHBOURS = 20
 SEARCHED = 120
@@ -55,14 +64,45 @@ def nearest_by_codes(codes: NDArray[np.uint8], groups: NDArray[np.int64]) -> NDA
     _check(len(np.unique(groups)))
     index = faiss.IndexBinaryFlat(8 * codes.shape[1])
     index.add(np.ascontiguousarray(codes))
-    found = np.full((len(codes), NEIGHBOURS), -1, dtype=np.int64)
+    confused = np.full((len(codes), NEIGHBOURS), -1, dtype=np.int64)
     for start in range(0, len(codes), CODES_AT_ONCE):
         part = slice(start, start + CODES_AT_ONCE)
         _, nearest = index.search(codes[part], min(SEARCHED, len(codes)))
         for row, candidates in enumerate(nearest, start=start):
             others = candidates[groups[candidates] != groups[row]][:NEIGHBOURS]
-            found[row, : len(others)] = others
-    return found
+            confused[row, : len(others)] = others
+    return confused
+
+
+def with_hard_negatives(
+    task: FunctionTask,
+    model: GraphModel,
+    file: Path,
+    progress: Callable[[int, int], None] | None = None,
+) -> FunctionTask:
+    """The task with hard negatives that the codes of a model choose.
+
+    Nothing changes where the task draws no hard negatives, or the model gives no codes.
+
+    Args:
+        task: whose training functions are encoded.
+        model: an embedder with Hamming codes.
+        file: where the codes are kept, or were kept before.
+        progress: called as ``progress(done, total)``, in graphs encoded.
+    """
+    codable = isinstance(model, GraphEmbedder) and model.config.similarity == "hamming"
+    if not task.hard_negatives or task.codes is not None or not codable:
+        return task
+    if not file.exists():
+        assert isinstance(model, GraphEmbedder)
+        graphs, numbers = task.numbered_graphs("training")
+        own = pack_codes(model.encode(graphs, progress=progress))
+        codes = np.zeros((len(task.data.corpus.store), own.shape[1]), dtype=np.uint8)
+        codes[numbers] = own
+        content = BytesIO()
+        np.save(content, codes)
+        write_atomically(file, content.getvalue())
+    return replace(task, codes=str(file))
 
 
 def read_codes(path: PathLike, count: int) -> NDArray[np.uint8]:
@@ -70,7 +110,7 @@ def read_codes(path: PathLike, count: int) -> NDArray[np.uint8]:
     try:
         codes: NDArray[np.uint8] = np.load(BytesIO(read_file(path)), allow_pickle=False)
     except (ValueError, EOFError) as error:
-        raise FormatError(f"{path} is no file of codes: {error}") from error
+        raise FormatError(f"{path} is not a file of codes: {error}") from error
     if codes.ndim != 2 or codes.dtype != np.uint8 or len(codes) != count:
         raise FormatError(
             f"{path} must hold a code of bytes for each of {count} graphs, not "

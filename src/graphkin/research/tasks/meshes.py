@@ -20,17 +20,18 @@ from graphkin._support.settings import check_at_least, check_types
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.converters.tudataset.dataset import read_tudataset
-from graphkin.learning.neighbours import Neighbours
-from graphkin.learning.task import LIST_NEGATIVES, EvaluationSet, Mode, Split
+from graphkin.learning.evaluation import Neighbours
+from graphkin.learning.task import LIST_NEGATIVES, EvaluationSet, Mode, Recipe, Split
 from graphkin.research.tasks.sampling import ClassSampler, Index
 from graphkin.research.tasks.splits import (
     FOLDS,
     SHARES,
+    check_recipe,
     check_split,
-    dealt,
     generator,
     labelled,
     signs,
+    split_by_hash,
     text_hash,
 )
 
@@ -40,14 +41,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class MeshTask:
-    """Graphs of a labelled dataset with coordinates at their nodes; similar are those of one class.
+    """Graphs of a labelled dataset with coordinates at their nodes; those of a class are similar.
 
     Coordinates are standardised: less the mean of all nodes of the training graphs, over their
     standard deviation, column by column. Labels of edges are their types.
 
     Args:
         data: the folder or zip of a TUDataset, such as COIL-DEL.zip.
-        split: whether classes are dealt out to training, validation and test, so that test classes
+        split: whether classes are divided into training, validation and test, so that test classes
             are unseen; or the graphs of every class.
         seed: seed of the training data. Splits and evaluation sets do not depend on it.
         evaluation_size: pairs, and triplets, of an evaluation set.
@@ -127,6 +128,19 @@ class MeshTask:
             own=queries[:, None] == pool[None],
         )
 
+    def recipe(self, model: str, kind: str = "paper") -> Recipe:
+        """Inputs of the model as the dataset has them, and how it is trained."""
+        check_recipe(kind)
+        first = self.graphs[0]
+        options: dict[str, Any] = {"node_input": "dense"}
+        options["node_input_size"] = _points(first).shape[1]
+        if first.edge_kind == "types":
+            most = max(int(graph.edge_types.max(initial=0)) for graph in self.graphs)  # type: ignore
+            options |= {"edge_input": "types", "edge_input_size": most + 1}
+        elif first.edge_features is not None:
+            options |= {"edge_input": "dense", "edge_input_size": first.edge_features.shape[1]}
+        return Recipe(options, {"batch_size": 50, "learning_rate": 1e-3})
+
     def describe(self) -> dict[str, Any]:
         """The parameters, ready for JSON; the dataset by its content, and how it is scaled."""
         center, spread = (values.tolist() for values in self.scale)
@@ -181,15 +195,15 @@ class MeshTask:
         """(G,) the split of each graph."""
         classes, labels = self.classes, self._data.labels
         if self.split == "class":
-            split_of = dealt(labels, self.fold)
+            split_of = split_by_hash(labels, self.fold)
             return np.array([split_of[labels[number]] for number in classes.tolist()])
-        found = np.empty(len(classes), dtype=f"U{max(map(len, SHARES))}")
+        splits = np.empty(len(classes), dtype=f"U{max(map(len, SHARES))}")
         for number in range(len(labels)):
             members = np.flatnonzero(classes == number)
             digests = [self._data.digests[member] for member in members.tolist()]
-            split_of = dealt(digests, self.fold)
-            found[members] = [split_of[digest] for digest in digests]
-        return found
+            split_of = split_by_hash(digests, self.fold)
+            splits[members] = [split_of[digest] for digest in digests]
+        return splits
 
     @cached_property
     def _samplers(self) -> dict[str, ClassSampler]:
@@ -199,14 +213,14 @@ class MeshTask:
         samplers = {}
         for split in SHARES:
             numbers = self.numbers(split)
-            found = np.unique(self.classes[numbers])
-            if len(found) < 2:
+            present = np.unique(self.classes[numbers])
+            if len(present) < 2:
                 raise ConfigError(
                     f"{self.data} has {len(data.labels)} classes of {len(data.graphs)} graphs, too "
-                    f"few to split by {self.split}: {split} gets {len(found)} classes, and needs "
+                    f"few to split by {self.split}: {split} gets {len(present)} classes, and needs "
                     "2. Use a larger dataset, or the other split"
                 )
-            members = [numbers[self.classes[numbers] == number] for number in found.tolist()]
+            members = [numbers[self.classes[numbers] == number] for number in present.tolist()]
             samplers[split] = ClassSampler(members, sizes, contents=contents)
         return samplers
 
@@ -226,17 +240,17 @@ class _Data:
 
 
 def _load(path: Path) -> _Data:
-    graphs, given = read_tudataset(path)
-    if given.ndim != 1 or given.dtype.kind not in "iu":
-        raise ConfigError(f"{path} has no single class for each graph; its labels are {given[0]}")
+    graphs, targets = read_tudataset(path)
+    if targets.ndim != 1 or targets.dtype.kind not in "iu":
+        raise ConfigError(f"{path} has no single class for each graph; its labels are {targets[0]}")
     if graphs[0].node_kind != "dense":
         raise ConfigError(
             f"{path} has {graphs[0].node_kind} nodes; meshes need coordinates, in a file "
             "*_node_attributes.txt"
         )
-    values, classes = np.unique(given, return_inverse=True)
+    values, classes = np.unique(targets, return_inverse=True)
     digests = [graph.digest() for graph in graphs]
-    digest = text_hash(" ".join([*digests, *map(str, given.tolist())]))
+    digest = text_hash(" ".join([*digests, *map(str, targets.tolist())]))
     return _Data(graphs, classes, [str(value) for value in values.tolist()], digests, digest)
 
 
@@ -259,21 +273,3 @@ def _with_points(graph: Graph, points: Floats) -> Graph:
 
 def _rounded(values: Floats) -> Floats:
     return np.array([float(f"{value:.6g}") for value in values.tolist()])
-
-
-def recipe(model: str, task: MeshTask) -> dict[str, dict[str, Any]]:
-    """Settings that train a model of a name well on meshes: tables of model and training.
-
-    Args:
-        model: its name.
-        task: what it is trained on.
-    """
-    first = task.graphs[0]
-    settings: dict[str, Any] = {"node_input": "dense", "node_input_size": _points(first).shape[1]}
-    if first.edge_kind == "types":
-        most = max(int(graph.edge_types.max(initial=0)) for graph in task.graphs)  # type: ignore
-        settings |= {"edge_input": "types", "edge_input_size": most + 1}
-    elif first.edge_features is not None:
-        settings |= {"edge_input": "dense", "edge_input_size": first.edge_features.shape[1]}
-    training: dict[str, Any] = {"batch_size": 50, "learning_rate": 1e-3}
-    return {"model": settings, "train": training}

@@ -15,7 +15,7 @@ Index = NDArray[np.int64]
 Negatives = Literal["random", "size"]
 
 SIZE_RATIO = 1.1
-"""How far the node counts of graphs that are matched in size may lie apart."""
+"""Largest ratio between the node counts of graphs that are matched in size."""
 LEAST_CHOICE = 16
 """Graphs to choose from, at least, where few are of the right size."""
 ROUNDS = 64
@@ -76,7 +76,7 @@ class ClassSampler:
         """(count, 3) graph numbers.
 
         Args:
-            rng: where chance comes from.
+            rng: the random generator.
             count: how many.
             negatives: whether G3 is any graph of another group, or one as large as G2.
             hard: share of the triplets in which G3 is of a class near to that of G1.
@@ -91,7 +91,7 @@ class ClassSampler:
         negatives: Negatives = "random",
         hard: float = 0.0,
     ) -> Index:
-        """(count, 2 + others) graph numbers: triplets with several G3."""
+        """(count, 2 + others) graph numbers: triplets with as many G3."""
         chosen = self._anchors[rng.integers(0, len(self._anchors), count)]
         first, second = self._positives(rng, chosen)
         repeated, partners = np.repeat(chosen, others), np.repeat(second, others)
@@ -143,13 +143,13 @@ class ClassSampler:
         first, second = np.empty_like(chosen), np.empty_like(chosen)
         todo = np.arange(len(chosen))
         while len(todo):
-            one = rng.integers(0, counts[todo])
-            other = (one + rng.integers(1, counts[todo])) % counts[todo]
-            first[todo], second[todo] = starts[todo] + one, starts[todo] + other
+            left = rng.integers(0, counts[todo])
+            right = (left + rng.integers(1, counts[todo])) % counts[todo]
+            first[todo], second[todo] = starts[todo] + left, starts[todo] + right
             if self._contents is None:
                 break
-            left, right = self._graphs[first[todo]], self._graphs[second[todo]]
-            todo = todo[self._contents[left] == self._contents[right]]
+            graphs = self._graphs[first[todo]], self._graphs[second[todo]]
+            todo = todo[self._contents[graphs[0]] == self._contents[graphs[1]]]
         return first, second
 
     def _negatives(
@@ -165,8 +165,8 @@ class ClassSampler:
         lack = np.maximum(LEAST_CHOICE * widening - (high - low), 0)
         low = np.maximum(low - (lack + 1) // 2, 0)
         high = np.minimum(high + (lack + 1) // 2, len(self._by_size))
-        places: Index = self._by_size[rng.integers(low, high)]
-        return places
+        positions: Index = self._by_size[rng.integers(low, high)]
+        return positions
 
     def _listed(self, rng: Generator, chosen: int, second: int, kind: Negatives) -> int:
         """The place of a graph of another group, where most graphs are of this one."""
@@ -174,8 +174,8 @@ class ClassSampler:
         if kind == "random":
             return int(self._members(rng, rng.choice(others, 1))[0])
         places = np.flatnonzero(np.isin(self._class_of, others))
-        apart = np.abs(np.log(self._sizes[places] / self._sizes[second]))
-        return int(rng.choice(places[np.argsort(apart, kind="stable")[:LEAST_CHOICE]]))
+        distances = np.abs(np.log(self._sizes[places] / self._sizes[second]))
+        return int(rng.choice(places[np.argsort(distances, kind="stable")[:LEAST_CHOICE]]))
 
     def _confused(
         self, rng: Generator, chosen: Index, first: Index, drawn: Index, wanted: NDArray[np.bool_]
@@ -199,7 +199,7 @@ class ClassSampler:
 def balanced_batches(
     rng: Generator, costs: NDArray[np.float64], batches: int, least: int
 ) -> list[Index]:
-    """Deals examples out to batches of about equal cost, large and small ones mixed.
+    """Divides examples into batches of about equal cost, large and small ones mixed.
 
     A few large graphs hold half of all nodes, so that batches of equal length would differ
     many times over in time and memory. The dearest example goes first, each to the batch that

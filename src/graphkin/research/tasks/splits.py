@@ -1,4 +1,4 @@
-"""Splits of what a dataset holds, and the streams of chance that draw from them."""
+"""Splits of what a dataset holds, and the random generators of each split."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Numbered(Protocol):
 FOLDS = 10
 
 
-def dealt(keys: Iterable[str], fold: int = 0) -> dict[str, str]:
-    """The split of each different key, dealt out in the order of their hashes.
+def split_by_hash(keys: Iterable[str], fold: int = 0) -> dict[str, str]:
+    """The split of each different key, by the order of their hashes.
 
     So that the keys decide, and not their order, nor much what else there is. Over the folds from
     0 to 9 every key is once, or nearly so, in the test set.
@@ -37,16 +37,22 @@ def dealt(keys: Iterable[str], fold: int = 0) -> dict[str, str]:
     begin = fold * len(order) // FOLDS
     order = order[begin:] + order[:begin]
     cuts = np.floor(np.cumsum(list(SHARES.values()))[:-1] * len(order) + 0.5)
-    places = np.searchsorted(cuts, np.arange(len(order)), side="right").tolist()
+    numbers = np.searchsorted(cuts, np.arange(len(order)), side="right").tolist()
     names = list(SHARES)
-    return {key: names[place] for key, place in zip(order, places, strict=True)}
+    return {key: names[number] for key, number in zip(order, numbers, strict=True)}
 
 
 def check_split(split: str) -> Split:
-    """Refuses what is no split to evaluate on."""
+    """Refuses what is not a split to evaluate on."""
     if split not in ("validation", "test"):
         raise ConfigError(f"split must be 'validation' or 'test', got {split!r}")
     return split  # type: ignore[return-value]
+
+
+def check_recipe(kind: str, known: Sequence[str] = ("paper",)) -> None:
+    """Refuses the name of a recipe that a task does not have."""
+    if kind not in known:
+        raise ConfigError(f"unknown recipe {kind!r}; choose one of {', '.join(known)}")
 
 
 def text_hash(text: str) -> str:
@@ -55,7 +61,7 @@ def text_hash(text: str) -> str:
 
 
 def generator(seed: int, stream: str, number: int) -> Generator:
-    """Chance for the ``number``-th draw of a split."""
+    """The random generator of the ``number``-th draw of a split."""
     return np.random.default_rng(SeedSequence([seed, STREAMS[stream], number]))
 
 

@@ -213,9 +213,9 @@ FLOATS = np.zeros(len(KINDS), dtype=np.float32)
     ("damage", "message"),
     [
         (lambda f: (f / "config.json").unlink(), "cannot read .*config.json"),
-        (lambda f: (f / "config.json").write_text("{"), "is no JSON"),
-        (lambda f: (f / "config.json").write_text("[]"), "is no graphkin-simhash file"),
-        (lambda f: changed_config(f, format="other"), "is no graphkin-simhash file"),
+        (lambda f: (f / "config.json").write_text("{"), "is not valid JSON"),
+        (lambda f: (f / "config.json").write_text("[]"), "is not a graphkin-simhash file"),
+        (lambda f: changed_config(f, format="other"), "is not a graphkin-simhash file"),
         (lambda f: changed_config(f, version=2), "holds .*'version': 2.*reads .*'version': 1"),
         (lambda f: changed_config(f, kinds=["a"]), "holds .*'kinds': \\['a'\\]"),
         (lambda f: changed_config(f, bits=None), "multiple of 8, got None"),

@@ -20,7 +20,7 @@ from graphkin.graphs import Graph, PairBatch
 from graphkin.models import ModelConfig
 from graphkin.models.config import MODEL_NAMES
 from graphkin.research.tasks.functions import task as functions
-from graphkin.research.tasks.functions.task import FunctionTask, Protocol, recipe
+from graphkin.research.tasks.functions.task import FunctionTask, Protocol
 from tests.function_samples import BUILDS, LEVEL_WORDS, body, record, records, write_corpus
 
 SPLITS = ("training", "validation", "test")
@@ -642,9 +642,12 @@ def test_recipes_fit_their_models(paper: FunctionTask, name: str, features: Any)
     from graphkin.models import build_model
 
     task = replace(paper, features=features)
-    tables = recipe(name, task)
-    config = ModelConfig.named(name, **tables["model"])
-    TrainConfig.from_dict(tables["train"])
+    recipe = task.recipe(name)
+    config = ModelConfig.named(name, **recipe.model)
+    TrainConfig.from_dict(dict(recipe.training))
     with torch.no_grad():
         output = build_model(config, 0)(task.batch(0, 3, "pairs"))
     assert output.scores.isfinite().all()
+    assert recipe.vocabulary == (task.vocabulary if features == "mnemonics" else None)
+    with pytest.raises(ConfigError, match="unknown recipe 'weak'; choose one of paper, strong"):
+        task.recipe(name, "weak")

@@ -121,9 +121,9 @@ def _read_bits(path: Path) -> Any:
     try:
         document: Any = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"{path} is no JSON: {error}") from error
+        raise FormatError(f"{path} is not valid JSON: {error}") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise FormatError(f"{path} is no {FORMAT} file; SimHash.save writes one")
+        raise FormatError(f"{path} is not a {FORMAT} file; SimHash.save writes one")
     expected = {"format": FORMAT, "version": VERSION, "kinds": list(KINDS)}
     found = {key: value for key, value in document.items() if key != "bits"}
     if found != expected:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 
 from graphkin.errors import ConfigError
-from graphkin.learning.task import RetrievalBlock, Split
+from graphkin.learning.task import RetrievalPool, Split
 from graphkin.research.tasks.functions.task import FunctionTask
 from graphkin.research.tasks.splits import generator
 
@@ -16,29 +16,33 @@ STREAM = 3
 """Of the random numbers of a split; the task uses those below."""
 
 
-def pools_between(task: FunctionTask, split: Split, asked: str, held: str) -> list[RetrievalBlock]:
+def pools_between(
+    task: FunctionTask, split: Split, query_build: str, pool_build: str
+) -> list[RetrievalPool]:
     """Pools of functions as one build has them, to look for as another has them.
 
-    One function of each group is looked for. They are dealt out to pools of ``task.pool``; 0 puts
+    One function of each group is looked for. They are divided into pools of ``task.pool``; 0 puts
     all into one. Where the split has too few to fill a pool, it is filled up with functions that
     nobody looks for: others of the split, then of validation, and the rest of training.
 
     Args:
         task: whose functions, protocol and size of pools.
         split: the functions to look for.
-        asked: the build that queries come from, by name.
-        held: the build that is searched.
+        query_build: the build that queries come from, by name.
+        pool_build: the build that is searched.
     """
-    both = _both(task, split, asked, held)
+    both = _both(task, split, query_build, pool_build)
     if len(both) < 2:
-        raise ConfigError(f"{asked} and {held} share {len(both)} {split} functions, too few")
+        raise ConfigError(
+            f"{query_build} and {pool_build} share {len(both)} {split} functions, too few"
+        )
     size = task.pool or len(both)
     if size < len(both):
         order = generator(0, split, STREAM).permutation(len(both))
-        dealt = [order[start : start + size] for start in range(0, len(both) - size + 1, size)]
-        return [_block(task, [both[number] for number in numbers]) for numbers in dealt]
-    others = islice(_others(task, split, held), size - len(both))
-    return [_block(task, both, list(others))]
+        parts = [order[start : start + size] for start in range(0, len(both) - size + 1, size)]
+        return [_pool(task, [both[number] for number in numbers]) for numbers in parts]
+    others = islice(_others(task, split, pool_build), size - len(both))
+    return [_pool(task, both, list(others))]
 
 
 def build_named(task: FunctionTask, kind: str) -> str | None:
@@ -52,14 +56,18 @@ def build_named(task: FunctionTask, kind: str) -> str | None:
     return next((name for name in names if pattern.search(name)), None)
 
 
-def _both(task: FunctionTask, split: Split, asked: str, held: str) -> list[tuple[int, int]]:
+def _both(task: FunctionTask, split: Split, *builds: str) -> list[tuple[int, int]]:
     """The graphs of each function in two builds, one function of each group."""
-    one_each = {item.group: item.graphs for item in reversed(task.classes(split))}
-    found = one_each.values()
-    return [(one[asked], one[held]) for one in found if {asked, held} <= one.keys()]
+    first, second = builds
+    by_group = {item.group: item.graphs for item in reversed(task.classes(split))}
+    return [
+        (graphs[first], graphs[second])
+        for graphs in by_group.values()
+        if {first, second} <= graphs.keys()
+    ]
 
 
-def _others(task: FunctionTask, split: Split, held: str) -> Iterator[int]:
+def _others(task: FunctionTask, split: Split, build: str) -> Iterator[int]:
     """Graphs of a build, one of each group that has no function that is looked for."""
     # A task of the paper's protocol numbers groups anew.
     group_of = {item.key: item.group for item in task.data.classes}
@@ -68,13 +76,14 @@ def _others(task: FunctionTask, split: Split, held: str) -> Iterator[int]:
     for name in dict.fromkeys((split, "validation", "training")):
         for item in everything.classes(name):
             group = group_of[item.key]
-            if held in item.graphs and group not in seen:
+            if build in item.graphs and group not in seen:
                 seen.add(group)
-                yield item.graphs[held]
+                yield item.graphs[build]
 
 
-def _block(
+def _pool(
     task: FunctionTask, both: Sequence[tuple[int, int]], others: Sequence[int] = ()
-) -> RetrievalBlock:
-    asked, held = zip(*both, strict=True)
-    return RetrievalBlock(tuple(task.graphs_of(asked)), tuple(task.graphs_of([*held, *others])))
+) -> RetrievalPool:
+    queries, answers = zip(*both, strict=True)
+    candidates = task.graphs_of([*answers, *others])
+    return RetrievalPool(tuple(task.graphs_of(queries)), tuple(candidates))

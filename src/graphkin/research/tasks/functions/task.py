@@ -3,7 +3,7 @@
 Two protocols say what counts. The paper's takes random pairs and triplets of functions as they
 are named. The clean one takes the noise out of these labels: functions that headers define are
 left out, functions that share an exact graph form one group, no negative comes from the group of
-its anchor, and pairs of equal graphs, which anything can recognise, are kept apart.
+its anchor, and pairs of equal graphs, which anything can recognise, are left out.
 
 Both have the same splits, which go by group: a model that was trained by one protocol has seen no
 test function of the other.
@@ -28,7 +28,14 @@ from graphkin.binaries.corpus import FunctionCorpus
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, PairBatch, TokenBags
 from graphkin.graphs.vocabulary import Vocabulary
-from graphkin.learning.task import LIST_NEGATIVES, EvaluationSet, Mode, RetrievalBlock, Split
+from graphkin.learning.task import (
+    LIST_NEGATIVES,
+    EvaluationSet,
+    Mode,
+    Recipe,
+    RetrievalPool,
+    Split,
+)
 from graphkin.research.tasks.functions.groups import (
     FunctionClass,
     FunctionKey,
@@ -40,20 +47,22 @@ from graphkin.research.tasks.hard_negatives import nearest_by_codes, nearest_cla
 from graphkin.research.tasks.sampling import ClassSampler, Index, Negatives, balanced_batches
 from graphkin.research.tasks.splits import (
     SHARES,
+    check_recipe,
     check_split,
-    dealt,
     generator,
     labelled,
     signs,
+    split_by_hash,
     text_hash,
 )
 
 Protocol = Literal["paper", "clean"]
 Features = Literal["mnemonics", "structure"]
 
+RECIPES = ("paper", "strong")
 PROTOCOL_NAMES: dict[Protocol, str] = {"paper": "the paper's protocol", "clean": "clean protocol"}
 CHUNK = 32
-"""Steps whose examples are drawn at once, and dealt out to batches of equal cost."""
+"""Steps whose examples are drawn at once, and divided into batches of equal cost."""
 
 
 @dataclass(frozen=True)
@@ -124,10 +133,10 @@ class FunctionTask:
             kin = [(graphs[a], graphs[b]) for a, b in examples[:, :2].tolist()]
             return PairBatch.pack(kin, [self._group_of[a] for a in examples[:, 0].tolist()])
         if mode == "lists":
-            found = [graphs.several(row) for row in examples.tolist()]
-            return PairBatch.pack([(first, other) for first, *rest in found for other in rest])
+            lists = [graphs.get_many(row) for row in examples.tolist()]
+            return PairBatch.pack([(first, other) for first, *rest in lists for other in rest])
         if mode == "triplets":
-            triplets = [tuple(graphs.several(row)) for row in examples[:, :3].tolist()]
+            triplets = [tuple(graphs.get_many(row)) for row in examples[:, :3].tolist()]
             return PairBatch.pack_triplets(triplets)  # type: ignore[arg-type]
         labels = examples[:, 3].tolist()
         return PairBatch.pack(labelled(graphs, examples[:, :3].tolist(), labels), labels)
@@ -148,10 +157,10 @@ class FunctionTask:
             "size-matched negatives": self._drawn(split, sampler, "size", 1),
         }
 
-    def retrieval(self, split: Split) -> list[RetrievalBlock]:
+    def retrieval(self, split: Split) -> list[RetrievalPool]:
         """Queries of one build against a pool of another.
 
-        The functions of the split, one of each group, are dealt out to pools of equal size, with
+        The functions of the split, one of each group, are divided into pools of equal size, with
         two builds for each and functions that both have. By the clean protocol the graphs of a
         function in the two builds differ. Where no two builds share as many functions as
         ``pool`` asks for, a pool has as many as they do.
@@ -165,27 +174,56 @@ class FunctionTask:
         pairs = list(permutations(sorted({b for item in classes for b in item.graphs}), 2))
         pairs = [pairs[number] for number in rng.permutation(len(pairs)).tolist()]
         most = max(sum(self._is_query(item, *pair) for item in waiting) for pair in pairs)
-        wanted = min(self.pool or most, most)
-        if wanted < 2:
+        size = min(self.pool or most, most)
+        if size < 2:
             raise ConfigError(f"no two builds share two {split} functions to search for")
-        blocks: list[RetrievalBlock] = []
+        pools: list[RetrievalPool] = []
         while True:  # around all pairs of builds, until none fills a pool any more
-            before = len(blocks)
+            before = len(pools)
             for pair in pairs:
-                dealt = [item for item in waiting if self._is_query(item, *pair)][:wanted]
-                if len(dealt) == wanted:
-                    sides = [[self._graphs[i.graphs[build]] for i in dealt] for build in pair]
-                    blocks.append(RetrievalBlock(tuple(sides[0]), tuple(sides[1])))
-                    gone = {item.group for item in dealt}
-                    waiting = [item for item in waiting if item.group not in gone]
-            if len(blocks) == before:
-                return blocks
+                members = [item for item in waiting if self._is_query(item, *pair)][:size]
+                if len(members) == size:
+                    sides = [[self._graphs[i.graphs[build]] for i in members] for build in pair]
+                    pools.append(RetrievalPool(tuple(sides[0]), tuple(sides[1])))
+                    used = {item.group for item in members}
+                    waiting = [item for item in waiting if item.group not in used]
+            if len(pools) == before:
+                return pools
 
-    def _is_query(self, item: FunctionClass, asked: str, held: str) -> bool:
-        if not {asked, held} <= item.graphs.keys():
+    def _is_query(self, item: FunctionClass, query_build: str, pool_build: str) -> bool:
+        if not {query_build, pool_build} <= item.graphs.keys():
             return False
-        contents = self.data.contents[[item.graphs[asked], item.graphs[held]]]
+        contents = self.data.contents[[item.graphs[query_build], item.graphs[pool_build]]]
         return self.protocol == "paper" or bool(contents[0] != contents[1])
+
+    def recipe(self, model: str, kind: str = "paper") -> Recipe:
+        """Settings that train a model well on functions.
+
+        Args:
+            model: its name.
+            kind: ``paper`` for the losses of the paper; ``strong`` for a contrastive loss, an
+                embedder against all graphs of its batch, and a matcher on lists. The matcher's rate
+                is for one that starts from an embedder.
+        """
+        check_recipe(kind, RECIPES)
+        options: dict[str, Any] = {"reverse_messages": "separate"}
+        training: dict[str, Any] = {"batch_size": 20, "learning_rate": 1e-3}
+        if model in ("gcn", "siamese-gcn"):
+            options["reverse_messages"] = "shared"
+        if not model.startswith("siamese"):
+            options["similarity"] = training["loss"] = "hamming"
+        if kind == "strong":
+            options["node_dim"] = 64
+            training |= {"loss": "contrastive", "scale": 80.0, "clip": 1.0}
+            if model == "gmn" or model.startswith("siamese"):
+                training |= {"mode": "lists", "batch_size": 8, "learning_rate": 2e-4}
+                training |= {"keep": "last"}
+            else:
+                training |= {"mode": "kin", "batch_size": 48, "learning_rate": 1e-3}
+        if self.features == "structure":
+            return Recipe(options, training)
+        options |= {"node_input": "tokens", "node_input_size": len(self.vocabulary)}
+        return Recipe(options, training, self.vocabulary)
 
     def describe(self) -> dict[str, Any]:
         """The parameters, ready for JSON; the corpus by its content."""
@@ -217,16 +255,13 @@ class FunctionTask:
 
     def graphs(self, split: str) -> tuple[list[Graph], Index]:
         """Every graph of a split, and (G,) the number of its function."""
-        found = [
-            (self._graphs[graph], number)
-            for number, item in enumerate(self.classes(split))
-            for graph in item.graphs.values()
-        ]
-        return [graph for graph, _ in found], np.array([number for _, number in found])
+        classes = self.classes(split)
+        graphs, _ = self.numbered_graphs(split)
+        return graphs, np.repeat(np.arange(len(classes)), [len(item.graphs) for item in classes])
 
     def graphs_of(self, numbers: Iterable[int]) -> list[Graph]:
         """Graphs by their numbers in the corpus, as models see them."""
-        return self._graphs.several(numbers)
+        return self._graphs.get_many(numbers)
 
     def numbered_graphs(self, split: str) -> tuple[list[Graph], Index]:
         """Every graph of a split, and (G,) its number in the corpus."""
@@ -321,7 +356,7 @@ def _load(path: Path, digest: str) -> _Data:
 
 
 def _split_of(classes: Sequence[FunctionClass]) -> dict[int, str]:
-    """Deals groups out to splits, by the hash of the first of their names.
+    """The split of each group, by the hash of the first of its names.
 
     So that the names decide, and not what else the corpus holds: the same functions in other
     builds, or beside other libraries, fall into the same splits, but for a few at the cuts.
@@ -330,7 +365,7 @@ def _split_of(classes: Sequence[FunctionClass]) -> dict[int, str]:
     for item in classes:  # which are sorted by their keys
         first.setdefault(item.group, item.key)
     names = {group: "\0".join(key) for group, key in first.items()}
-    split_of = dealt(names.values())
+    split_of = split_by_hash(names.values())
     return {group: split_of[name] for group, name in names.items()}
 
 
@@ -383,8 +418,8 @@ def _chunk(
     else:
         costs = sizes[:, 0] + np.where(labels > 0, sizes[:, 1], sizes[:, 2])
     examples = np.column_stack([triplets, labels])
-    dealt = balanced_batches(rng, costs.astype(np.float64), CHUNK, world)
-    return [examples[batch] for batch in dealt]
+    batches = balanced_batches(rng, costs.astype(np.float64), CHUNK, world)
+    return [examples[batch] for batch in batches]
 
 
 class _Graphs:
@@ -405,7 +440,7 @@ class _Graphs:
             made = self._made[number] = self._make(number)
         return made
 
-    def several(self, numbers: Iterable[int]) -> list[Graph]:
+    def get_many(self, numbers: Iterable[int]) -> list[Graph]:
         return [self[number] for number in numbers]
 
     def _make(self, number: int) -> Graph:
@@ -414,36 +449,3 @@ class _Graphs:
         if self._tokens is not None and graph.node_tokens is not None:
             bags = TokenBags(self._tokens[graph.node_tokens.ids], graph.node_tokens.offsets)
         return Graph(graph.num_nodes, graph.edges, directed=True, node_tokens=bags)
-
-
-Recipe = Literal["paper", "strong"]
-
-
-def recipe(model: str, task: FunctionTask, kind: str = "paper") -> dict[str, dict[str, Any]]:
-    """Settings that train a model of a name well on functions: tables of model and training.
-
-    Args:
-        model: its name.
-        task: what it is trained on.
-        kind: ``paper`` for the losses of the paper; ``strong`` for a contrastive loss, an embedder
-            against all graphs of its batch, and a matcher on lists. The matcher's rate is for one
-            that starts from an embedder.
-    """
-    if kind not in get_args(Recipe):
-        raise ConfigError(f"unknown recipe {kind!r}; choose one of {', '.join(get_args(Recipe))}")
-    settings: dict[str, Any] = {"reverse_messages": "separate"}
-    training: dict[str, Any] = {"batch_size": 20, "learning_rate": 1e-3}
-    if model in ("gcn", "siamese-gcn"):
-        settings["reverse_messages"] = "shared"
-    if not model.startswith("siamese"):
-        settings["similarity"] = training["loss"] = "hamming"
-    if kind == "strong":
-        settings["node_dim"] = 64
-        training |= {"loss": "contrastive", "scale": 80.0, "clip": 1.0}
-        if model == "gmn" or model.startswith("siamese"):
-            training |= {"mode": "lists", "batch_size": 8, "learning_rate": 2e-4, "keep": "last"}
-        else:
-            training |= {"mode": "kin", "batch_size": 48, "learning_rate": 1e-3}
-    if task.features == "mnemonics":
-        settings |= {"node_input": "tokens", "node_input_size": len(task.vocabulary)}
-    return {"model": settings, "train": training}

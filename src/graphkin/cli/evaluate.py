@@ -1,0 +1,255 @@
+"""``eval edits``, ``eval functions`` and ``eval meshes``: a model, or a baseline, on a task."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphkin.cli.options import (
+    Corpus,
+    Json,
+    PropagationSteps,
+    Seed,
+    Threads,
+    with_groups,
+    without_none,
+)
+from graphkin.cli.task_options import (
+    EditOptions,
+    Features,
+    MeshOptions,
+    Protocol,
+    Size,
+    function_options,
+)
+from graphkin.research.reproduce.sections import BASELINES
+
+if TYPE_CHECKING:
+    from graphkin.learning.evaluation import PairScorer
+    from graphkin.models.model import GraphModel
+    from graphkin.research.tasks.functions.task import FunctionTask
+
+PROTOCOLS = ("paper", "clean")
+A_MODEL = "A model: a folder, a run, or edits or functions, which ship"
+
+Model = Annotated[str, typer.Argument(help=f"{A_MODEL}; or wl, the WL kernel.")]
+Iterations = Annotated[int, typer.Option(help="Iterations of the WL kernel.", min=0)]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the verbs of this file."""
+    group = typer.Typer(no_args_is_help=True, help="Evaluate a model, or a baseline, on a task.")
+    group.command("edits")(eval_edits)
+    group.command("functions")(eval_functions)
+    group.command("meshes")(eval_meshes)
+    app.add_typer(group, name="eval")
+
+
+@dataclass(frozen=True)
+class EvaluationOptions:
+    """Of every evaluation."""
+
+    split: Annotated[str, typer.Option(help="Data to evaluate on: validation or test.")] = "test"
+    size: Size = None
+    propagation_steps: PropagationSteps = None
+    threads: Threads = 1
+    as_json: Json = False
+
+
+@with_groups
+def eval_edits(
+    model: Model, edits: EditOptions, options: EvaluationOptions, iterations: Iterations = 5
+) -> None:
+    """Measure pair AUC and triplet accuracy on the fixed sets of graph edit distance."""
+    from graphkin._support.progress import counter
+    from graphkin.learning.evaluation import WithSteps, evaluate
+    from graphkin.models import load_model
+    from graphkin.research.baselines.wl import WLKernel
+    from graphkin.research.tasks.edits import EditTask
+
+    _use_threads(options)
+    task = EditTask(**edits.for_task(), **without_none({"evaluation_size": options.size}))
+    data = task.evaluation_set(options.split)  # type: ignore[arg-type]
+    scorer: PairScorer = WLKernel(iterations)
+    if model != "wl":
+        scorer = WithSteps(load_model(model), options.propagation_steps)
+    with counter("evaluating") as progress:
+        metrics = evaluate(scorer, data, progress=progress)
+    document = {"model": model, "task": task.describe(), "split": options.split}
+    document |= {"data": data.digest, "metrics": metrics}
+    _print(document, options, f"{model} on {options.split}, data {data.digest[:12]}")
+
+
+@with_groups
+def eval_meshes(
+    model: Model, meshes: MeshOptions, options: EvaluationOptions, iterations: Iterations = 5
+) -> None:
+    """Measure pair AUC, triplet accuracy and nearest-neighbour accuracy on the sets of meshes."""
+    from graphkin._support.progress import counter
+    from graphkin.learning.evaluation import WithSteps, evaluate, neighbour_accuracy
+    from graphkin.models import load_model
+    from graphkin.research.baselines.wl import WLKernel
+    from graphkin.research.tasks.meshes import MeshTask
+
+    _use_threads(options)
+    scorer: PairScorer = WLKernel(iterations)
+    own = meshes.for_task()
+    if model != "wl":
+        trained = load_model(model)
+        own = meshes.for_test_of(trained, model)
+        scorer = WithSteps(trained, options.propagation_steps)
+    task = MeshTask(**own, **without_none({"evaluation_size": options.size}))
+    data = task.evaluation_set(options.split)  # type: ignore[arg-type]
+    neighbours = task.neighbours(options.split)  # type: ignore[arg-type]
+    with counter("evaluating") as progress:
+        metrics = evaluate(scorer, data, progress=progress)
+    with counter("nearest neighbours") as progress:
+        accuracy = neighbour_accuracy(scorer, neighbours, progress=progress)
+    metrics["nearest_neighbour"] = accuracy
+    document = {"model": model, "task": task.describe(), "split": options.split}
+    document |= {"data": data.digest, "metrics": metrics}
+    parts = f"split by {task.split}, fold {task.fold}"
+    _print(document, options, f"{model} on {options.split}, {parts}, data {data.digest[:12]}")
+    if not options.as_json:
+        pool = len(neighbours.pool) - bool(neighbours.own.any())
+        typer.echo(f"  nearest of {pool} graphs, for each of {len(neighbours.queries)}")
+
+
+@with_groups
+def eval_functions(
+    model: Annotated[str, typer.Argument(help=f"{A_MODEL}; or {', '.join(BASELINES)}.")],
+    corpus: Corpus,
+    options: EvaluationOptions,
+    protocol: Protocol = None,
+    features: Features = None,
+    pool: Annotated[
+        int | None, typer.Option(help="Candidates for each query; 0 for all functions.", min=0)
+    ] = None,
+    retrieval: Annotated[bool, typer.Option(help="Measure retrieval too.")] = True,
+    min_builds: Annotated[
+        int | None, typer.Option(help="Builds that a function must have; 0 for all.", min=0)
+    ] = None,
+    seed: Seed = None,
+) -> None:
+    """Measure pair AUC, triplet accuracy and retrieval on the fixed sets of a corpus.
+
+    Without --protocol by both.
+    """
+    from graphkin.models import load_model
+    from graphkin.research.tasks.functions.task import FunctionTask
+    from graphkin.research.tasks.splits import check_split
+
+    _use_threads(options)
+    check_split(options.split)
+    own = without_none(
+        {
+            "features": features,
+            "evaluation_size": options.size,
+            "pool": pool,
+            "min_builds": min_builds,
+        }
+    )
+    own["corpus"] = str(corpus)
+    trained = None if model in BASELINES else load_model(model)
+    if trained is not None:
+        own = function_options(trained, model, corpus, own)
+    results = []
+    for name in (protocol,) if protocol else PROTOCOLS:
+        task = FunctionTask(**own, protocol=name)  # type: ignore[arg-type]
+        scorer, notes = _function_scorer(model, trained, task, options, seed or 0)
+        results.append(
+            {
+                "protocol": name,
+                "task": task.describe(),
+                "identical_positives": task.identical_share(options.split),  # type: ignore[arg-type]
+                **notes,
+                "sets": _function_sets(scorer, task, options.split, retrieval),
+            }
+        )
+    if options.as_json:
+        document = {"model": model, "split": options.split, "results": results}
+        typer.echo(json.dumps(document))
+        return
+    typer.echo(f"{model} on the {options.split} functions of {corpus}")
+    for result in results:
+        _print_protocol(result)
+
+
+def _function_sets(
+    scorer: PairScorer, task: FunctionTask, split: Any, retrieval: bool
+) -> dict[str, Any]:
+    """Metrics of each evaluation set of a split, and of its pools."""
+    from graphkin._support.progress import counter
+    from graphkin.learning.evaluation import evaluate, retrieval_metrics
+
+    measured: dict[str, Any] = {}
+    for label, data in task.evaluation_sets(split).items():
+        with counter(f"{task.protocol}: {label}") as progress:
+            metrics = evaluate(scorer, data, progress=progress)
+        measured[label] = {"data": data.digest, "metrics": metrics}
+    if retrieval:
+        pools = task.retrieval(split)
+        with counter(f"{task.protocol}: retrieval") as progress:
+            metrics = retrieval_metrics(scorer, pools, progress=progress)
+        measured["retrieval"] = {"pools": [len(one.pool) for one in pools], "metrics": metrics}
+    return measured
+
+
+def _function_scorer(
+    name: str, trained: GraphModel | None, task: FunctionTask, options: EvaluationOptions, seed: int
+) -> tuple[PairScorer, dict[str, Any]]:
+    """What is evaluated, and notes on how it was made."""
+    from graphkin._support.progress import counter
+    from graphkin.learning.evaluation import WithSteps, pair_auc
+    from graphkin.research.baselines.simhash.simhash import SimHash
+    from graphkin.research.baselines.size import GraphSize
+    from graphkin.research.baselines.tfidf import TfIdf
+    from graphkin.research.baselines.wl import WLKernel, best_iterations
+
+    if trained is not None:
+        return WithSteps(trained, options.propagation_steps), {}
+    if name == "size":
+        return GraphSize(), {}
+    if name == "wl":
+        validation = task.evaluation_set("validation")
+        scores = WLKernel().sweep(validation.pairs)
+        iterations = best_iterations(scores, lambda row: pair_auc(row, validation.labels))
+        return WLKernel(iterations), {"iterations": iterations}
+    graphs, functions = task.graphs("training")
+    if name == "tfidf":
+        return TfIdf.fit(graphs), {}
+    with counter(f"{task.protocol}: learning weights") as progress:
+        return SimHash.fit(graphs, functions, seed=seed, progress=progress), {"seed": seed}
+
+
+def _use_threads(options: EvaluationOptions) -> None:
+    import torch
+
+    torch.set_num_threads(options.threads)
+
+
+def _print(document: dict[str, Any], options: EvaluationOptions, title: str) -> None:
+    if options.as_json:
+        typer.echo(json.dumps(document))
+        return
+    typer.echo(title)
+    for metric, value in document["metrics"].items():
+        typer.echo(f"  {metric:<18}{100 * value:6.2f}")
+
+
+def _print_protocol(result: dict[str, Any]) -> None:
+    from graphkin.research.tasks.functions.task import PROTOCOL_NAMES
+
+    notes = {key: result[key] for key in ("iterations", "seed") if key in result}
+    extra = "".join(f", {key} {value}" for key, value in notes.items())
+    typer.echo(f"{PROTOCOL_NAMES[result['protocol']]}{extra}")
+    for label, measured in result["sets"].items():
+        values = "".join(f"{key:>20} {100 * v:6.2f}" for key, v in measured["metrics"].items())
+        pools = f"  in pools of {max(measured['pools'])}" if "pools" in measured else ""
+        typer.echo(f"  {label:<24}{values}{pools}")
+    share = result["identical_positives"]
+    left = ", left out above" if result["protocol"] == "clean" else ""
+    typer.echo(f"  pairs of builds with equal graphs: {share:.1%}{left}")

@@ -1,0 +1,85 @@
+"""One way to a training run: a model's name, a task, its recipe and what is to differ from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graphkin.learning.task import Task
+from graphkin.learning.training import Report, Result, TrainConfig, train
+from graphkin.models import ModelConfig, build_model
+from graphkin.models.config import INHERITED
+from graphkin.models.model import GraphModel
+
+TAKEN_OVER = ("similarity", "steps", *INHERITED)
+"""Options of a trained model that one takes over which begins with its weights."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A model, the task that it learns, and the course of its training."""
+
+    model: GraphModel
+    task: Task
+    config: TrainConfig
+
+    def train(
+        self,
+        folder: str | Path,
+        *,
+        resume: bool = False,
+        device: str = "cpu",
+        tensorboard: bool = False,
+        on_report: Callable[[Report], None] | None = None,
+    ) -> Result:
+        """Trains the model in place; see :func:`graphkin.learning.training.train`."""
+        return train(
+            self.model,
+            self.task,
+            self.config,
+            folder,
+            resume=resume,
+            device=device,
+            tensorboard=tensorboard,
+            on_report=on_report,
+        )
+
+
+def assemble(
+    model: str,
+    task: Task,
+    *,
+    recipe: str = "paper",
+    model_options: Mapping[str, Any] | None = None,
+    training: Mapping[str, Any] | None = None,
+    start: GraphModel | None = None,
+) -> Run:
+    """A new model, ready to be trained. Options go over those of ``start``, these over the recipe.
+
+    Args:
+        model: its name: gnn, gmn, gcn, siamese-gnn, siamese-gcn or deepset.
+        task: what it learns; its graphs decide the inputs of the model.
+        recipe: which recipe of the task gives settings for both.
+        model_options: options of ModelConfig.
+        training: options of TrainConfig.
+        start: a trained model to begin with, of the same shape: weights and options.
+
+    Example:
+        >>> from graphkin.research.tasks.edits import EditTask
+        >>> run = assemble("gmn", EditTask(), training={"steps": 100}, model_options={"steps": 3})
+        >>> run.config.steps, run.model.config.steps
+        (100, 3)
+    """
+    settings = task.recipe(model, recipe)
+    options = dict(settings.model)
+    if start is not None:
+        options |= {name: getattr(start.config, name) for name in TAKEN_OVER}
+    model_config = ModelConfig.named(model, **options | dict(model_options or {}))
+    config = TrainConfig.from_dict({**settings.training, **(training or {})})
+    built = build_model(model_config, config.seed)
+    built.vocabulary = settings.vocabulary
+    if start is not None:
+        built.start_from(start)
+    return Run(built, task, config)
