@@ -12,10 +12,12 @@ from graphkin.cli.options import Json, MaybeCorpus, MaybeData, Threads
 from graphkin.errors import ConfigError
 
 if TYPE_CHECKING:
+    from graphkin.research.reproduce.experiment import Budget
     from graphkin.research.reproduce.measure import DataPaths
     from graphkin.research.reproduce.results import Result
 
 DEFAULT_RUNS = Path("runs")
+BUDGETS: dict[str, Budget] = {"short": "short", "paper": "paper"}
 
 
 def register(app: typer.Typer) -> None:
@@ -37,6 +39,13 @@ def reproduce(
     ] = False,
     rerun: Annotated[
         bool, typer.Option("--rerun", help="Train from scratch, or go on where that stopped.")
+    ] = False,
+    budget: Annotated[
+        str,
+        typer.Option(help="With --rerun: short runs, or the paper's budget; short or paper."),
+    ] = "short",
+    status: Annotated[
+        bool, typer.Option("--status", help="Show how far the runs of the budget are, and stop.")
     ] = False,
     only: Annotated[
         str,
@@ -69,9 +78,16 @@ def reproduce(
         raise ConfigError("--quick and --rerun exclude each other; choose one")
     if quick and results is not None:
         raise ConfigError("--quick keeps no results; leave --results out, or choose --rerun")
-    if only and not (quick or rerun):
+    if only and not (quick or rerun or status):
         raise ConfigError("--only chooses what is trained; add --rerun or --quick")
+    if budget not in BUDGETS:
+        raise ConfigError(f"unknown budget {budget!r}; choose short or paper")
+    if budget == "paper" and not (rerun or status):
+        raise ConfigError("--budget chooses what is trained; add --rerun or --status")
     sections_of(target)
+    if status:
+        _show_status(target, only, BUDGETS[budget], runs or DEFAULT_RUNS, as_json)
+        return
     if png is not None:
         from graphkin.research.reproduce.render.png import check_destination
 
@@ -79,7 +95,9 @@ def reproduce(
     if quick or rerun:
         from graphkin.research.reproduce.measure import DataPaths
 
-        measured = _run(target, quick, only, runs, DataPaths(corpus, data), results, threads)
+        measured = _run(
+            target, quick, only, runs, DataPaths(corpus, data), results, threads, BUDGETS[budget]
+        )
     else:
         from graphkin.research.reproduce.sources import stored_results
 
@@ -108,6 +126,7 @@ def _run(
     data: DataPaths,
     results: Path | None,
     threads: int,
+    budget: Budget,
 ) -> list[Result]:
     import torch
 
@@ -117,9 +136,21 @@ def _run(
     try:
         if quick:
             return quick_results(target, only, runs, data)
-        return rerun_results(target, only, runs or DEFAULT_RUNS, data, results)
+        return rerun_results(target, only, runs or DEFAULT_RUNS, data, results, budget)
     except KeyboardInterrupt:
         kept = not quick or runs is not None
         more = "; the same command goes on from here" if kept else ""
         typer.echo(f"graphkin: interrupted{more}", err=True)
         raise typer.Exit(130) from None
+
+
+def _show_status(target: str, only: str, budget: Budget, runs: Path, as_json: bool) -> None:
+    from graphkin.research.reproduce.plan import experiments_for
+    from graphkin.research.reproduce.queue import queue_status, status_text
+    from graphkin.research.reproduce.sources import RESULTS_FOLDER
+
+    experiments = experiments_for(target, only=only, budget=budget)
+    trained = [experiment for experiment in experiments if experiment.trained]
+    queue = queue_status(trained, runs, runs / RESULTS_FOLDER)
+    text = json.dumps([run.to_dict() for run in queue]) if as_json else status_text(queue)
+    typer.echo(text)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from graphkin.research.reproduce.sections import BASELINES, NEIGHBOUR, PAIRS, RETRIEVAL, Variant
 
 TaskKind = Literal["edits", "functions", "meshes"]
+Budget = Literal["short", "paper"]
 Measure = Literal["pairs", "retrieval", "neighbours"]
 
 MEASURES: dict[Measure, tuple[str, ...]] = {
@@ -75,6 +76,8 @@ class Experiment:
     """An experiment whose embedder is joined to it, with a weight from validation pairs."""
     seed: int = 0
     """Of weights and data, unless ``training`` or the task have their own."""
+    budget: Budget = "short"
+    """Minutes, or the hours that the paper's authors spent."""
 
     @property
     def name(self) -> str:

@@ -35,6 +35,7 @@ from graphkin.research.reproduce.measure import (
     make_task,
     measure,
 )
+from graphkin.research.reproduce.queue import own_run
 from graphkin.research.reproduce.results import (
     Measurement,
     Result,
@@ -79,7 +80,11 @@ def run_experiments(
     results = []
     for number, experiment in enumerate(possible, 1):
         _say(f"{number}/{len(possible)} {experiment.name}")
-        results.append(run_experiment(experiment, folders, data))
+        with own_run(folders.runs / experiment.name) as is_free:
+            if is_free:
+                results.append(run_experiment(experiment, folders, data))
+            else:
+                _say(f"{experiment.name} is being trained by another process; going on")
     return results
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +15,14 @@ from graphkin.research.reproduce.plan import ATTENTION_MODEL, experiments_for
 from graphkin.research.reproduce.results import CHECKOUT, Result, read_results, stored_folder
 
 if TYPE_CHECKING:
+    from graphkin.research.reproduce.experiment import Budget, Experiment
     from graphkin.research.reproduce.measure import DataPaths
     from graphkin.research.reproduce.run import Folders
 
 QUICK_FOLDER = "quick"
 RESULTS_FOLDER = "results"
 """Beside the runs: what this folder of runs gave."""
+_BUDGET_OPTION = {"short": "", "paper": " --budget paper"}
 
 
 def stored_results(target: str, folder: Path | None, runs: Path) -> list[Result]:
@@ -47,7 +49,12 @@ def stored_results(target: str, folder: Path | None, runs: Path) -> list[Result]
 
 
 def rerun_results(
-    target: str, only: str, runs: Path, data: DataPaths, store: Path | None
+    target: str,
+    only: str,
+    runs: Path,
+    data: DataPaths,
+    store: Path | None,
+    budget: Budget = "short",
 ) -> list[Result]:
     """Trains what is chosen, or goes on with it; nothing that was stored before is read.
 
@@ -57,12 +64,14 @@ def rerun_results(
         runs: the folder of runs, and of their results.
         data: where the tasks find their data.
         store: where result files go as well; by default that of the checkout, if this is one.
+        budget: the runs that take minutes, or those of the paper's budget.
     """
     from graphkin.research.reproduce.run import Folders
 
     results = runs / RESULTS_FOLDER
     home = store or (CHECKOUT if CHECKOUT.is_dir() else None)
-    return _run(target, only, Folders(runs, results, home), data, quick=False)
+    folders = Folders(runs, results, home, "--rerun" + _BUDGET_OPTION[budget])
+    return _run(experiments_for(target, only=only, budget=budget), target, folders, data)
 
 
 def quick_results(target: str, only: str, runs: Path | None, data: DataPaths) -> list[Result]:
@@ -76,14 +85,15 @@ def quick_results(target: str, only: str, runs: Path | None, data: DataPaths) ->
         if data.corpus is None and _needs_functions(target, only):
             data = replace(data, corpus=_sample_corpus(folder))
         folders = Folders(folder, folder / RESULTS_FOLDER, mode="--quick")
-        return _run(target, only, folders, data, quick=True)
+        return _run(experiments_for(target, True, only), target, folders, data)
 
 
-def _run(target: str, only: str, folders: Folders, data: DataPaths, quick: bool) -> list[Result]:
+def _run(
+    experiments: Sequence[Experiment], target: str, folders: Folders, data: DataPaths
+) -> list[Result]:
     from graphkin.research.reproduce.attention import find_matcher, measure_attention
     from graphkin.research.reproduce.run import run_experiments, versions
 
-    experiments = experiments_for(target, quick, only)
     done = run_experiments(experiments, folders, data)
     if not done:
         raise ConfigError(f"nothing of {target} could be run: give it the data named above")

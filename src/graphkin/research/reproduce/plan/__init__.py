@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cache
 
 from graphkin.errors import ConfigError
-from graphkin.research.reproduce.experiment import Experiment
+from graphkin.research.reproduce.experiment import Budget, Experiment
 from graphkin.research.reproduce.plan.edits import ATTENTION_GROUP, edit_experiments
+from graphkin.research.reproduce.plan.full_budget import full_budget_experiments
 from graphkin.research.reproduce.plan.functions import function_experiments
 from graphkin.research.reproduce.plan.meshes import mesh_experiments
 from graphkin.research.reproduce.sections import TARGETS
@@ -18,25 +19,33 @@ ATTENTION_MODEL = f"{ATTENTION_GROUP}-seed0"
 @cache
 def all_experiments() -> tuple[Experiment, ...]:
     """Every experiment, in the order of preference."""
-    return (*edit_experiments(), *function_experiments(), *mesh_experiments())
+    short = (*edit_experiments(), *function_experiments(), *mesh_experiments())
+    return (*full_budget_experiments(short), *short)
 
 
-def experiments_for(target: str, quick: bool = False, only: str = "") -> list[Experiment]:
+def experiments_for(
+    target: str, quick: bool = False, only: str = "", budget: Budget = "short"
+) -> list[Experiment]:
     """The experiments that fill cells of a table, or of all.
 
     Args:
         target: one of ``TARGETS``.
         quick: as quick runs do them, in seconds each.
         only: a part that their names must have.
+        budget: those that take minutes, or those of the paper's budget.
     """
     if target not in TARGETS:
         raise ConfigError(f"there is no {target!r} to reproduce; choose {', '.join(TARGETS)}")
-    of_target = [one for one in all_experiments() if _fills(one, target)]
-    chosen = [one for one in of_target if only in one.name]
+    of_target = [
+        experiment
+        for experiment in all_experiments()
+        if experiment.budget == budget and _fills(experiment, target)
+    ]
+    chosen = [experiment for experiment in of_target if only in experiment.name]
     if not chosen:
-        names = ", ".join(one.name for one in of_target)
+        names = ", ".join(experiment.name for experiment in of_target)
         raise ConfigError(f"no experiment of {target} has {only!r} in its name; there are {names}")
-    return [one.quick() for one in chosen] if quick else chosen
+    return [experiment.quick() for experiment in chosen] if quick else chosen
 
 
 def group_order() -> dict[str, int]:
