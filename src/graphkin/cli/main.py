@@ -35,18 +35,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verbs in (
-    build,
-    extract,
-    library,
-    reproduce,
-    search,
-    serve,
-    show,
-    train,
-    evaluate,
-    calibrate,
-):
+for verbs in (build, extract, library, reproduce, search, serve, show, train, evaluate, calibrate):
     verbs.register(app)
 
 

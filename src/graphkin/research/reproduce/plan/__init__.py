@@ -31,21 +31,18 @@ def experiments_for(target: str, quick: bool = False, only: str = "") -> list[Ex
     """
     if target not in TARGETS:
         raise ConfigError(f"there is no {target!r} to reproduce; choose {', '.join(TARGETS)}")
-    of_target = [one for one in all_experiments() if _fills(one, target)]
-    chosen = [one for one in of_target if only in one.name]
+    of_target = [experiment for experiment in all_experiments() if _fills(experiment, target)]
+    chosen = [experiment for experiment in of_target if only in experiment.name]
     if not chosen:
-        names = ", ".join(one.name for one in of_target)
+        names = ", ".join(experiment.name for experiment in of_target)
         raise ConfigError(f"no experiment of {target} has {only!r} in its name; there are {names}")
-    return [one.quick() for one in chosen] if quick else chosen
+    return [experiment.quick() for experiment in chosen] if quick else chosen
 
 
 def group_order() -> dict[str, int]:
     """The place of each group in the order of preference."""
-    return {group: place for place, group in enumerate(dict.fromkeys(_groups()))}
-
-
-def _groups() -> list[str]:
-    return [experiment.group for experiment in all_experiments()]
+    groups = dict.fromkeys(experiment.group for experiment in all_experiments())
+    return {group: position for position, group in enumerate(groups)}
 
 
 def _fills(experiment: Experiment, target: str) -> bool:
