@@ -29,6 +29,7 @@ from graphkin.research.reproduce.sections import BASELINES
 
 if TYPE_CHECKING:
     from graphkin.learning.evaluation import PairScorer
+    from graphkin.learning.task import Task
     from graphkin.models.model import GraphModel
     from graphkin.research.tasks.functions.task import FunctionTask
 
@@ -64,23 +65,13 @@ def eval_edits(
     model: Model, edits: EditOptions, options: EvaluationOptions, iterations: Iterations = 5
 ) -> None:
     """Measure pair AUC and triplet accuracy on the fixed sets of graph edit distance."""
-    from graphkin._support.progress import counter
-    from graphkin.learning.evaluation import WithSteps, evaluate
     from graphkin.models import load_model
-    from graphkin.research.baselines.wl import WLKernel
     from graphkin.research.tasks.edits import EditTask
 
-    _use_threads(options)
     task = EditTask(**edits.for_task(), **without_none({"evaluation_size": options.size}))
-    data = task.evaluation_set(options.split)  # type: ignore[arg-type]
-    scorer: PairScorer = WLKernel(iterations)
-    if model != "wl":
-        scorer = WithSteps(load_model(model), options.propagation_steps)
-    with counter("evaluating") as progress:
-        metrics = evaluate(scorer, data, progress=progress)
-    document = {"model": model, "task": task.describe(), "split": options.split}
-    document |= {"data": data.digest, "metrics": metrics}
-    _print(document, options, f"{model} on {options.split}, data {data.digest[:12]}")
+    scorer = _scorer(None if model == "wl" else load_model(model), options, iterations)
+    document = _evaluated(model, scorer, task, options)
+    _print(document, options, f"{model} on {options.split}, data {document['data'][:12]}")
 
 
 @with_groups
@@ -89,30 +80,21 @@ def eval_meshes(
 ) -> None:
     """Measure pair AUC, triplet accuracy and nearest-neighbour accuracy on the sets of meshes."""
     from graphkin._support.progress import counter
-    from graphkin.learning.evaluation import WithSteps, evaluate, neighbour_accuracy
+    from graphkin.learning.evaluation import neighbour_accuracy
     from graphkin.models import load_model
-    from graphkin.research.baselines.wl import WLKernel
     from graphkin.research.tasks.meshes import MeshTask
 
-    _use_threads(options)
-    scorer: PairScorer = WLKernel(iterations)
-    own = meshes.for_task()
-    if model != "wl":
-        trained = load_model(model)
-        own = meshes.for_test_of(trained, model)
-        scorer = WithSteps(trained, options.propagation_steps)
+    trained = None if model == "wl" else load_model(model)
+    own = meshes.for_task() if trained is None else meshes.for_test_of(trained, model)
     task = MeshTask(**own, **without_none({"evaluation_size": options.size}))
-    data = task.evaluation_set(options.split)  # type: ignore[arg-type]
+    scorer = _scorer(trained, options, iterations)
+    document = _evaluated(model, scorer, task, options)
     neighbours = task.neighbours(options.split)  # type: ignore[arg-type]
-    with counter("evaluating") as progress:
-        metrics = evaluate(scorer, data, progress=progress)
     with counter("nearest neighbours") as progress:
         accuracy = neighbour_accuracy(scorer, neighbours, progress=progress)
-    metrics["nearest_neighbour"] = accuracy
-    document = {"model": model, "task": task.describe(), "split": options.split}
-    document |= {"data": data.digest, "metrics": metrics}
-    parts = f"split by {task.split}, fold {task.fold}"
-    _print(document, options, f"{model} on {options.split}, {parts}, data {data.digest[:12]}")
+    document["metrics"]["nearest_neighbour"] = accuracy
+    data = f"split by {task.split}, fold {task.fold}, data {document['data'][:12]}"
+    _print(document, options, f"{model} on {options.split}, {data}")
     if not options.as_json:
         pool = len(neighbours.pool) - bool(neighbours.own.any())
         typer.echo(f"  nearest of {pool} graphs, for each of {len(neighbours.queries)}")
@@ -142,7 +124,6 @@ def eval_functions(
     from graphkin.research.tasks.functions.task import FunctionTask
     from graphkin.research.tasks.splits import check_split
 
-    _use_threads(options)
     check_split(options.split)
     own = without_none(
         {
@@ -203,19 +184,21 @@ def _function_scorer(
 ) -> tuple[PairScorer, dict[str, Any]]:
     """What is evaluated, and notes on how it was made."""
     from graphkin._support.progress import counter
-    from graphkin.learning.evaluation import WithSteps, pair_auc
+    from graphkin.learning.evaluation import pair_auc
     from graphkin.research.baselines.simhash.simhash import SimHash
     from graphkin.research.baselines.size import GraphSize
     from graphkin.research.baselines.tfidf import TfIdf
     from graphkin.research.baselines.wl import WLKernel, best_iterations
 
+    kernel = WLKernel()
+    scorer = _scorer(trained, options, kernel.iterations)
     if trained is not None:
-        return WithSteps(trained, options.propagation_steps), {}
+        return scorer, {}
     if name == "size":
         return GraphSize(), {}
     if name == "wl":
         validation = task.evaluation_set("validation")
-        scores = WLKernel().sweep(validation.pairs)
+        scores = kernel.sweep(validation.pairs)
         iterations = best_iterations(scores, lambda row: pair_auc(row, validation.labels))
         return WLKernel(iterations), {"iterations": iterations}
     graphs, functions = task.graphs("training")
@@ -225,10 +208,30 @@ def _function_scorer(
         return SimHash.fit(graphs, functions, seed=seed, progress=progress), {"seed": seed}
 
 
-def _use_threads(options: EvaluationOptions) -> None:
+def _scorer(trained: GraphModel | None, options: EvaluationOptions, iterations: int) -> PairScorer:
     import torch
 
+    from graphkin.learning.evaluation import WithSteps
+    from graphkin.research.baselines.wl import WLKernel
+
     torch.set_num_threads(options.threads)
+    if trained is None:
+        return WLKernel(iterations)
+    return WithSteps(trained, options.propagation_steps)
+
+
+def _evaluated(
+    name: str, scorer: PairScorer, task: Task, options: EvaluationOptions
+) -> dict[str, Any]:
+    """Pair AUC and triplet accuracy, as ``--json`` prints them."""
+    from graphkin._support.progress import counter
+    from graphkin.learning.evaluation import evaluate
+
+    data = task.evaluation_set(options.split)  # type: ignore[arg-type]
+    with counter("evaluating") as progress:
+        metrics = evaluate(scorer, data, progress=progress)
+    document = {"model": name, "task": task.describe(), "split": options.split}
+    return document | {"data": data.digest, "metrics": metrics}
 
 
 def _print(document: dict[str, Any], options: EvaluationOptions, title: str) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from graphkin.learning.task import Task
-from graphkin.learning.training import Report, Result, TrainConfig, train
+from graphkin.learning.training import Result, TrainConfig, train
 from graphkin.models import ModelConfig, build_model
 from graphkin.models.config import INHERITED
 from graphkin.models.model import GraphModel
@@ -25,26 +25,9 @@ class Run:
     task: Task
     config: TrainConfig
 
-    def train(
-        self,
-        folder: str | Path,
-        *,
-        resume: bool = False,
-        device: str = "cpu",
-        tensorboard: bool = False,
-        on_report: Callable[[Report], None] | None = None,
-    ) -> Result:
-        """Trains the model in place; see :func:`graphkin.learning.training.train`."""
-        return train(
-            self.model,
-            self.task,
-            self.config,
-            folder,
-            resume=resume,
-            device=device,
-            tensorboard=tensorboard,
-            on_report=on_report,
-        )
+    def train(self, folder: str | Path, **options: Any) -> Result:
+        """Trains the model in place, with the options of ``graphkin.learning.training.train``."""
+        return train(self.model, self.task, self.config, folder, **options)
 
 
 def assemble(

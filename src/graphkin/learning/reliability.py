@@ -93,25 +93,25 @@ def reliability(probabilities: ArrayLike, labels: ArrayLike, bins: int = 10) -> 
         labels: (P,) +1 similar, -1 dissimilar.
         bins: number of bins, at least 1.
     """
-    chances, signs = np.asarray(probabilities, dtype=np.float64), np.asarray(labels)
+    values, signs = np.asarray(probabilities, dtype=np.float64), np.asarray(labels)
     if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
         raise ConfigError(f"bins must be a whole number, at least 1, got {bins!r}")
-    if chances.ndim != 1 or chances.shape != signs.shape or not len(chances):
+    if values.ndim != 1 or values.shape != signs.shape or not len(values):
         raise ConfigError(
-            f"{signs.shape} labels for {chances.shape} probabilities; give one for each, "
+            f"{signs.shape} labels for {values.shape} probabilities; give one for each, "
             "and at least one"
         )
-    wrong = chances[~((chances >= 0) & (chances <= 1))]
+    wrong = values[~((values >= 0) & (values <= 1))]
     if len(wrong):
         raise ConfigError(f"probabilities lie in 0..1, got {wrong[0]}")
     if not np.isin(signs, (-1, 1)).all():
         raise ConfigError(f"labels must be +1 or -1, got {np.unique(signs).tolist()}")
     edges = np.linspace(0, 1, bins + 1)
-    places = np.searchsorted(edges[1:-1], chances, side="right")
-    found = []
-    for place in np.unique(places).tolist():
-        chosen = places == place
-        mean, share = chances[chosen].mean(), (signs[chosen] > 0).mean()
-        low, high = edges[place : place + 2].tolist()
-        found.append(Bin(low, high, float(mean), float(share), int(chosen.sum())))
-    return Reliability(tuple(found))
+    bin_numbers = np.searchsorted(edges[1:-1], values, side="right")
+    filled = []
+    for number in np.unique(bin_numbers).tolist():
+        chosen = bin_numbers == number
+        mean, share = values[chosen].mean(), (signs[chosen] > 0).mean()
+        low, high = edges[number : number + 2].tolist()
+        filled.append(Bin(low, high, float(mean), float(share), int(chosen.sum())))
+    return Reliability(tuple(filled))

@@ -113,13 +113,13 @@ def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     }
 
 
-def _check_same(saved: dict[str, Any], wanted: dict[str, Any], path: Path) -> None:
+def _check_same(saved: dict[str, Any], expected: dict[str, Any], path: Path) -> None:
     """Names the first setting in which two runs differ."""
     defaults = ModelConfig().to_dict()
-    added = {name: defaults[name] for name in ADDED_OPTIONS if name in wanted.get("model", {})}
+    added = {name: defaults[name] for name in ADDED_OPTIONS if name in expected.get("model", {})}
     saved = {**saved, "model": {**added, **saved.get("model", {})}}
-    for table in sorted({*saved, *wanted}):
-        ours, theirs = wanted.get(table, {}), saved.get(table, {})
+    for table in sorted({*saved, *expected}):
+        ours, theirs = expected.get(table, {}), saved.get(table, {})
         for key in sorted({*ours, *theirs}):
             if ours.get(key) != theirs.get(key):
                 raise TrainingError(

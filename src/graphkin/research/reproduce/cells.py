@@ -68,26 +68,28 @@ class Filled:
     @property
     def variants(self) -> tuple[Variant, ...]:
         """Those that a line has."""
-        return tuple(one for one in BOTH if any(one in variants for _, variants in self.rows))
+        return tuple(name for name in BOTH if any(name in variants for _, variants in self.rows))
 
 
 def fill(target: str, results: Sequence[Result]) -> list[Filled]:
     """The sections of a table, or of all, with what was measured."""
-    found = _chosen(results)
+    measured = _chosen(results)
     planned = _planned()
-    return [_filled(section, found, planned) for section in sections_of(target)]
+    return [_filled(section, measured, planned) for section in sections_of(target)]
 
 
-def _filled(section: Section, found: dict[CellKey, list[Result]], planned: set[CellKey]) -> Filled:
+def _filled(
+    section: Section, measured: dict[CellKey, list[Result]], planned: set[CellKey]
+) -> Filled:
     rows = []
     used: dict[str, Result] = {}
-    for line in _lines(section, found):
+    for line in _lines(section, measured):
         keys = {
             variant: [_key(section, line, metric, variant) for metric in section.metrics]
             for variant in BOTH
         }
         known = {
-            variant: any(key in found or key in planned for key in keys[variant])
+            variant: any(key in measured or key in planned for key in keys[variant])
             or (variant == "paper" and any(key[:4] in PAPER for key in keys[variant]))
             for variant in BOTH
         }
@@ -96,25 +98,31 @@ def _filled(section: Section, found: dict[CellKey, list[Result]], planned: set[C
             (
                 line,
                 {
-                    variant: tuple(_cell(section, key, found.get(key, [])) for key in keys[variant])
+                    variant: tuple(
+                        _cell(section, key, measured.get(key, [])) for key in keys[variant]
+                    )
                     for variant in chosen
                 },
             )
         )
         used |= {
-            one.name: one for every in keys.values() for key in every for one in found.get(key, [])
+            result.name: result
+            for every in keys.values()
+            for key in every
+            for result in measured.get(key, [])
         }
     return Filled(section, tuple(rows), tuple(used.values()))
 
 
-def _lines(section: Section, found: Iterable[CellKey]) -> list[Line]:
+def _lines(section: Section, measured: Iterable[CellKey]) -> list[Line]:
     lines = list(section.lines)
     if section.prefix is not None:
-        for table, row, model, metric, _ in found:
+        for table, row, model, metric, _ in measured:
             fits = table == section.table and row.startswith(section.prefix)
             if fits and metric in section.metrics and Line(row, model) not in lines:
                 lines.append(Line(row, model))
-        order = {row: place for place, row in enumerate(dict.fromkeys(one.row for one in lines))}
+        rows = dict.fromkeys(line.row for line in lines)
+        order = {row: position for position, row in enumerate(rows)}
         lines.sort(key=lambda line: order[line.row])
     return lines
 
@@ -171,10 +179,10 @@ def _chosen(results: Iterable[Result]) -> dict[CellKey, list[Result]]:
 def _planned() -> set[CellKey]:
     """The cells that experiments of the plan fill."""
     return {
-        (one.table, one.row, experiment.model, metric, experiment.variant)
+        (row.table, row.row, experiment.model, metric, experiment.variant)
         for experiment in all_experiments()
-        for one in experiment.evaluations
-        for metric in MEASURES[one.measure]
+        for row in experiment.evaluations
+        for metric in MEASURES[row.measure]
     }
 
 

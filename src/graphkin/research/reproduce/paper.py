@@ -40,9 +40,9 @@ _EASY_EDITS = (100.0, 100.0)
 def _values() -> dict[Key, float]:
     lines: dict[tuple[str, str, str], tuple[float, float]] = {}
     for table, distributions in (("table1", TABLE1), ("table3", TABLE3)):
-        for one in distributions:
-            for model, values in zip(("wl", "gnn", "gmn"), _EDITS[one], strict=True):
-                lines[table, edit_row(*one), model] = values
+        for distribution in distributions:
+            for model, values in zip(("wl", "gnn", "gmn"), _EDITS[distribution], strict=True):
+                lines[table, edit_row(*distribution), model] = values
     functions = function_row("paper")
     lines["table2", functions, "simhash"] = _SIMHASH
     lines["table2", functions, "wl"] = _WL_ON_FUNCTIONS

@@ -153,7 +153,7 @@ SECTIONS = (
     Section(
         "table1",
         "Table 1: graph edit distance, trained and tested on one distribution",
-        _lines([edit_row(*one) for one in TABLE1], ("wl", "gnn", "gmn")),
+        _lines([edit_row(*distribution) for distribution in TABLE1], ("wl", "gnn", "gmn")),
         note="Ours at n=50 (GNN: at n=50, p=0.5) is one model for all distributions, trained on n "
         "in 20..50, p in 0.2..0.5; the others are trained on theirs, matchers from its weights.",
     ),
@@ -187,7 +187,7 @@ SECTIONS = (
         "table2",
         "Functions: retrieval by the clean protocol",
         _lines(
-            [retrieval_row(one) for one in (*RETRIEVAL_POOLS, *HARDEST_POOLS.values())],
+            [retrieval_row(pools) for pools in (*RETRIEVAL_POOLS, *HARDEST_POOLS.values())],
             ("simhash", "gnn", "gmn", "gnn+gmn"),
         ),
         RETRIEVAL,
@@ -201,7 +201,7 @@ SECTIONS = (
     Section(
         "table2",
         "Table 2, right: COIL-DEL",
-        _lines([mesh_row(one) for one in MESH_SPLITS], LEARNED),
+        _lines([mesh_row(split) for split in MESH_SPLITS], LEARNED),
         digits=2,
         note="The paper does not say how it split; its values stand beside both.",
     ),
@@ -216,14 +216,17 @@ SECTIONS = (
     Section(
         "table2",
         "COIL-DEL: the nearest graph",
-        _lines([mesh_row(one) for one in MESH_SPLITS], [one for one in LEARNED if one != "gmn"]),
+        _lines(
+            [mesh_row(split) for split in MESH_SPLITS],
+            [model for model in LEARNED if model != "gmn"],
+        ),
         NEIGHBOUR,
         note="By class, among all other test graphs; by graph, among the training graphs.",
     ),
     Section(
         "table3",
         "Table 3: trained on n in 20..50 and p in 0.2..0.5, tested on larger graphs",
-        _lines([edit_row(*one) for one in TABLE3], ("wl", "gnn", "gmn")),
+        _lines([edit_row(*distribution) for distribution in TABLE3], ("wl", "gnn", "gmn")),
     ),
     Section(
         "table3",

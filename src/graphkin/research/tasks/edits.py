@@ -247,8 +247,8 @@ def _connected(matrices: Bools, nodes: Index) -> Bools:
     reached = np.zeros((count, width), dtype=np.bool_)
     reached[:, 0] = True
     while True:
-        found = np.bitwise_or.reduce(neighbours * reached[:, None, :], axis=-1)
-        grown = np.unpackbits(found.view(np.uint8), axis=-1, count=width, bitorder="little")
+        adjacent = np.bitwise_or.reduce(neighbours * reached[:, None, :], axis=-1)
+        grown = np.unpackbits(adjacent.view(np.uint8), axis=-1, count=width, bitorder="little")
         frontier = grown.view(np.bool_) & ~reached
         if not frontier.any():
             whole: Bools = reached.sum(axis=1) == nodes
@@ -268,8 +268,8 @@ def _edited(
     count, width, _ = matrices.shape
     larger, smaller, _ = _slot_tables(width)
     edited = matrices.copy()
-    for places in (slots, _real_slots(nodes, slots.shape[1]) & ~slots):
-        row, slot = _choose(rng, places, edits)
+    for allowed in (slots, _real_slots(nodes, slots.shape[1]) & ~slots):
+        row, slot = _choose(rng, allowed, edits)
         edited[row, larger[slot], smaller[slot]] ^= True
         edited[row, smaller[slot], larger[slot]] ^= True
     keys = rng.random((count, width))
@@ -282,19 +282,19 @@ def _edited(
     return half.take(rows, axis=0).reshape(count, width, width), origin
 
 
-def _choose(rng: Generator, places: Bools, wanted: Index) -> tuple[Index, Index]:
+def _choose(rng: Generator, allowed: Bools, needed: Index) -> tuple[Index, Index]:
     """Distinct True places, ``wanted`` (B,) in each row of (B, M): their rows and columns."""
-    count, columns = places.shape
-    positions = np.flatnonzero(places)
+    count, columns = allowed.shape
+    positions = np.flatnonzero(allowed)
     starts = np.searchsorted(positions, np.arange(count + 1) * columns)
     available = np.diff(starts)
     # Floyd's sampling without replacement, all rows at once; -1 where a row has its share.
-    picks = np.full((count, int(wanted.max())), -1)
+    picks = np.full((count, int(needed.max())), -1)
     for turn in range(picks.shape[1]):
-        last = available - wanted + turn
+        last = available - needed + turn
         pick = rng.integers(0, last, endpoint=True)
         pick = np.where((picks[:, :turn] == pick[:, None]).any(axis=1), last, pick)
-        picks[:, turn] = np.where(turn < wanted, pick, -1)
+        picks[:, turn] = np.where(turn < needed, pick, -1)
     chosen = positions[(picks + starts[:-1, None])[picks >= 0]]
     return chosen // columns, chosen % columns
 
@@ -323,8 +323,8 @@ def _graphs(task: EditTask, split: Split, mode: Mode) -> Iterator[list[Graph]]:
     rng = _generator(0, split, 0 if mode == "pairs" else 1)
     for start in range(0, task.evaluation_size, EVALUATION_BLOCK):
         examples = _draw(task, rng, EVALUATION_BLOCK, mode)
-        wanted = task.evaluation_size - start
-        for matrices, n in zip(examples.adjacency[:wanted], examples.nodes, strict=False):
+        needed = task.evaluation_size - start
+        for matrices, n in zip(examples.adjacency[:needed], examples.nodes, strict=False):
             yield [Graph(int(n), np.argwhere(np.triu(matrix[:n, :n]))) for matrix in matrices]
 
 

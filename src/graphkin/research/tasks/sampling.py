@@ -33,8 +33,8 @@ class ClassSampler:
         contents: (G,) equal for graphs of equal content; when given, G1 and G2 always differ.
         near: (C, K) for each class others that are easily confused with it, for
             ``hard`` negatives.
-        near_graphs: the same for each graph, by its place in ``classes`` laid end to end: places
-            of graphs, -1 for none.
+        near_graphs: the same for each graph, by its position in ``classes`` laid end to end:
+            positions of graphs, -1 for none.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class ClassSampler:
         negatives: Negatives,
         hard: float,
     ) -> Index:
-        """Places of graphs of other groups than the chosen classes."""
+        """Positions of graphs of other groups than the chosen classes."""
         third = np.full(len(chosen), -1)
         is_hard = self._hard(rng, len(chosen), hard)
         for attempt in range(ROUNDS):
@@ -125,8 +125,8 @@ class ClassSampler:
                 drawn = self._confused(rng, chosen[open_], first[open_], drawn, confused)
             fits = self._groups[self._class_of[drawn]] != self._groups[chosen[open_]]
             third[open_[fits]] = drawn[fits]
-        for place in np.flatnonzero(third < 0).tolist():
-            third[place] = self._listed(rng, int(chosen[place]), int(second[place]), negatives)
+        for row in np.flatnonzero(third < 0).tolist():
+            third[row] = self._listed(rng, int(chosen[row]), int(second[row]), negatives)
         return third
 
     def _hard(self, rng: Generator, count: int, share: float) -> NDArray[np.bool_]:
@@ -138,7 +138,7 @@ class ClassSampler:
         return np.zeros(count, dtype=np.bool_)
 
     def _positives(self, rng: Generator, chosen: Index) -> tuple[Index, Index]:
-        """Places of two different members of each chosen class."""
+        """Positions of two different members of each chosen class."""
         counts, starts = self._counts[chosen], self._starts[chosen]
         first, second = np.empty_like(chosen), np.empty_like(chosen)
         todo = np.arange(len(chosen))
@@ -155,7 +155,7 @@ class ClassSampler:
     def _negatives(
         self, rng: Generator, chosen: Index, second: Index, kind: Negatives, widening: int
     ) -> Index:
-        """Places of graphs that may still be of the same group."""
+        """Positions of graphs that may still be of the same group."""
         if kind == "random":
             return self._members(rng, rng.integers(0, len(self._counts), len(chosen)))
         ratio = SIZE_RATIO**widening
@@ -169,31 +169,31 @@ class ClassSampler:
         return positions
 
     def _listed(self, rng: Generator, chosen: int, second: int, kind: Negatives) -> int:
-        """The place of a graph of another group, where most graphs are of this one."""
+        """The position of a graph of another group, where most graphs are of this one."""
         others = np.flatnonzero(self._groups != self._groups[chosen])
         if kind == "random":
             return int(self._members(rng, rng.choice(others, 1))[0])
-        places = np.flatnonzero(np.isin(self._class_of, others))
-        distances = np.abs(np.log(self._sizes[places] / self._sizes[second]))
-        return int(rng.choice(places[np.argsort(distances, kind="stable")[:LEAST_CHOICE]]))
+        positions = np.flatnonzero(np.isin(self._class_of, others))
+        distances = np.abs(np.log(self._sizes[positions] / self._sizes[second]))
+        return int(rng.choice(positions[np.argsort(distances, kind="stable")[:LEAST_CHOICE]]))
 
     def _confused(
-        self, rng: Generator, chosen: Index, first: Index, drawn: Index, wanted: NDArray[np.bool_]
+        self, rng: Generator, chosen: Index, first: Index, drawn: Index, replaced: NDArray[np.bool_]
     ) -> Index:
-        """Places as drawn, but for those wanted: there, of graphs that are easily confused."""
+        """Positions as drawn, but for those replaced: there, of graphs that are easily confused."""
         if self._near_graphs is not None:
             rows = self._near_graphs[first]
-            places = rows[np.arange(len(rows)), rng.integers(0, rows.shape[1], len(rows))]
-            return np.where(wanted & (places >= 0), places, drawn)
+            positions = rows[np.arange(len(rows)), rng.integers(0, rows.shape[1], len(rows))]
+            return np.where(replaced & (positions >= 0), positions, drawn)
         assert self._near is not None, "hard negatives are drawn only where near classes are known"
-        near = self._near[chosen[wanted]]
+        near = self._near[chosen[replaced]]
         picked = near[np.arange(len(near)), rng.integers(0, near.shape[1], len(near))]
-        drawn[wanted] = self._members(rng, picked)
+        drawn[replaced] = self._members(rng, picked)
         return drawn
 
     def _members(self, rng: Generator, classes: Index) -> Index:
-        places: Index = self._starts[classes] + rng.integers(0, self._counts[classes])
-        return places
+        positions: Index = self._starts[classes] + rng.integers(0, self._counts[classes])
+        return positions
 
 
 def balanced_batches(
@@ -219,8 +219,8 @@ def balanced_batches(
     members: list[list[int]] = [[] for _ in range(batches)]
     for left, example in zip(range(len(order), 0, -1), order.tolist(), strict=True):
         wanting = np.maximum(least - counts, 0)
-        place = int(np.argmax(wanting)) if wanting.sum() >= left else int(np.argmin(loads))
-        members[place].append(example)
-        loads[place] += capped[example]
-        counts[place] += 1
-    return [np.sort(np.array(members[place])) for place in rng.permutation(batches).tolist()]
+        position = int(np.argmax(wanting)) if wanting.sum() >= left else int(np.argmin(loads))
+        members[position].append(example)
+        loads[position] += capped[example]
+        counts[position] += 1
+    return [np.sort(np.array(members[position])) for position in rng.permutation(batches).tolist()]

@@ -79,13 +79,17 @@ def _blocks(graphs: Sequence[Graph]) -> Iterator[Sequence[Graph]]:
 def _block_features(batch: GraphBatch) -> tuple[Index, Hashes, NDArray[np.uint8]]:
     """Features of each graph, (G,); and keys and kinds of all, (M,), graph after graph."""
     node_graph = batch.node_graph.numpy()
-    found = list(_neighbourhoods(batch))
+    neighbourhoods = list(_neighbourhoods(batch))
     if batch.token_ids is not None:
-        found.append(_trigrams(batch))
-    owners = np.concatenate([node_graph[nodes] for nodes, _ in found])
-    kinds = np.repeat(np.arange(len(found), dtype=np.uint8), [len(nodes) for nodes, _ in found])
+        neighbourhoods.append(_trigrams(batch))
+    owners = np.concatenate([node_graph[nodes] for nodes, _ in neighbourhoods])
+    kinds = np.repeat(
+        np.arange(len(neighbourhoods), dtype=np.uint8), [len(nodes) for nodes, _ in neighbourhoods]
+    )
     # The kind is part of the hash: equal neighbourhoods of 2 and 3 hops are two features.
-    hashes = mixed(np.concatenate([hashes for _, hashes in found]) + kinds.astype(np.uint64))
+    hashes = mixed(
+        np.concatenate([hashes for _, hashes in neighbourhoods]) + kinds.astype(np.uint64)
+    )
     keys = mixed(hashes + mixed(_occurrences(hashes, owners)))
     order = np.argsort(owners, kind="stable")
     return np.bincount(owners, minlength=batch.num_graphs), keys[order], kinds[order]
@@ -144,12 +148,12 @@ def _occurrences(hashes: Hashes, owners: Index) -> Hashes:
     # One hash for both sorts many times faster than two keys do.
     joint = mixed(hashes + mixed(owners.astype(np.uint64)))
     order = np.argsort(joint)
-    places = np.arange(len(joint))
+    positions = np.arange(len(joint))
     starts = np.zeros(len(joint), dtype=np.int64)
     new = joint[order[1:]] != joint[order[:-1]]
-    starts[1:] = np.where(new, places[1:], 0)
+    starts[1:] = np.where(new, positions[1:], 0)
     ranks = np.empty(len(joint), dtype=np.uint64)
-    ranks[order] = places - np.maximum.accumulate(starts)
+    ranks[order] = positions - np.maximum.accumulate(starts)
     return ranks
 
 

@@ -70,10 +70,10 @@ def learn_weights(
     decay = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / max(steps, 1))
     for step in range(steps):
         pairs, labels = sampler.draw(PAIRS, generator)
-        graphs, places = np.unique(pairs, return_inverse=True)
+        graphs, numbers = np.unique(pairs, return_inverse=True)
         vectors = table.vectors(features.offsets, graphs, weights, bits)
         # index_select, not indexing: the gradient of the latter adds in the order of threads.
-        chosen = vectors.index_select(0, torch.from_numpy(places.reshape(-1)))
+        chosen = vectors.index_select(0, torch.from_numpy(numbers.reshape(-1)))
         left, right = chosen.view(2, PAIRS, bits).unbind()
         logits = SHARPNESS * (hamming_similarity(left, right) - threshold)
         loss = functional.binary_cross_entropy_with_logits(logits, labels)
@@ -122,12 +122,12 @@ class _Table:
         counts = offsets[graphs + 1] - offsets[graphs]
         starts = running_offsets(counts)
         rows = np.arange(starts[-1]) + np.repeat(offsets[graphs] - starts[:-1], counts)
-        present, places = np.unique(self.index[rows], return_inverse=True)
+        present, numbers = np.unique(self.index[rows], return_inverse=True)
         votes = torch.from_numpy(signs(hash_bytes(self.known[present], bits)))
         own = weights.index_select(0, torch.from_numpy(self.slots[present]))
         weighted = own.unsqueeze(1) * votes
         sums = functional.embedding_bag(
-            torch.from_numpy(places), weighted, torch.from_numpy(starts[:-1]), mode="sum"
+            torch.from_numpy(numbers), weighted, torch.from_numpy(starts[:-1]), mode="sum"
         )
         return sums / (sums.square().mean(dim=1, keepdim=True) + 1e-12).sqrt()
 
@@ -157,8 +157,8 @@ class _PairSampler:
 
     def draw(self, count: int, generator: np.random.Generator) -> tuple[Index, Tensor]:
         """(2, count) graphs of each pair, and (count,) float32 labels, 1 for similar pairs."""
-        several = np.flatnonzero(self.sizes > 1)
-        same = several[generator.integers(len(several), size=count // 2)]
+        repeated = np.flatnonzero(self.sizes > 1)
+        same = repeated[generator.integers(len(repeated), size=count // 2)]
         first = generator.integers(self.sizes[same])
         second = (first + 1 + generator.integers(self.sizes[same] - 1)) % self.sizes[same]
         one = generator.integers(len(self.sizes), size=count - len(same))

@@ -134,9 +134,9 @@ class SimHash:
     def scores(self, queries: Sequence[Graph], pool: Sequence[Graph]) -> Floats:
         """(Q, P) float64: the agreement of every query with every graph of the pool."""
         bits = signs(self.codes([*queries, *pool]))
-        asked, stored = bits[: len(queries)], bits[len(queries) :]
+        query_bits, stored = bits[: len(queries)], bits[len(queries) :]
         # Sums of +-1 are whole numbers, exact in float32.
-        agreement: Floats = (asked @ stored.T).astype(np.float64) / self.bits
+        agreement: Floats = (query_bits @ stored.T).astype(np.float64) / self.bits
         return agreement
 
     def save(self, folder: PathLike) -> None:
@@ -159,7 +159,7 @@ class SimHash:
         units, cells = self.weights.units(features), 256 * features.owners
         meaning = signs(np.arange(256, dtype=np.uint8)[:, None]).astype(np.float64)
         votes = np.empty((count, self.bits))
-        for place, values in enumerate(hash_bytes(features.keys, self.bits).T):
+        for number, values in enumerate(hash_bytes(features.keys, self.bits).T):
             weight = np.bincount(cells + values, weights=units, minlength=256 * count)
-            votes[:, 8 * place : 8 * place + 8] = weight.reshape(count, 256) @ meaning
+            votes[:, 8 * number : 8 * number + 8] = weight.reshape(count, 256) @ meaning
         return (votes * RESOLUTION).astype(np.float32)

@@ -65,8 +65,8 @@ class FeatureWeights:
         """(M,) float64, whole numbers: the weight of each feature in units of ``RESOLUTION``."""
         weights = self.defaults[features.kinds].astype(np.float64)
         if len(self.keys):
-            place = np.searchsorted(self.keys, features.keys).clip(max=len(self.keys) - 1)
-            weights = np.where(self.keys[place] == features.keys, self.values[place], weights)
+            position = np.searchsorted(self.keys, features.keys).clip(max=len(self.keys) - 1)
+            weights = np.where(self.keys[position] == features.keys, self.values[position], weights)
         units: NDArray[np.float64] = np.rint(weights / RESOLUTION)
         return units
 
@@ -125,7 +125,7 @@ def _read_bits(path: Path) -> Any:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise FormatError(f"{path} is not a {FORMAT} file; SimHash.save writes one")
     expected = {"format": FORMAT, "version": VERSION, "kinds": list(KINDS)}
-    found = {key: value for key, value in document.items() if key != "bits"}
-    if found != expected:
-        raise FormatError(f"{path} holds {found}; this graphkin reads {expected}")
+    options = {key: value for key, value in document.items() if key != "bits"}
+    if options != expected:
+        raise FormatError(f"{path} holds {options}; this graphkin reads {expected}")
     return document.get("bits")

@@ -50,11 +50,8 @@ def experiments_for(
 
 def group_order() -> dict[str, int]:
     """The place of each group in the order of preference."""
-    return {group: place for place, group in enumerate(dict.fromkeys(_groups()))}
-
-
-def _groups() -> list[str]:
-    return [experiment.group for experiment in all_experiments()]
+    groups = dict.fromkeys(experiment.group for experiment in all_experiments())
+    return {group: position for position, group in enumerate(groups)}
 
 
 def _fills(experiment: Experiment, target: str) -> bool:

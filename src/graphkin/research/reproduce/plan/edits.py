@@ -113,7 +113,7 @@ def _edits(positive: int, negative: int) -> TaskSpec:
 
 def _rows(table: str) -> tuple[Evaluation, ...]:
     distributions = {"table1": TABLE1, "table3": TABLE3}[table]
-    return tuple(Evaluation(table, edit_row(*one), _spec(*one)) for one in distributions)
+    return tuple(Evaluation(table, edit_row(n, p), _spec(n, p)) for n, p in distributions)
 
 
 TRANSFER = (
@@ -156,19 +156,19 @@ def _table1(seed: int) -> Iterator[Experiment]:
     soft = _ours("gmn", "general-gmn-ours-soft", (), seed)
     for model, distributions in OURS_TABLE1.items():
         for (nodes, p), steps in distributions.items():
-            one = replace(
+            experiment = replace(
                 _ours(model, f"table1-n{nodes}-p{p}-{model}-ours", (), seed),
                 task=_spec(nodes, p),
                 evaluations=(Evaluation("table1", edit_row(nodes, p), _spec(nodes, p)),),
                 training={**TRAINING, **TABLE1_TRAINING[model], "steps": steps},
             )
             if model == "gmn":
-                yield _after(soft, one)
+                yield _after(soft, experiment)
             elif (nodes, p) in CONTINUED:
-                first = replace(one, group=f"{one.group}-first", evaluations=())
-                yield _continued(first, one.evaluations)
+                first = replace(experiment, group=f"{experiment.group}-first", evaluations=())
+                yield _continued(first, experiment.evaluations)
             else:
-                yield one
+                yield experiment
     for evaluation, (nodes, p) in zip(_rows("table1"), TABLE1, strict=True):
         for model in ("gnn", "gmn"):
             group = f"table1-n{nodes}-p{p}"

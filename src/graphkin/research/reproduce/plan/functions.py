@@ -144,7 +144,7 @@ def _sweep(seed: int) -> Iterator[Experiment]:
 
 def _matcher(embedder: Experiment, features: str, steps: int) -> Experiment:
     """Begins with the weights of the embedder."""
-    found = replace(
+    matcher = replace(
         embedder,
         group=embedder.group.replace("-gnn-", "-gmn-"),
         model="gmn",
@@ -152,12 +152,12 @@ def _matcher(embedder: Experiment, features: str, steps: int) -> Experiment:
         training={"steps": SWEEP_MATCHER_STEPS},
     )
     if not steps:  # no attention, and so no alignment
-        return found
+        return matcher
     return replace(
-        found,
+        matcher,
         task=_task("paper", features=features, **MATCHER_TASK),
         model_options={**MATCHER_MODEL, "steps": steps},
-        training={**MATCHER_TRAINING, **found.training},
+        training={**MATCHER_TRAINING, **matcher.training},
         recipe="paper",
         join=embedder,
     )

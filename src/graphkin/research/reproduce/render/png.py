@@ -80,7 +80,7 @@ def _attention(results: Sequence[Result], folder: Path, warning: str) -> list[Pa
 def draw_tables(filled: Sequence[Filled], path: Path, quick: bool = False) -> None:
     """Draws sections below each other."""
     pyplot = _pyplot()
-    parts = [(one.section.title, table_of(one), measures_text(one)) for one in filled]
+    parts = [(block.section.title, table_of(block), measures_text(block)) for block in filled]
     titles = max(TITLE_CHARACTER * len(title) for title, _, _ in parts)
     starts, width = _columns([lines for _, lines, _ in parts])
     width = max(titles, width) + 0.6
@@ -127,7 +127,7 @@ def _draw_section(
 def draw_sweep(filled: Sequence[Filled], path: Path, quick: bool = False) -> None:
     """Draws both measures against T: edit distance above, functions below."""
     pyplot = _pyplot()
-    cells = {(c.row, c.model, c.metric): c for one in filled for c in one.cells}
+    cells = {(c.row, c.model, c.metric): c for block in filled for c in block.cells}
     figure, axes = pyplot.subplots(2, 2, figsize=(9.5, 7), layout="constrained")
     kinds: tuple[tuple[str, Sequence[str], Sequence[int]], ...] = (
         ("graph edit distance, n=20 p=0.2", ("edits",), EDIT_STEPS),

@@ -19,13 +19,13 @@ WIDTH = 100
 def to_text(filled: Sequence[Filled], quick: bool = False) -> str:
     """All sections for a terminal, and for each table how its values were made."""
     parts = [QUICK] if quick else []
-    for _, group in groupby(filled, key=lambda one: one.section.table):
+    for _, group in groupby(filled, key=lambda block: block.section.table):
         sections = list(group)
-        for one in sections:
-            parts.append(f"{one.section.title}\n{measures_text(one)}")
-            parts.append(_aligned(table_of(one)))
-            if one.section.note:
-                parts.append(textwrap.fill(one.section.note, WIDTH))
+        for block in sections:
+            parts.append(f"{block.section.title}\n{measures_text(block)}")
+            parts.append(_aligned(table_of(block)))
+            if block.section.note:
+                parts.append(textwrap.fill(block.section.note, WIDTH))
         made = facts(sections)
         if made:
             parts.append("\n".join(["Measured by", *(f"  {fact}" for fact in made)]))
@@ -35,15 +35,15 @@ def to_text(filled: Sequence[Filled], quick: bool = False) -> str:
 def to_markdown(filled: Sequence[Filled], quick: bool = False, heading: str = "##") -> str:
     """The same in Markdown."""
     parts = [f"**{QUICK}**"] if quick else []
-    for _, group in groupby(filled, key=lambda one: one.section.table):
+    for _, group in groupby(filled, key=lambda block: block.section.table):
         sections = list(group)
-        for one in sections:
-            header, *rows = table_of(one)
+        for block in sections:
+            header, *rows = table_of(block)
             lines = [header, ["---"] * len(header), *rows]
             table = (f"| {' | '.join(cell or ' ' for cell in line)} |" for line in lines)
-            measures = measures_text(one)
-            parts.append(f"{heading} {one.section.title}")
-            parts.append(f"{measures[0].upper()}{measures[1:]}. {one.section.note}".rstrip())
+            measures = measures_text(block)
+            parts.append(f"{heading} {block.section.title}")
+            parts.append(f"{measures[0].upper()}{measures[1:]}. {block.section.note}".rstrip())
             parts.append("\n".join(table))
         made = facts(sections, code="`")
         if made:
@@ -54,7 +54,7 @@ def to_markdown(filled: Sequence[Filled], quick: bool = False, heading: str = "#
 def table_of(filled: Filled) -> list[list[str]]:
     """A header, and one line for each row and model."""
     variants = filled.variants
-    lines = [["", "", "paper", *(COLUMNS[one] for one in variants)]]
+    lines = [["", "", "paper", *(COLUMNS[block] for block in variants)]]
     for row, group in groupby(filled.rows, key=lambda pair: pair[0].row):
         label = row
         for line, cells in group:
@@ -101,7 +101,7 @@ def seeds_text(cells: Iterable[Cell]) -> str:
 
 def facts(filled: Iterable[Filled], code: str = "") -> list[str]:
     """How values came about: seeds, steps, time and command, for each group of runs."""
-    results = {result.name: result for one in filled for result in one.results}
+    results = {result.name: result for block in filled for result in block.results}
     lines = []
     for group, members in groupby(sorted(results.values(), key=_group), _group):
         runs = list(members)
@@ -129,7 +129,7 @@ def _group(result: Result) -> str:
 
 def summary(filled: Sequence[Filled]) -> str:
     """How many cells of the paper are measured, and how many reach it."""
-    cells = [cell for one in filled for cell in one.cells]
+    cells = [cell for block in filled for cell in block.cells]
     printed, same, same_reached = counts(cells, "paper")
     _, changed, changed_reached = counts(cells, "ours")
     if not printed:

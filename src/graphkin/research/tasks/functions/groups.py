@@ -47,18 +47,18 @@ class FunctionClass:
 
 def function_classes(corpus: FunctionCorpus, min_builds: int) -> list[FunctionClass]:
     """The functions that at least ``min_builds`` builds have, sorted by their keys."""
-    found: dict[FunctionKey, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    numbers_of: dict[FunctionKey, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     headers: set[FunctionKey] = set()
     for number, entry in enumerate(corpus.entries):
         key = FunctionKey(entry.binary.library, entry.unit or "", entry.base_name)
-        found[key][entry.binary.build].append(number)
+        numbers_of[key][entry.binary.build].append(number)
         if entry.defined_in is not None and HEADER.search(entry.defined_in):
             headers.add(key)
     classes = []
-    for key in sorted(found):
+    for key in sorted(numbers_of):
         graphs = {
             build: chosen
-            for build, numbers in sorted(found[key].items())
+            for build, numbers in sorted(numbers_of[key].items())
             if (chosen := _representative(corpus.entries, numbers)) is not None
         }
         if len(graphs) >= min_builds:

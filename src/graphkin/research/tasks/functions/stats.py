@@ -132,8 +132,8 @@ def _equal_builds(classes: list[FunctionClass], contents: NDArray[np.int64]) -> 
     equal: Counter[tuple[str, str]] = Counter()
     for item in classes:
         builds = sorted(item.graphs)
-        for place, first in enumerate(builds):
-            for second in builds[place + 1 :]:
+        for position, first in enumerate(builds):
+            for second in builds[position + 1 :]:
                 if first.rpartition("-")[0] == second.rpartition("-")[0]:
                     common[first, second] += 1
                     left, right = contents[item.graphs[first]], contents[item.graphs[second]]
