@@ -157,12 +157,12 @@ def browser(is_wanted: bool) -> Iterator[Browser | None]:
 def measured(
     targets: list[str], functions: list[Function], repeats: int, chromium: Browser | None
 ) -> Iterator[Row]:
-    from graphkin.library.compare import compare
+    from graphkin.library.compare import compare_functions
     from graphkin.library.models import SearchModel
 
     model = SearchModel.load("functions")
     smallest = min(functions, key=lambda function: len(function.blocks))
-    compare(model, smallest, smallest)
+    compare_functions(model, smallest, smallest)
     for target, function in zip(targets, functions, strict=True):
         yield measure(target, function, model, repeats, chromium)
 
@@ -171,11 +171,11 @@ def measure(
     target: str, function: Function, model: SearchModel, repeats: int, chromium: Browser | None
 ) -> Row:
     """Times one function."""
-    from graphkin.library.compare import compare
+    from graphkin.library.compare import compare_functions
 
     sizes = sizes_of(function)
     layout, _ = fastest(lambda: lay_out(sizes, function.edges, SPACING), repeats)
-    models, compared = fastest(lambda: compare(model, function, function), 1)
+    models, compared = fastest(lambda: compare_functions(model, function, function), 1)
     seconds, content = fastest(
         lambda: comparison_page(compared.document, *compared.functions, compared.maps), repeats
     )

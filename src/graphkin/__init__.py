@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graphkin.graphs import Graph, GraphBatch, PairBatch, TokenBags
+    from graphkin.library.compare import compare
     from graphkin.library.library import Library
     from graphkin.library.records import Filter
+    from graphkin.library.scan import scan
     from graphkin.models import AttentionMaps, GraphEmbedder, GraphMatcher, ModelConfig
 
 __version__ = "0.1.0"
@@ -18,11 +20,13 @@ _HOMES = {
     "Graph": "graphkin.graphs",
     "GraphBatch": "graphkin.graphs",
     "GraphEmbedder": "graphkin.models",
-    "Library": "graphkin.library.library",
     "GraphMatcher": "graphkin.models",
+    "Library": "graphkin.library.library",
     "ModelConfig": "graphkin.models",
     "PairBatch": "graphkin.graphs",
     "TokenBags": "graphkin.graphs",
+    "compare": "graphkin.library.compare",
+    "scan": "graphkin.library.scan",
 }
 
 __all__ = [
@@ -36,6 +40,8 @@ __all__ = [
     "ModelConfig",
     "PairBatch",
     "TokenBags",
+    "compare",
+    "scan",
 ]
 
 

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from graphkin import Library
 from graphkin.binaries import samples
 from graphkin.binaries.targets import find_function, parse_target
-from graphkin.library.compare import compare
+from graphkin.library.compare import compare_functions
 from graphkin.web.limits import ServerLimits
 from tests.web.conftest import Serve
 from tests.web.requests import FIRMWARE_ID, message, send, suspect
@@ -95,7 +95,7 @@ def test_a_comparison_is_that_of_the_command_line(client: TestClient, library: P
     left = find_function(parse_target(f"{samples.FIRMWARE}:{names['process_heartbeat']:#x}"))
     right = find_function(parse_target(f"{hit['binary']}:{hit['address']}"))
     with Library.open(library) as index:
-        expected = compare(index.model, left, right).document
+        expected = compare_functions(index.model, left, right).document
     assert found["score"] == pytest.approx(expected.score, abs=1e-4)
     assert found["probability"] == pytest.approx(expected.probability, abs=1e-4)
     assert found["distance"] == expected.distance

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from graphkin.cli.options import Backend, Json, checked_backend
-from graphkin.errors import ConfigError
-
-if TYPE_CHECKING:
-    from graphkin.binaries.function import Function
 
 
 def register(app: typer.Typer) -> None:
@@ -37,7 +33,6 @@ def compare(
     """Compare two functions: how alike they are, and which block matches which."""
     from graphkin._support.files import write_atomically
     from graphkin.library.compare import compare as run
-    from graphkin.library.models import SearchModel
     from graphkin.results.comparison import comparison_text
     from graphkin.results.drawing.files import picture_ending
     from graphkin.results.html.comparison import comparison_page
@@ -45,10 +40,9 @@ def compare(
 
     if plot is not None:
         picture_ending(plot)
-    functions = _function(left, backend), _function(right, backend)
-    compared = run(SearchModel.load(model), *functions)
+    compared = run(left, right, model, backend=checked_backend(backend))
     if html is not None:
-        page = comparison_page(compared.document, *functions, compared.maps)
+        page = comparison_page(compared.document, *compared.functions, compared.maps)
         write_atomically(html, page.encode())
     if plot is not None:
         from graphkin.results.drawing.attention import plot_attention
@@ -57,14 +51,4 @@ def compare(
     if as_json:
         typer.echo(to_json(compared.document))
     else:
-        typer.echo(comparison_text(compared.document, *functions))
-
-
-def _function(target: str, backend: str) -> Function:
-    from graphkin.binaries.reading import read_function
-    from graphkin.binaries.targets import parse_target
-
-    parsed = parse_target(target)
-    if parsed.function is None:
-        raise ConfigError(f"name one function to compare: {target}:FUNCTION or {target}:0x1234")
-    return read_function(parsed, checked_backend(backend))
+        typer.echo(comparison_text(compared.document, *compared.functions))

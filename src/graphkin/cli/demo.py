@@ -180,14 +180,10 @@ def _likeliest(results: tuple[FunctionResult, ...]) -> FunctionResult | None:
 
 def _draw(library: Library, suspect: FunctionResult, file: Path) -> None:
     from graphkin._support.files import write_atomically
-    from graphkin.binaries.reading import read_function
-    from graphkin.binaries.targets import parse_target
     from graphkin.library.compare import compare
     from graphkin.results.html.comparison import comparison_page
 
-    left, right = (
-        read_function(parse_target(f"{side.binary}:{side.address:#x}"))
-        for side in (suspect.query, suspect.hits[0])
-    )
-    compared = compare(library.model, left, right)
-    write_atomically(file, comparison_page(compared.document, left, right, compared.maps).encode())
+    left, right = (f"{side.binary}:{side.address:#x}" for side in (suspect.query, suspect.hits[0]))
+    compared = compare(left, right, library.model)
+    page = comparison_page(compared.document, *compared.functions, compared.maps)
+    write_atomically(file, page.encode())

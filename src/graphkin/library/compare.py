@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphkin.binaries.backends.choose import Backend
 from graphkin.binaries.function import Function
-from graphkin.errors import ModelError
-from graphkin.library.models import SearchModel
+from graphkin.binaries.reading import read_function
+from graphkin.binaries.targets import parse_target
+from graphkin.errors import ConfigError, ModelError
+from graphkin.library.models import SearchModel, search_model
 from graphkin.library.probability import distances, probabilities
 from graphkin.results.document import Comparison
 from graphkin.results.evidence import best_evidence
@@ -31,6 +35,41 @@ class ComparedFunctions:
 
 
 def compare(
+    left: str | Path,
+    right: str | Path,
+    model: str | Path | SearchModel = "functions",
+    *,
+    backend: Backend = "auto",
+) -> ComparedFunctions:
+    """Reads two functions and compares them.
+
+    Example::
+
+        compared = graphkin.compare("firmware.bin:0x4f10", "libssl.so:tls1_process_heartbeat")
+        print(compared.document.probability)
+
+    Args:
+        left: ``BINARY:FUNCTION`` or ``BINARY:0x1234``.
+        right: likewise.
+        model: a model that ships with graphkin, or a folder.
+        backend: what reads the files.
+
+    Raises:
+        ConfigError: where a side names no function, or one that is not there.
+        FormatError: for a file that cannot be read.
+    """
+    sides = _function(str(left), backend), _function(str(right), backend)
+    return compare_functions(search_model(model), *sides)
+
+
+def _function(target: str, backend: Backend) -> Function:
+    parsed = parse_target(target)
+    if parsed.function is None:
+        raise ConfigError(f"name one function to compare: {target}:FUNCTION or {target}:0x1234")
+    return read_function(parsed, backend)
+
+
+def compare_functions(
     model: SearchModel,
     left: Function,
     right: Function,

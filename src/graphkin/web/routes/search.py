@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
 from graphkin.errors import ConfigError, ModelError
-from graphkin.library.compare import ComparedFunctions, compare
+from graphkin.library.compare import ComparedFunctions, compare_functions
 from graphkin.library.records import SearchOptions
 from graphkin.library.scan import look_up
 from graphkin.results.document import Comparison
@@ -53,7 +53,7 @@ async def search(request: api.SearchRequest, server: ServerDep) -> api.SearchAns
 
 
 @router.get("/comparison")
-async def compare_functions(left: Side, right: Side, server: ServerDep) -> Comparison:
+async def comparison(left: Side, right: Side, server: ServerDep) -> Comparison:
     """How alike two functions are, and the strongest pairs of their blocks."""
     return (await _compared(server, left, right)).document
 
@@ -83,5 +83,5 @@ async def _compared(server: Server, left: str, right: str) -> ComparedFunctions:
             "to compare here; use graphkin compare"
         )
     return await server.computing.run(
-        lambda: compare(server.library.model, first, second, (left, right))
+        lambda: compare_functions(server.library.model, first, second, (left, right))
     )
