@@ -254,10 +254,6 @@ class PairBatch:
     def num_pairs(self) -> int:
         return len(self.left)
 
-    @property
-    def num_triplets(self) -> int:
-        return self.num_pairs // 2
-
     def split(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
         """(graphs, G) rows of all graphs -> (P, G) of the first and of the second graphs."""
         if self.consecutive:
