@@ -177,7 +177,7 @@ def test_pairs_and_triplets_keep_their_order() -> None:
     sizes = triplets.graphs.node_offsets.diff()
     assert sizes[triplets.left].tolist() == [1, 1, 2, 2]
     assert sizes[triplets.right].tolist() == [2, 3, 3, 1]
-    assert (triplets.num_pairs, triplets.num_triplets, triplets.labels) == (4, 2, None)
+    assert (triplets.num_pairs, triplets.labels) == (4, None)
 
 
 def test_refuses_pairs_that_are_none() -> None:

@@ -213,7 +213,7 @@ class PairBatch:
     """(P,) int64: index of its second."""
     labels: Tensor | None = None
     """(P,) float32, +1 similar and -1 dissimilar; None where the batch is made of triplets."""
-    in_turns: bool = False
+    consecutive: bool = False
     """Whether pair k is graphs 2k and 2k + 1, and those are all."""
 
     @classmethod
@@ -248,19 +248,15 @@ class PairBatch:
             raise GraphError(f"{len(labels)} labels for {graphs.num_graphs // 2} pairs")
         index = torch.arange(graphs.num_graphs)
         signs = None if labels is None else torch.tensor(labels, dtype=torch.float32)
-        return cls(graphs, index[0::2], index[1::2], signs, in_turns=True)
+        return cls(graphs, index[0::2], index[1::2], signs, consecutive=True)
 
     @property
     def num_pairs(self) -> int:
         return len(self.left)
 
-    @property
-    def num_triplets(self) -> int:
-        return self.num_pairs // 2
-
     def split(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
         """(graphs, G) rows of all graphs -> (P, G) of the first and of the second graphs."""
-        if self.in_turns:
+        if self.consecutive:
             left, right = vectors.view(self.num_pairs, 2, -1).unbind(dim=1)
             return left, right
         return vectors.index_select(0, self.left), vectors.index_select(0, self.right)

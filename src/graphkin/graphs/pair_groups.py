@@ -60,8 +60,8 @@ def group_pairs(node_offsets: Index, left: Index, right: Index) -> list[PairGrou
     """Splits the pairs into groups that minimise padded cells plus an overhead for each group."""
     sizes = np.diff(node_offsets)
     if sizes.min() == sizes.max():
-        turns = np.arange(len(sizes)).reshape(-1, 2) if len(sizes) == 2 * len(left) else None
-        regular = turns is not None and np.array_equal(np.stack([left, right], 1), turns)
+        graphs = np.stack([left, right], axis=1).flatten()
+        regular = np.array_equal(graphs, np.arange(len(sizes)))
         return [replace(_group(node_offsets, left, right), regular=regular)]
     swap = sizes[left] < sizes[right]
     large = np.where(swap, right, left)

@@ -205,9 +205,9 @@ def graph_norm(x: Tensor, batch: GraphBatch) -> Tensor:
     """Each column of (N, H) to mean 0 and variance 1 over the nodes of each graph."""
     counts = batch.node_offsets.diff().clamp(min=1).to(x.dtype).unsqueeze(1)  # (graphs, 1)
     none, graph = x.new_zeros(batch.num_graphs, x.shape[1]), batch.node_graph
-    centred = x - (none.index_add(0, graph, x) / counts)[graph]
+    centred = x - (none.index_add(0, graph, x) / counts).index_select(0, graph)
     variance = none.index_add(0, graph, centred.square()) / counts  # (graphs, H)
-    return centred * (variance + NORM_EPSILON).rsqrt()[graph]
+    return centred * (variance + NORM_EPSILON).rsqrt().index_select(0, graph)
 
 
 GATES: dict[NodeUpdate, int] = {"gru": 3, "mlp": 2, "rnn": 1, "lstm": 4}

@@ -127,7 +127,7 @@ def test_triplets_hold_the_first_graph_twice_and_the_close_one_first():
     task = EditTask(nodes=(8, 14), p=(0.3, 0.5), positive_edits=0, negative_edits=3)
     batch = task.batch(0, 40, "triplets")
     assert batch.labels is None
-    assert batch.num_triplets == 40
+    assert batch.num_pairs == 80
     graphs = graphs_of(batch.graphs)
     far = 0
     for first, close, again, distant in zip(*(graphs[i::4] for i in range(4)), strict=True):

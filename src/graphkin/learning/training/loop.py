@@ -110,7 +110,7 @@ def train(
     with process_group(config.batch_size) as (rank, world), stop_signals() as stop:
         if world > 1 and device == "cuda":
             device = f"cuda:{torch.cuda.current_device()}"
-        run = _Run(_placed(model, device), task, config, folder, device, rank, world)
+        run = _Run(_on_device(model, device), task, config, folder, device, rank, world)
         if resume and checkpoint.exists():
             run.restore(checkpoint)
         log = RunLog(folder, run.state.log_bytes, tensorboard) if rank == 0 else None
@@ -121,7 +121,7 @@ def train(
         return Result(state.step, state.seconds, state.validation, state.best)
 
 
-def _placed(model: GraphModel, device: str) -> GraphModel:
+def _on_device(model: GraphModel, device: str) -> GraphModel:
     try:
         return model.to(device)
     except (RuntimeError, AssertionError) as error:  # torch asserts that it was built with CUDA

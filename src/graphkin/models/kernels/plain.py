@@ -26,15 +26,18 @@ def edge_hidden(
 ) -> Tensor:
     """relu(a_i + b_j + c_ij) for every message: (E, H)."""
     receiver, sender = projected.chunk(2, dim=1)  # (N, H) each
-    hidden = receiver[adjacency.owners] + sender[adjacency.neighbours]
+    # index_select, because the gradient of x[index] is added up element by element.
+    hidden = receiver.index_select(0, adjacency.owners)
+    hidden = hidden + sender.index_select(0, adjacency.neighbours)
     if table is not None and rows is not None:
-        hidden = hidden + table[rows]
+        hidden = hidden + table.index_select(0, rows)
     return hidden.relu()
 
 
 def neighbour_sum(x: Tensor, adjacency: Adjacency) -> Tensor:
     """out_i = sum of x_j over the entries that i owns."""
-    return torch.zeros_like(x).index_add(0, adjacency.owners, x[adjacency.neighbours])
+    received = x.index_select(0, adjacency.neighbours)
+    return torch.zeros_like(x).index_add(0, adjacency.owners, received)
 
 
 def adam(

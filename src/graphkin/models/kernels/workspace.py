@@ -65,6 +65,6 @@ def take_once(ctx: Any, name: str) -> Any:
             "backward through this graph a second time; run the forward pass again "
             "(the fused kernels keep their arrays for one backward pass)"
         )
-    found = getattr(ctx, name)
+    value = getattr(ctx, name)
     delattr(ctx, name)
-    return found
+    return value

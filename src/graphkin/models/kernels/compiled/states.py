@@ -103,7 +103,7 @@ def first_step_forward(
     out: Array,
     width: int,
 ) -> None:
-    """The first step of nodes that all start alike, by class: see ``_FirstStep``.
+    """The first step of nodes that all start alike, by class: see ``FirstStep``.
 
     ``projected`` (W,) are the projections of the common start, biases included; ``counts``
     (C, R) the messages of each class on each route. Writes the classes' states to ``new``
