@@ -154,10 +154,10 @@ def binaries_in(paths: Iterable[PathLike], skipped: list[Skipped]) -> Iterator[P
 
 def distinct(paths: Iterable[Path]) -> list[Path]:
     """Each file once, under the first of its names."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for path in paths:
-        found.setdefault(os.path.realpath(path), path)
-    return list(found.values())
+        files.setdefault(os.path.realpath(path), path)
+    return list(files.values())
 
 
 @contextmanager
@@ -186,7 +186,7 @@ def build_names(files: Sequence[Path]) -> dict[Path, str]:
         homes: dict[tuple[str, str], set[tuple[str, ...]]] = defaultdict(set)
         for file in files:
             homes[names[file], file.name].add(folders[file])
-        unclear = {name for (name, _), found in homes.items() if len(found) > 1}
+        unclear = {name for (name, _), parents in homes.items() if len(parents) > 1}
         if not unclear:
             return names
         for file in files:

@@ -103,10 +103,10 @@ class Image:
 
     def region(self, address: int) -> Region | None:
         """The region that holds an address."""
-        found = bisect_right(self._starts, address) - 1
-        if found < 0 or address >= self.regions[found].end:
+        number = bisect_right(self._starts, address) - 1
+        if number < 0 or address >= self.regions[number].end:
             return None
-        return self.regions[found]
+        return self.regions[number]
 
     def read(self, address: int, size: int) -> bytes:
         """Up to ``size`` bytes; fewer, or none, where the region ends first."""
@@ -131,18 +131,18 @@ class Image:
         first = bisect_right(self._mark_addresses, start) - 1
         last = bisect_left(self._mark_addresses, end)
         state = self.marks[first][1] if first >= 0 else ""
-        found: list[tuple[int, int, str]] = []
+        pieces: list[tuple[int, int, str]] = []
         for address, following in [*self.marks[first + 1 : last], (end, "")]:
             if address > start and state != DATA:
-                if found and found[-1][1:] == (start, state):
-                    start = found.pop()[0]
-                found.append((start, address, state))
+                if pieces and pieces[-1][1:] == (start, state):
+                    start = pieces.pop()[0]
+                pieces.append((start, address, state))
             start, state = address, following
-        return found
+        return pieces
 
     def fragment(self, address: int) -> tuple[int, int] | None:
         """The split-off part that holds an address."""
-        found = bisect_right(self._fragment_starts, address) - 1
-        if found < 0 or address >= self.fragments[found][1]:
+        number = bisect_right(self._fragment_starts, address) - 1
+        if number < 0 or address >= self.fragments[number][1]:
             return None
-        return self.fragments[found]
+        return self.fragments[number]

@@ -108,7 +108,7 @@ class WorkerPool(Generic[T, R]):
             while workers:
                 pause = min(worker.deadline for worker in workers) - time.monotonic()
                 wait([worker.pipe for worker in workers], max(0.0, pause))
-                for place, worker in reversed([*enumerate(workers)]):
+                for number, worker in reversed([*enumerate(workers)]):
                     for outcome in worker.outcomes():
                         yield worker.item, outcome
                     if worker.is_busy:
@@ -117,10 +117,10 @@ class WorkerPool(Generic[T, R]):
                         if worker.is_alive:
                             worker.take(item)
                         else:
-                            workers[place] = self._start(item)
+                            workers[number] = self._start(item)
                         break
                     else:
-                        workers.pop(place).stop()
+                        workers.pop(number).stop()
         finally:
             for worker in workers:
                 worker.stop()

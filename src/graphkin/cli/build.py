@@ -21,25 +21,32 @@ def register(app: typer.Typer) -> None:
 
 
 def build(
-    package: Annotated[str | None, typer.Argument(help="A package that has a recipe.")] = None,
+    package: Annotated[
+        str | None, typer.Argument(help="Package to build; it must have a recipe.")
+    ] = None,
     compilers: Annotated[
         str,
-        typer.Option(help="For example gcc-12,aarch64-linux-gnu-gcc-12,clang-14@aarch64-linux-gnu"),
+        typer.Option(help="Compilers, with commas: gcc-12,clang-14@aarch64-linux-gnu."),
     ] = "gcc-12,clang-14",
-    levels: Annotated[str, typer.Option(help="Optimisation levels.")] = "O0,O1,O2,O3",
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path(
-        "builds"
-    ),
+    levels: Annotated[str, typer.Option(help="Optimisation levels, with commas.")] = "O0,O1,O2,O3",
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Write the results to this folder.")
+    ] = Path("builds"),
     source: Annotated[
         Path | None,
-        typer.Option(help="Folder, tarball or .dsc file to build, rather than Debian's newest."),
+        typer.Option(help="Build this folder, tarball or .dsc file, not Debian's newest."),
     ] = None,
-    recipe: Annotated[Path | None, typer.Option(help="A recipe of your own: a TOML file.")] = None,
+    recipe: Annotated[
+        Path | None, typer.Option(help="Read the recipe from this TOML file.")
+    ] = None,
     cache: Annotated[
-        Path | None, typer.Option(help="Folder for downloads.", show_default="~/.cache/graphkin")
+        Path | None,
+        typer.Option(help="Keep downloads in this folder.", show_default="~/.cache/graphkin"),
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Parallel jobs of make.", min=1)] = 1,
-    list_recipes: Annotated[bool, typer.Option("--list", help="List the recipes.")] = False,
+    jobs: Annotated[int, typer.Option(help="Run this many jobs of make at once.", min=1)] = 1,
+    list_recipes: Annotated[
+        bool, typer.Option("--list", help="List the recipes and exit.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Compile a package under many compilers and levels, from Debian's source."""
@@ -54,10 +61,16 @@ def build(
     wanted_levels = _words(levels, "--levels")
     for level in wanted_levels:
         check_level(level)
-    found = [find_compiler(name) for name in _words(compilers, "--compilers")]
+    chosen_compilers = [find_compiler(name) for name in _words(compilers, "--compilers")]
     path = source or fetch(chosen.source_package, cache, _note)
     report = build_package(
-        chosen, open_source(path), found, wanted_levels, output, jobs=jobs, progress=_progress
+        chosen,
+        open_source(path),
+        chosen_compilers,
+        wanted_levels,
+        output,
+        jobs=jobs,
+        progress=_progress,
     )
     if as_json:
         typer.echo(json.dumps(report.to_dict()))
@@ -103,15 +116,15 @@ def _note(text: str) -> None:
 
 
 def _progress(number: int, total: int, name: str, outcome: Outcome | None) -> None:
-    place = f"[{number}/{total}] {name}"
+    label = f"[{number}/{total}] {name}"
     if outcome is None:
-        _note(f"{place} ...")
+        _note(f"{label} ...")
     elif outcome.status == "kept":
-        _note(f"{place} is there already")
+        _note(f"{label} is up to date")
     elif outcome.error is not None:
-        _note(f"{place} failed after {outcome.seconds:.1f} s: {outcome.error}")
+        _note(f"{label} failed after {outcome.seconds:.1f} s: {outcome.error}")
     else:
-        _note(f"{place} built in {outcome.seconds:.1f} s: {_files(outcome)}")
+        _note(f"{label} built in {outcome.seconds:.1f} s: {_files(outcome)}")
 
 
 def _files(outcome: Outcome) -> str:

@@ -23,15 +23,19 @@ def register(app: typer.Typer) -> None:
 def extract(
     binaries: Annotated[
         list[Path],
-        typer.Argument(readable=False, help="Binaries, or folders that are searched for them."),
+        typer.Argument(readable=False, help="Binaries, or folders to search for them."),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The corpus, a new folder.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Write the corpus to this new folder.")
+    ],
     min_blocks: Annotated[
-        int, typer.Option(help="Leave smaller functions out, by basic blocks.", min=1)
+        int, typer.Option(help="Skip functions with fewer basic blocks.", min=1)
     ] = 5,
     jobs: Jobs = None,
     backend: Backend = "auto",
-    seconds: Annotated[float, typer.Option(help="Time for one file.", min=0)] = 600.0,
+    seconds: Annotated[
+        float, typer.Option(help="Spend at most this many seconds on a file.", min=0)
+    ] = 600.0,
     as_json: Json = False,
 ) -> None:
     """Read the functions of binaries into a corpus: one control-flow graph each."""
@@ -73,9 +77,9 @@ def extract(
 
 
 def stats(
-    corpus: Annotated[Path, typer.Argument(help="A folder that extract wrote.")],
+    corpus: Annotated[Path, typer.Argument(help="Corpus: a folder that extract wrote.")],
     plot: Annotated[
-        Path | None, typer.Option(help="Draw the sizes of the graphs into this file.")
+        Path | None, typer.Option(help="Draw the sizes of the graphs: a .png, .svg or .pdf file.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -89,5 +93,5 @@ def stats(
 
         plot_sizes(opened.store.node_counts, opened.store.edge_counts, plot)
         typer.echo(f"picture: {plot}", err=True)
-    found = corpus_stats(opened)
-    typer.echo(json.dumps(found.to_dict()) if as_json else found.to_text())
+    statistics = corpus_stats(opened)
+    typer.echo(json.dumps(statistics.to_dict()) if as_json else statistics.to_text())

@@ -28,7 +28,7 @@ def show(
     ],
     dot: Annotated[bool, typer.Option("--dot", help="Print the graph for Graphviz.")] = False,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw a picture: a file that ends in .png, .svg or .pdf.")
+        Path | None, typer.Option(help="Draw the function: a .png, .svg or .pdf file.")
     ] = None,
     backend: Backend = "auto",
     as_json: Json = False,
@@ -41,14 +41,14 @@ def show(
     if dot and as_json:
         raise ConfigError("--dot and --json both print on stdout; choose one")
     reader = checked_backend(backend)
-    wanted = parse_target(target)
-    if wanted.function is None:
+    parsed = parse_target(target)
+    if parsed.function is None:
         if dot or plot is not None:
             option = "--dot" if dot else "--plot"
             raise ConfigError(f"{option} takes one function; name it: {target}:FUNCTION")
-        _list_functions(wanted, reader, as_json)
+        _list_functions(parsed, reader, as_json)
         return
-    function = read_function(wanted, reader)
+    function = read_function(parsed, reader)
     if plot is not None:
         from graphkin.results.drawing.function import plot_function
 

@@ -43,7 +43,7 @@ def dump_graph(graph: Graph) -> bytes:
     sizes = [_size(array) for array in integers]
     traits = NODE_KINDS.index(graph.node_kind) | EDGE_KINDS.index(graph.edge_kind) << KIND_BITS
     traits |= graph.directed << 2 * KIND_BITS
-    widths = sum(size << 2 * place for place, size in enumerate(sizes))
+    widths = sum(size << 2 * position for position, size in enumerate(sizes))
     extent = 0 if nodes is None else nodes.shape[1]
     extent = extent if bags is None else len(bags.ids)
     columns = 0 if edges is None else edges.shape[1]

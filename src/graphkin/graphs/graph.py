@@ -150,17 +150,17 @@ class Graph:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays that are present, by name: all that the graph holds but its two scalars."""
-        found: dict[str, NDArray[Any]] = {"edges": self.edges}
+        arrays: dict[str, NDArray[Any]] = {"edges": self.edges}
         if self.node_features is not None:
-            found["node_features"] = self.node_features
+            arrays["node_features"] = self.node_features
         if self.node_tokens is not None:
-            found["token_ids"] = self.node_tokens.ids
-            found["token_offsets"] = self.node_tokens.offsets
+            arrays["token_ids"] = self.node_tokens.ids
+            arrays["token_offsets"] = self.node_tokens.offsets
         if self.edge_features is not None:
-            found["edge_features"] = self.edge_features
+            arrays["edge_features"] = self.edge_features
         if self.edge_types is not None:
-            found["edge_types"] = self.edge_types
-        return found
+            arrays["edge_types"] = self.edge_types
+        return arrays
 
     def digest(self) -> str:
         """SHA-256 of the content: equal graphs (same numbering and order) have equal digests."""

@@ -99,13 +99,13 @@ class _Manifest:
             text = file.read_bytes() if file.is_file() else b"{}"
         try:
             values = json.loads(text)
-            found = {key: values.pop(key, None) for key in FORMAT}
+            header = {key: values.pop(key, None) for key in FORMAT}
         except (ValueError, AttributeError, TypeError, RecursionError):
-            found = {}
-        if found != FORMAT:
+            header = {}
+        if header != FORMAT:
             raise FormatError(
                 f"{path} is not a graph store that this graphkin reads: expected {file.name} with "
-                f"{FORMAT}, got {found}; check the path, or use the graphkin that wrote it"
+                f"{FORMAT}, got {header}; check the path, or use the graphkin that wrote it"
             )
         try:
             digest = values.pop("digest")

@@ -283,7 +283,7 @@ def test_a_second_run_compiles_nothing(
     again = build(*arguments)
     assert set(again.statuses.values()) == {"kept"}
     assert times(tmp_path) == before
-    assert f"[2/2] {compiler}-O1 is there already" in again.err
+    assert f"[2/2] {compiler}-O1 is up to date" in again.err
 
 
 @pytest.mark.parametrize("damage", ["stamp", "file", "foreign stamp", "files"])

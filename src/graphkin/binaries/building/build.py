@@ -178,17 +178,17 @@ class _Run:
 
     def build(self, configuration: Configuration) -> Outcome:
         """Builds one configuration from the beginning; its stamp is written last."""
-        place = self.work / configuration.name
+        folder = self.work / configuration.name
         try:
-            return self._build_in(place, configuration)
+            return self._build_in(folder, configuration)
         except StorageError:
             raise
         except OSError as error:
             raise StorageError(f"cannot build {configuration.name}: {error}") from error
         finally:
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
 
-    def _build_in(self, place: Path, configuration: Configuration) -> Outcome:
+    def _build_in(self, folder: Path, configuration: Configuration) -> Outcome:
         target = self.folder / configuration.name
         log = self.folder / f"{configuration.name}.log"
         stamp = self._stamp(configuration)
@@ -197,7 +197,7 @@ class _Run:
         shutil.rmtree(target, ignore_errors=True)
         with open(log, "wb") as file:
             try:
-                tree = self._fresh_tree(place)
+                tree = self._fresh_tree(folder)
                 self._run_steps(configuration, tree, file)
                 files = collect(self.recipe.outputs, tree, target)
             except (StepError, OutputError) as error:
@@ -238,10 +238,10 @@ class _Run:
             "flags": compiler.flags(configuration.level),
         }
 
-    def _fresh_tree(self, place: Path) -> Path:
+    def _fresh_tree(self, folder: Path) -> Path:
         if self._tree is None:
             self._tree = self.source.unpack(self.work)
-        tree = place / self.recipe.name
+        tree = folder / self.recipe.name
         shutil.copytree(self._tree, tree, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         return tree
 

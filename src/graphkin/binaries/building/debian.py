@@ -85,8 +85,8 @@ def as_sources(text: str, deb822: bool) -> str:
         return re.sub(r"^Types:.*$", "Types: deb-src", text, flags=re.M | re.I)
     lines = [line.strip() for line in text.splitlines()]
     entries = [f"deb-src{line[3:]}" for line in lines if re.match(r"deb[ \t]", line)]
-    given = [line for line in lines if re.match(r"deb-src[ \t]", line)]
-    return "".join(f"{line}\n" for line in dict.fromkeys(given + entries))
+    sources = [line for line in lines if re.match(r"deb-src[ \t]", line)]
+    return "".join(f"{line}\n" for line in dict.fromkeys(sources + entries))
 
 
 def _options(folder: Path) -> list[str]:
@@ -107,19 +107,19 @@ def _write_lists(folder: Path) -> None:
     parts = folder / "parts"
     for needed in (parts, folder / "lists" / "partial", folder / "cache" / "archives" / "partial"):
         needed.mkdir(parents=True, exist_ok=True)
-    wanted = {
+    lists = {
         f"{number}-{path.name}": as_sources(_read(path), path.suffix == ".sources")
         for number, path in enumerate(_machine_lists())
     }
-    if not wanted:
+    if not lists:
         raise FormatError("apt has no lists here that name a mirror; give the code with --source")
     present = {path.name: _read(path) for path in parts.iterdir()}
-    if present == wanted:
+    if present == lists:
         return
     (folder / FETCHED).unlink(missing_ok=True)
-    for name in present.keys() - wanted.keys():
+    for name in present.keys() - lists.keys():
         (parts / name).unlink()
-    for name, text in wanted.items():
+    for name, text in lists.items():
         (parts / name).write_text(text, encoding="utf-8")
 
 
@@ -129,14 +129,14 @@ def _read(path: Path) -> str:
 
 def _machine_lists() -> list[Path]:
     """The files in which the machine's mirrors are named."""
-    asked = ["LIST", "Dir::Etc::sourcelist/f", "PARTS", "Dir::Etc::sourceparts/d"]
-    answer = _run(["apt-config", "shell", *asked], Path("/")).stdout
-    places = dict(re.findall(r"^(\w+)='([^']*)'", answer, re.M))
-    parts = Path(places.get("PARTS", "/etc/apt/sources.list.d"))
-    found = [Path(places.get("LIST", "/etc/apt/sources.list"))]
+    settings = ["LIST", "Dir::Etc::sourcelist/f", "PARTS", "Dir::Etc::sourceparts/d"]
+    answer = _run(["apt-config", "shell", *settings], Path("/")).stdout
+    folders = dict(re.findall(r"^(\w+)='([^']*)'", answer, re.M))
+    parts = Path(folders.get("PARTS", "/etc/apt/sources.list.d"))
+    lists = [Path(folders.get("LIST", "/etc/apt/sources.list"))]
     if parts.is_dir():
-        found += sorted(path for path in parts.iterdir() if path.suffix in (".list", ".sources"))
-    return [path for path in found if path.is_file()]
+        lists += sorted(path for path in parts.iterdir() if path.suffix in (".list", ".sources"))
+    return [path for path in lists if path.is_file()]
 
 
 def _update(base: list[str], folder: Path, note: Callable[[str], None]) -> None:

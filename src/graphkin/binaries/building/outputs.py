@@ -37,14 +37,14 @@ def collect(outputs: Mapping[str, str], tree: Path, target: Path) -> list[BuiltF
     Raises:
         OutputError: when a result is missing, ambiguous, or has lost its symbols.
     """
-    found = {name: _find(pattern, tree) for name, pattern in outputs.items()}
-    for name, path in found.items():
+    paths = {name: _find(pattern, tree) for name, pattern in outputs.items()}
+    for name, path in paths.items():
         _check(name, path)
     target.mkdir(parents=True)
-    for name, path in found.items():
+    for name, path in paths.items():
         shutil.copyfile(path, target / name)
         (target / name).chmod(0o755)
-    return [_describe(target / name) for name in found]
+    return [_describe(target / name) for name in paths]
 
 
 def intact(folder: Path, files: Sequence[BuiltFile]) -> bool:

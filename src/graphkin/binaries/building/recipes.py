@@ -87,7 +87,7 @@ class Recipe:
         """The steps with their placeholders filled in."""
         extra = self.cross if cross else []
         plain = [
-            [word for given in step for word in (extra if given == CROSS else [given])]
+            [word for argument in step for word in (extra if argument == CROSS else [argument])]
             for step in self.steps
         ]
         return [[_fill(word, values) for word in step] for step in plain]
@@ -110,8 +110,8 @@ def known_recipes() -> dict[str, Recipe]:
     """The recipes that come with graphkin, by name."""
     folder = files("graphkin.binaries.building") / "recipes"
     entries = [entry for entry in folder.iterdir() if entry.name.endswith(".toml")]
-    found = [_parse(entry.read_bytes(), entry.name) for entry in entries]
-    return {recipe.name: recipe for recipe in sorted(found, key=lambda recipe: recipe.name)}
+    recipes = [_parse(entry.read_bytes(), entry.name) for entry in entries]
+    return {recipe.name: recipe for recipe in sorted(recipes, key=lambda recipe: recipe.name)}
 
 
 def known_recipe(name: str) -> Recipe:

@@ -47,25 +47,25 @@ def open_source(path: PathLike) -> Source:
     Raises:
         FormatError: for what is neither a folder nor a readable file.
     """
-    place = Path(path).absolute()
-    if place.is_dir():
-        return Source(place, _version(place.name), _hash_folder(place))
-    content = read_file(place)
-    if place.suffix == ".dsc":
-        return Source(place, _debian_version(content, place), hashlib.sha256(content).hexdigest())
-    version = _version(ENDINGS.sub("", place.name))
-    return Source(place, version, hashlib.sha256(content).hexdigest())
+    file = Path(path).absolute()
+    if file.is_dir():
+        return Source(file, _version(file.name), _hash_folder(file))
+    content = read_file(file)
+    if file.suffix == ".dsc":
+        return Source(file, _debian_version(content, file), hashlib.sha256(content).hexdigest())
+    version = _version(ENDINGS.sub("", file.name))
+    return Source(file, version, hashlib.sha256(content).hexdigest())
 
 
 def _version(stem: str) -> str:
-    found = VERSION.findall(stem)
-    return found[-1].rstrip(".") if found else UNVERSIONED
+    versions = VERSION.findall(stem)
+    return versions[-1].rstrip(".") if versions else UNVERSIONED
 
 
-def _debian_version(content: bytes, place: Path) -> str:
+def _debian_version(content: bytes, file: Path) -> str:
     field = re.search(rb"^Version:[ \t]*(?:\d+:)?([A-Za-z0-9.+~-]+)[ \t]*\r?$", content, re.M)
     if field is None:
-        raise FormatError(f"{place} names no version; is it a Debian source control file?")
+        raise FormatError(f"{file} names no version; is it a Debian source control file?")
     whole = field[1].decode()
     return whole.rpartition("-")[0] or whole
 

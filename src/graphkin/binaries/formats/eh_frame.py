@@ -24,10 +24,10 @@ def unwind_ranges(data: bytes, address: int, pointer: int) -> list[UnwindRange]:
     Args:
         pointer: width of an address in bytes.
     """
-    found: list[UnwindRange] = []
+    ranges: list[UnwindRange] = []
     common: dict[int, _Common | None] = {}
     offset = 0
-    while offset + 8 <= len(data) and len(found) < MAX_RANGES:
+    while offset + 8 <= len(data) and len(ranges) < MAX_RANGES:
         length = int.from_bytes(data[offset : offset + 4], "little")
         # 0 ends the table; 0xffffffff introduces 64-bit lengths, which no compiler writes.
         if length in (0, 0xFFFFFFFF) or offset + 4 + length > len(data):
@@ -42,11 +42,11 @@ def unwind_ranges(data: bytes, address: int, pointer: int) -> list[UnwindRange]:
                 if entry is not None:
                     item = _entry(Cursor(data, body + 4, end), address, pointer, entry)
                     if item is not None:
-                        found.append(item)
+                        ranges.append(item)
         except IndexError:
             common.setdefault(offset, None)
         offset = end
-    return found
+    return ranges
 
 
 def _common(cursor: Cursor) -> _Common | None:

@@ -49,10 +49,10 @@ class AArch64:
         return self._decoder
 
     def kinds(self, table: NDArray[Any]) -> NDArray[np.uint8]:
-        found: NDArray[np.uint8] = self._kind_of[table["id"]]
+        kinds: NDArray[np.uint8] = self._kind_of[table["id"]]
         has_condition = (table["head"] >> np.uint64(8)) & np.uint64(0xFF) != 0
-        found[(table["id"] == arm64_const.ARM64_INS_B) & has_condition] = BRANCH
-        return found
+        kinds[(table["id"] == arm64_const.ARM64_INS_B) & has_condition] = BRANCH
+        return kinds
 
     def target(self, operand: bytes) -> int | None:
         """Of ``#0x1234``, ``w0, #0x1234`` and ``w0, #3, #0x1234``."""

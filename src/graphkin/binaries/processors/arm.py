@@ -68,15 +68,15 @@ class Arm:
 
     def kinds(self, table: NDArray[Any]) -> NDArray[np.uint8]:
         ids = table["id"]
-        found: NDArray[np.uint8] = self._kind_of[ids]
-        writers = found == _WRITER
+        kinds: NDArray[np.uint8] = self._kind_of[ids]
+        writers = kinds == _WRITER
         writes = (table["op_head"] & np.uint64(0xFFFFFF)) == np.uint64(_PC)
-        found[writers & ~self._takes_list[ids] & ~writes] = PLAIN
-        rows = np.flatnonzero(found)
+        kinds[writers & ~self._takes_list[ids] & ~writes] = PLAIN
+        rows = np.flatnonzero(kinds)
         names, words = mnemonics(table[rows]), operands(table[rows])
         for at, name, operand in zip(rows.tolist(), names, words, strict=True):
-            found[at] = self._kind(int(found[at]), int(ids[at]), name, operand)
-        return found
+            kinds[at] = self._kind(int(kinds[at]), int(ids[at]), name, operand)
+        return kinds
 
     def _kind(self, kind: int, number: int, mnemonic: str, operand: bytes) -> int:
         """The kind of one record that may transfer control."""
@@ -95,8 +95,8 @@ class Arm:
 
     def target(self, operand: bytes) -> int | None:
         """Of ``#0x1234`` and ``r0, #0x1234``."""
-        found = _TARGET.match(operand)
-        return int(found[1], 16) if found else None
+        match = _TARGET.match(operand)
+        return int(match[1], 16) if match else None
 
     def called(self, image: Image, listing: Listing, position: int, operand: bytes) -> int | None:
         if listing.mnemonics[position] not in ("bl", "blx"):

@@ -64,7 +64,7 @@ def called_starts(
         ]
         if pointers is not None:
             found.append(_pointed(pointers, code))
-    ranges = sorted(one for one in known if one.end < LIMIT)
+    ranges = sorted(item for item in known if item.end < LIMIT)
     starts: list[int] = _outside(np.unique(np.concatenate(found)), ranges).tolist()
     return starts
 
@@ -111,8 +111,8 @@ def _arm64_calls(region: Region) -> Addresses:
 def _outside(addresses: Addresses, ranges: Sequence[UnwindRange]) -> Addresses:
     if not ranges:
         return addresses
-    starts = np.array([one.start for one in ranges], dtype=np.int64)
-    ends = np.maximum.accumulate(np.array([one.end for one in ranges], dtype=np.int64))
+    starts = np.array([item.start for item in ranges], dtype=np.int64)
+    ends = np.maximum.accumulate(np.array([item.end for item in ranges], dtype=np.int64))
     before = np.searchsorted(starts, addresses, side="right") - 1
     return addresses[(before < 0) | (addresses >= ends[before])]
 

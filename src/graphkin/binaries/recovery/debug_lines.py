@@ -27,11 +27,11 @@ def defining_files(sections: LineSections, starts: Container[int]) -> dict[int, 
 
     Of a damaged table counts what stands before the damage; the tables behind it are read.
     """
-    found: dict[int, str] = {}
+    files: dict[int, str] = {}
     for offset, end, wide in _tables(sections.line):
         with suppress(IndexError, ValueError):
-            _Program(sections, offset, end, wide).run(starts, found)
-    return found
+            _Program(sections, offset, end, wide).run(starts, files)
+    return files
 
 
 def _tables(line: bytes) -> Iterator[tuple[int, int, bool]]:
@@ -114,7 +114,7 @@ class _Program:
             raise ValueError(f"form {form:#x}")
         return readers[form]()
 
-    def run(self, starts: Container[int], found: dict[int, str]) -> None:
+    def run(self, starts: Container[int], files: dict[int, str]) -> None:
         """Notes the file of the first row at each start."""
         data, end, base = self._sections.line, self._end, self._opcode_base
         # What each opcode from the base on adds to the address.
@@ -128,8 +128,8 @@ class _Program:
             at += 1
             if opcode >= base or opcode == COPY:
                 address += steps[opcode]
-                if address in starts and address not in found:
-                    self._note(address, file, found)
+                if address in starts and address not in files:
+                    self._note(address, file, files)
             elif opcode == CONST_ADD_PC:
                 address += steps[255]
             elif opcode == FIXED_ADVANCE_PC:
@@ -153,10 +153,10 @@ class _Program:
                 elif opcode == SET_FILE:
                     file = values[0]
 
-    def _note(self, address: int, file: int, found: dict[int, str]) -> None:
+    def _note(self, address: int, file: int, files: dict[int, str]) -> None:
         number = file - self._first_file
         if 0 <= number < len(self._files):
-            found[address] = self._files[number]
+            files[address] = self._files[number]
 
 
 def _joined(directories: list[str], number: int, name: str) -> str:

@@ -72,21 +72,21 @@ class Listing:
         """Where the instruction at an address is listed, without decoding anything."""
         for base, start, end, addresses, _, _ in self._main_runs:
             if start <= address < end:
-                found = bisect_left(addresses, address)
-                if found < len(addresses) and addresses[found] == address:
-                    return base + found
+                position = bisect_left(addresses, address)
+                if position < len(addresses) and addresses[position] == address:
+                    return base + position
         return self._strays.get(address)
 
     def locate(self, address: int) -> int | None:
         """The same, decoding from there where needed; None for what is no code of the function."""
-        found = self.position(address)
-        if found is not None:
-            return found
+        position = self.position(address)
+        if position is not None:
+            return position
         for start, end, state in self._pieces:
             if start <= address < end:
                 near, far = (min(end, address + size) for size in STRAY_CHUNKS)
-                found = self._decode(address, near, state, must_meet=near < far)
-                return self._decode(address, far, state) if found is None else found
+                position = self._decode(address, near, state, must_meet=near < far)
+                return self._decode(address, far, state) if position is None else position
         return None
 
     def text(self, position: int) -> str:

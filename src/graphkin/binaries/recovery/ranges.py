@@ -74,8 +74,8 @@ class _Bounds:
         self._ends = [region.end for region in code]
 
     def end_of(self, address: int) -> int | None:
-        found = bisect_right(self._starts, address) - 1
-        return self._ends[found] if found >= 0 and address < self._ends[found] else None
+        number = bisect_right(self._starts, address) - 1
+        return self._ends[number] if number >= 0 and address < self._ends[number] else None
 
 
 def _merge(

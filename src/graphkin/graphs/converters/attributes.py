@@ -209,8 +209,8 @@ def _numbers(
             f"{owner} has no attribute {name!r} (it has: {known}); set it, or name another"
         )
     value = attributes[name]
-    wanted, kinds = ("integers", "iu") if dtype is np.int64 else ("numbers", "iufb")
-    problem = f"{owner} has {name}={value!r}, which must be {wanted}"
+    expected, kinds = ("integers", "iu") if dtype is np.int64 else ("numbers", "iufb")
+    problem = f"{owner} has {name}={value!r}, which must be {expected}"
     try:
         if isinstance(value, str):
             convert = int if dtype is np.int64 else float

@@ -132,7 +132,7 @@ class _DotReader:
         nodes, edges = dict(nodes), dict(edges)
         if block is self.top:
             self.attributes.update(_plain(block["attributes"]))
-        found: list[str] = []
+        members: list[str] = []
         groups = [
             group for part in ("nodes", "edges", "subgraphs") for group in block[part].values()
         ]
@@ -142,9 +142,9 @@ class _DotReader:
                 values = edges | _plain(child["attributes"])
                 sources, targets = (self.ends(end, nodes, edges) for end in child["points"])
                 self.edges += [(u, v, dict(values)) for u in sources for v in targets]
-                found += [*sources, *targets]
+                members += [*sources, *targets]
             elif child["type"] != "node":
-                found += self.visit(child, nodes, edges)
+                members += self.visit(child, nodes, edges)
             elif child["name"] == "node":
                 nodes |= _plain(child["attributes"])
             elif child["name"] == "edge":
@@ -153,9 +153,9 @@ class _DotReader:
                 if block is self.top:
                     self.attributes.update(_plain(child["attributes"]))
             else:
-                found += self.ends(child["name"], nodes, edges)
-                self.nodes[found[-1]].update(_plain(child["attributes"]))
-        self.members[id(block)] = list(dict.fromkeys(found))
+                members += self.ends(child["name"], nodes, edges)
+                self.nodes[members[-1]].update(_plain(child["attributes"]))
+        self.members[id(block)] = list(dict.fromkeys(members))
         return self.members[id(block)]
 
     def ends(self, end: Any, nodes: dict[str, str], edges: dict[str, str]) -> list[str]:

@@ -40,10 +40,10 @@ def without_thumb_bit(symbols: Iterable[Symbol]) -> tuple[list[Symbol], dict[int
 def index_starts(data: bytes, address: int) -> list[int]:
     """Function starts in a section ``.ARM.exidx`` that lies at ``address``."""
     words = np.frombuffer(data[: len(data) & ~7], dtype="<u4")[::2].astype(np.int64)
-    places = address + 8 * np.arange(len(words))
+    addresses = address + 8 * np.arange(len(words))
     distances = ((words & 0x7FFFFFFF) ^ 0x40000000) - 0x40000000
-    found: list[int] = ((places + distances) & 0xFFFFFFFE).tolist()
-    return found
+    starts: list[int] = ((addresses + distances) & 0xFFFFFFFE).tolist()
+    return starts
 
 
 def survey(
@@ -56,25 +56,25 @@ def survey(
         starts: addresses where something begins, be it a function or data.
         known: starts whose state is certain.
     """
-    found = dict(known)
+    states = dict(known)
     processor = Arm()
     pending = {start for start in starts if _region(regions, start)} - known.keys()
     called: dict[int, str] = {}
     is_small = sum(len(region.data) for region in regions) <= MAX_CODE
     for _ in range(ROUNDS if is_small else 1):
-        for start, end in _ranges(regions, pending | found.keys()):
+        for start, end in _ranges(regions, pending | states.keys()):
             if start in pending:
-                found[start] = called.get(start) or _looks(regions, start, end)
+                states[start] = called.get(start) or _looks(regions, start, end)
         if not is_small:
             break
-        for start, end in _ranges(regions, found):
-            for target, state in _calls(processor, regions, start, end, found[start]):
+        for start, end in _ranges(regions, states):
+            for target, state in _calls(processor, regions, start, end, states[start]):
                 if _region(regions, target) and target not in known:
                     called[target] = state
-        pending = {target for target, state in called.items() if found.get(target) != state}
+        pending = {target for target, state in called.items() if states.get(target) != state}
         if not pending:
             break
-    return found | called
+    return states | called
 
 
 def ranges(regions: Sequence[Region], starts: Iterable[int]) -> list[UnwindRange]:
@@ -90,8 +90,8 @@ def _ranges(regions: Sequence[Region], starts: Iterable[int]) -> Iterator[tuple[
 
 
 def _region(regions: Sequence[Region], address: int) -> Region | None:
-    found = bisect_right(regions, address, key=lambda region: region.start) - 1
-    return regions[found] if found >= 0 and address < regions[found].end else None
+    number = bisect_right(regions, address, key=lambda region: region.start) - 1
+    return regions[number] if number >= 0 and address < regions[number].end else None
 
 
 def _looks(regions: Sequence[Region], start: int, end: int) -> str:

@@ -108,9 +108,9 @@ def _linked(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
         symbols, states = without_thumb_bit(symbols)
         if not marks:
             code = [r for r in regions if r.executable and r.start not in dict(plt)]
-            found = survey(code, [*_index(sections, data), *(i.start for i in unwind)], states)
-            marks = sorted(found.items())
-            unwind = ranges(code, found)
+            surveyed = survey(code, [*_index(sections, data), *(i.start for i in unwind)], states)
+            marks = sorted(surveyed.items())
+            unwind = ranges(code, surveyed)
     noreturn |= {symbol.address for symbol in symbols if is_noreturn(symbol.name)}
     extents, parts = arrange(symbols, unwind, regions)
     return Image(
@@ -189,7 +189,7 @@ def _marks(binary: lief.ELF.Binary, sections: Sequence[lief.ELF.Section]) -> lis
 
 def _symbols(binary: lief.ELF.Binary) -> list[Symbol]:
     tables = (binary.symtab_symbols, binary.dynamic_symbols)
-    return [found for table in tables for found in function_symbols(table, lambda _: 0)]
+    return [symbol for table in tables for symbol in function_symbols(table, lambda _: 0)]
 
 
 def _relocations(binary: lief.ELF.Binary) -> tuple[dict[int, str], dict[int, int]]:
@@ -239,11 +239,13 @@ def _comment(sections: Iterable[lief.ELF.Section], data: bytes) -> str | None:
 
 
 def _lines(sections: Iterable[lief.ELF.Section], data: bytes) -> LineSections | None:
-    found = {text(section.name): section for section in sections}
+    by_name = {text(section.name): section for section in sections}
     names = (".debug_line", ".debug_line_str", ".debug_str")
-    if names[0] not in found:
+    if names[0] not in by_name:
         return None
-    return LineSections(*(_inflated(found[name], data) if name in found else b"" for name in names))
+    return LineSections(
+        *(_inflated(by_name[name], data) if name in by_name else b"" for name in names)
+    )
 
 
 def _inflated(section: lief.ELF.Section, data: bytes) -> bytes:
@@ -262,5 +264,5 @@ def _inflated(section: lief.ELF.Section, data: bytes) -> bytes:
 
 def _table_base(sections: Iterable[lief.ELF.Section]) -> int | None:
     """Where 32-bit code has its global offset table."""
-    found = {text(section.name): section.virtual_address for section in sections}
-    return found.get(".got.plt", found.get(".got"))
+    addresses = {text(section.name): section.virtual_address for section in sections}
+    return addresses.get(".got.plt", addresses.get(".got"))

@@ -36,7 +36,7 @@ class Linked:
 
 def link(binary: lief.ELF.Binary, data: bytes) -> Linked:
     """Lays the sections out one behind the other, and applies the relocations between them."""
-    places: dict[int, tuple[int, bytearray]] = {}
+    homes: dict[int, tuple[int, bytearray]] = {}
     regions: list[Region] = []
     unwind: list[tuple[int, bytearray]] = []
     address = BASE
@@ -47,7 +47,7 @@ def link(binary: lief.ELF.Binary, data: bytes) -> Linked:
         content = bytearray(data[section.file_offset : section.file_offset + section.size])
         alignment = min(max(section.alignment, 16), MAX_ALIGNMENT)
         address = -(-address // alignment) * alignment
-        places[number] = (address, content)
+        homes[number] = (address, content)
         by_offset[text(section.name), section.file_offset] = number
         if content:
             regions.append(Region(address, content, bool(section.flags & EXECUTABLE)))
@@ -55,12 +55,12 @@ def link(binary: lief.ELF.Binary, data: bytes) -> Linked:
             unwind.append((address, content))
         address += len(content) + STUB
     linked = Linked(regions, [], got=address)
-    _apply(binary, places, by_offset, linked, address + STUB)
+    _apply(binary, homes, by_offset, linked, address + STUB)
     linked.unwind = [(start, bytes(content)) for start, content in unwind]
 
     def base(symbol: lief.ELF.Symbol) -> int | None:
-        place = places.get(symbol.shndx)
-        return None if place is None else place[0]
+        home = homes.get(symbol.shndx)
+        return None if home is None else home[0]
 
     linked.symbols.extend(function_symbols(binary.symtab_symbols, base))
     linked.marks = marks(binary.symtab_symbols, base)
@@ -69,7 +69,7 @@ def link(binary: lief.ELF.Binary, data: bytes) -> Linked:
 
 def _apply(
     binary: lief.ELF.Binary,
-    places: dict[int, tuple[int, bytearray]],
+    homes: dict[int, tuple[int, bytearray]],
     by_offset: dict[tuple[str, int], int],
     linked: Linked,
     outside: int,
@@ -83,8 +83,8 @@ def _apply(
         number = by_offset.get((text(section.name), section.file_offset))
         if number is None:
             continue
-        start, content = places[number]
-        home = places.get(symbol.shndx)
+        start, content = homes[number]
+        home = homes.get(symbol.shndx)
         if home is not None:
             value = home[0] + symbol.value
         else:

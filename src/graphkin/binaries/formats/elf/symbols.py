@@ -53,10 +53,10 @@ def marks(
     symbols: Iterable[lief.ELF.Symbol], base: Callable[[lief.ELF.Symbol], int | None]
 ) -> list[tuple[int, str]]:
     """Mapping symbols (``$x``, ``$a.7``, ``$d``), sorted, as :attr:`Image.marks` has them."""
-    found: dict[int, str] = {}
+    states: dict[int, str] = {}
     for symbol in symbols:
         if symbol.type == lief.ELF.Symbol.TYPE.NOTYPE and symbol.size == 0:
             match = MARK.match(text(symbol.name))
             if match is not None and (start := base(symbol)) is not None:
-                found[start + symbol.value] = match[1]
-    return sorted(found.items())
+                states[start + symbol.value] = match[1]
+    return sorted(states.items())

@@ -81,10 +81,12 @@ class _Reader:
         if self._is_object:
             contents = resolve(self._sections, self._data, self._table, self._architecture, names)
         else:
-            contents = {number: self._content(one) for number, one in enumerate(self._sections)}
+            contents = {
+                number: self._content(section) for number, section in enumerate(self._sections)
+            }
             names.update(self._stubs())
         regions = disjoint(self._regions(contents))
-        code = [number for number, one in enumerate(self._sections, 1) if _is_code(one)]
+        code = [number for number, section in enumerate(self._sections, 1) if _is_code(section)]
         symbols, is_complete = self._starts(self._table.functions(code), regions)
         extents, parts = arrange(symbols, [], regions)
         noreturn = {address for address, name in names.items() if is_noreturn(name)}
@@ -122,7 +124,7 @@ class _Reader:
         listed = set(command.functions) if command is not None else set()
         if listed:
             base = self._binary.imagebase
-            starts = {base + one for one in listed}
+            starts = {base + offset for offset in listed}
             # Other names inside the code are labels, or second entries.
             kept = [symbol for symbol in named if symbol.address in starts]
             starts -= {symbol.address for symbol in kept}
@@ -147,8 +149,8 @@ class _Reader:
                 )
             elif section.name == "__eh_frame":
                 content = bytes(self._content(section))
-                for one in unwind_ranges(content, section.virtual_address, POINTER):
-                    yield one.start
+                for item in unwind_ranges(content, section.virtual_address, POINTER):
+                    yield item.start
 
     def _stubs(self) -> Iterator[tuple[int, str]]:
         """Stubs and slots that lead to functions of other libraries, by the indirect table."""

@@ -57,13 +57,13 @@ def resolve(
 
 
 def _fixups(data: bytes, start: int, count: int) -> list[_Fixup]:
-    found = []
+    fixups = []
     for at in range(start, min(start + count * RECORD, len(data) - RECORD + 1), RECORD):
         offset = int.from_bytes(data[at : at + 4], "little")
         word = int.from_bytes(data[at + 4 : at + 8], "little")
         width = 1 << (word >> 25 & 3)
-        found.append(_Fixup(offset, word & 0xFFFFFF, width, bool(word >> 27 & 1), word >> 28))
-    return found
+        fixups.append(_Fixup(offset, word & 0xFFFFFF, width, bool(word >> 27 & 1), word >> 28))
+    return fixups
 
 
 class _Linker:
@@ -82,16 +82,16 @@ class _Linker:
             if end > len(content) or not fixup.external:
                 # What refers to a section is right as it stands.
                 continue
-            place = self._place(fixup.number)
+            target = self._place(fixup.number)
             if fixup.kind == X86_SUBTRACTOR:
-                subtracted = place
+                subtracted = target
                 continue
             addend = int.from_bytes(content[fixup.offset : end], "little", signed=True)
             if fixup.kind in X86_BRANCHES:
-                place -= start + end
+                target -= start + end
             elif fixup.kind != X86_UNSIGNED:
                 continue
-            _write(content, fixup, place + addend - subtracted)
+            _write(content, fixup, target + addend - subtracted)
             subtracted = 0
 
     def apply_arm(self, content: bytearray, start: int, fixups: Sequence[_Fixup]) -> None:
@@ -103,17 +103,17 @@ class _Linker:
                 continue
             if end > len(content) or not fixup.external:
                 continue
-            place = self._place(fixup.number) + addend
+            target = self._place(fixup.number) + addend
             addend = 0
             if fixup.kind == ARM_SUBTRACTOR:
-                subtracted = place
+                subtracted = target
             elif fixup.kind == ARM_UNSIGNED:
                 value = int.from_bytes(content[fixup.offset : end], "little", signed=True)
-                _write(content, fixup, place + value - subtracted)
+                _write(content, fixup, target + value - subtracted)
                 subtracted = 0
             elif fixup.width == 4:
                 word = int.from_bytes(content[fixup.offset : end], "little")
-                _write(content, fixup, _instruction(word, fixup.kind, place, start + fixup.offset))
+                _write(content, fixup, _instruction(word, fixup.kind, target, start + fixup.offset))
 
     def _place(self, number: int) -> int:
         """Where a symbol is; one of another file gets an address of its own."""
@@ -121,9 +121,9 @@ class _Linker:
         if defined is not None:
             return defined
         if number not in self._places:
-            place = self._outside + STUB * len(self._places)
-            self._places[number] = place
-            self._names[place] = self._table.name(number)
+            address = self._outside + STUB * len(self._places)
+            self._places[number] = address
+            self._names[address] = self._table.name(number)
         return self._places[number]
 
 
@@ -132,15 +132,15 @@ def _write(content: bytearray, fixup: _Fixup, value: int) -> None:
     content[fixup.offset : fixup.offset + fixup.width] = value.to_bytes(fixup.width, "little")
 
 
-def _instruction(word: int, kind: int, place: int, here: int) -> int:
+def _instruction(word: int, kind: int, target: int, here: int) -> int:
     """An ARM64 instruction that refers to ``place``."""
     if kind == ARM_BRANCH:
-        return word & ~0x3FFFFFF | (place - here) >> 2 & 0x3FFFFFF
+        return word & ~0x3FFFFFF | (target - here) >> 2 & 0x3FFFFFF
     if kind in ARM_PAGES:
-        pages = (place >> 12) - (here >> 12)
+        pages = (target >> 12) - (here >> 12)
         return word & ~0x60FFFFE0 | (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5
     if kind in ARM_OFFSETS:
-        offset = place & 0xFFF
+        offset = target & 0xFFF
         if word & 0x3B000000 == 0x39000000:
             # Loads and stores count in units of what they move.
             is_vector = word & 0x04800000 == 0x04800000

@@ -67,25 +67,25 @@ class SymbolTable:
     def functions(self, sections: Iterable[int]) -> list[Symbol]:
         """Symbols inside the given sections, which count from 1."""
         entries = self.entries
-        wanted = (entries["type"] & (DEBUG | KIND)) == IN_SECTION
-        wanted &= np.isin(entries["section"], list(sections))
-        wanted &= (entries["description"] & SECOND_ENTRY) == 0
-        found = []
-        for number in np.flatnonzero(wanted).tolist():
+        selected = (entries["type"] & (DEBUG | KIND)) == IN_SECTION
+        selected &= np.isin(entries["section"], list(sections))
+        selected &= (entries["description"] & SECOND_ENTRY) == 0
+        functions = []
+        for number in np.flatnonzero(selected).tolist():
             entry = entries[number]
             name = self.name(number)
             is_external = entry["type"] & EXTERNAL
             if not is_external and self._is_temporary(number):
                 continue
             rank = (1 if entry["description"] & WEAK else 0) if is_external else LOCAL
-            found.append(Symbol(int(entry["value"]), 0, name, rank))
-        return found
+            functions.append(Symbol(int(entry["value"]), 0, name, rank))
+        return functions
 
     def indirect(self, start: int, count: int) -> list[int]:
         """Numbers of symbols, as the table of indirect symbols lists them."""
         count = max(0, min(count, (len(self.data) - start) // 4))
-        found: list[int] = np.frombuffer(self.data, "<u4", count, start).tolist() if count else []
-        return found
+        numbers: list[int] = np.frombuffer(self.data, "<u4", count, start).tolist() if count else []
+        return numbers
 
     def _is_temporary(self, number: int) -> bool:
         """Labels that the assembler made; they have no underscore in front."""

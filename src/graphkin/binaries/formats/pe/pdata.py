@@ -31,21 +31,21 @@ def exception_ranges(
     reader = readers.get(architecture)
     if reader is None:
         return []
-    found = {one.start: one for one in islice(reader(directory, read), MAX_RANGES)}
+    ranges = {item.start: item for item in islice(reader(directory, read), MAX_RANGES)}
     return [
         UnwindRange(base + start, base + end, is_part)
-        for start, end, is_part in _joined(sorted(found.values()))
+        for start, end, is_part in _joined(sorted(ranges.values()))
     ]
 
 
 def _joined(ranges: Iterable[UnwindRange]) -> list[UnwindRange]:
     """MSVC cuts a function where its frame changes: such parts lie right behind each other."""
     joined: list[UnwindRange] = []
-    for one in ranges:
-        if one.is_part and joined and joined[-1].end == one.start:
-            joined[-1] = joined[-1]._replace(end=one.end)
+    for item in ranges:
+        if item.is_part and joined and joined[-1].end == item.start:
+            joined[-1] = joined[-1]._replace(end=item.end)
         else:
-            joined.append(one)
+            joined.append(item)
     return joined
 
 
@@ -53,7 +53,7 @@ def _x64(directory: bytes, read: Read) -> Iterator[UnwindRange]:
     """RUNTIME_FUNCTION: begin, end, unwind data."""
     for at in range(0, len(directory) - 11, 12):
         begin, end, unwind = (
-            int.from_bytes(directory[place : place + 4], "little") for place in (at, at + 4, at + 8)
+            int.from_bytes(directory[field : field + 4], "little") for field in (at, at + 4, at + 8)
         )
         if begin < end:
             # An odd address is that of another entry, which describes the same function.
@@ -85,13 +85,13 @@ def _arm64(directory: bytes, read: Read) -> Iterator[UnwindRange]:
             yield UnwindRange(begin, begin + size, is_part)
 
 
-def _full_arm64(header: bytes, place: int, read: Read) -> tuple[int, bool]:
+def _full_arm64(header: bytes, address: int, read: Read) -> tuple[int, bool]:
     """Length in bytes, and whether the range has no prolog of its own."""
     if len(header) < 4:
         return 0, False
     word = int.from_bytes(header[:4], "little")
     single, epilogs, words = word >> 21 & 1, word >> 22 & 31, word >> 27
-    codes = place + 4
+    codes = address + 4
     if not epilogs and not words:
         codes += 4
         epilogs = int.from_bytes(header[4:6], "little")

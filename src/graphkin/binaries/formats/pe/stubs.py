@@ -24,13 +24,13 @@ def import_stubs(
     the imported function does.
     """
     find = {"x86": _x86, "x86-64": _x64, "aarch64": _arm64}.get(architecture)
-    found: dict[int, str] = {}
+    stubs: dict[int, str] = {}
     for region in regions:
         if region.executable and find is not None and slots:
             for stub, slot in find(region):
                 if slot in slots:
-                    found[stub] = slots[slot]
-    return found
+                    stubs[stub] = slots[slot]
+    return stubs
 
 
 def _x86(region: Region) -> Iterator[tuple[int, int]]:

@@ -23,7 +23,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from graphkin.binaries.image import Image
-from graphkin.binaries.processors.risc.bounds import entries
+from graphkin.binaries.processors.risc.bounds import Walk, entries
 from graphkin.binaries.processors.risc.operands import (
     CONDITIONS,
     Memory,
@@ -35,7 +35,6 @@ from graphkin.binaries.processors.risc.operands import (
     split,
 )
 from graphkin.binaries.processors.risc.values import Values, written
-from graphkin.binaries.processors.risc.walk import Walk
 from graphkin.binaries.recovery.architecture import Architecture
 from graphkin.binaries.recovery.listing import Listing
 
@@ -210,9 +209,9 @@ class RiscTables:
     ) -> Iterator[tuple[int, str, list[str]]]:
         """(position, mnemonic, operands) of what wrote a register, the nearest first."""
         for at in self._walk.back(listing, position, NEAR):
-            found = written(listing, register, at)
-            if found is not None:
-                yield at, *found
+            writer = written(listing, register, at)
+            if writer is not None:
+                yield at, *writer
 
     def _starts(self, listing: Listing, memory: Memory, position: int) -> Iterator[tuple[int, str]]:
         """(address, index) that a load may read from."""

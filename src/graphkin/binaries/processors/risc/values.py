@@ -55,7 +55,7 @@ class Values:
         rows = [*range(position - 1, max(-1, position - reach), -1)]
         if not depth:
             rows += range(position, min(len(listing.mnemonics), position + reach))
-        wanted, slots = {register}, set[str]()
+        registers, slots = {register}, set[str]()
         for at in rows:
             self._left -= 1
             if self._left < 0:
@@ -64,14 +64,14 @@ class Values:
             if slots and name == "str":
                 source, target = split(listing.text(at))[:2]
                 if parse_memory(target).text in slots:
-                    wanted.add(family(source))
+                    registers.add(family(source))
             if name not in SETTERS:
                 continue
             parts = split(listing.text(at))
-            if family(parts[0]) not in wanted or len(parts) < 2:
+            if family(parts[0]) not in registers or len(parts) < 2:
                 continue
             if name == "mov" and number(parts[1]) is None:
-                wanted.add(family(parts[1]))
+                registers.add(family(parts[1]))
             elif name == "ldr" and (memory := parse_memory(parts[1])).is_stack:
                 slots.add(memory.text)
             elif depth or name != "adrp":
@@ -85,9 +85,9 @@ class Values:
         for at in range(position - 1, max(-1, position - REACH[-1]), -1):
             if listing.mnemonics[at] in ("ret", "b", "br", "bx"):
                 break
-            found = written(listing, register, at)
-            if found is not None:
-                name, parts = found
+            text = written(listing, register, at)
+            if text is not None:
+                name, parts = text
                 if name != "ldr" or len(parts) != 2 or "[" not in parts[1]:
                     break
                 return self._place(listing, at, parse_memory(parts[1]), MAX_DEPTH - 1)
@@ -128,10 +128,10 @@ class Values:
 
     def _loaded(self, listing: Listing, at: int, parts: list[str], depth: int) -> int | None:
         """A word of a literal pool or of the global offset table."""
-        place = number(parts[1])
-        if place is None:
-            place = self._place(listing, at, parse_memory(parts[1]), depth)
-        return None if place is None else self._image.word(place, self._pointer)
+        address = number(parts[1])
+        if address is None:
+            address = self._place(listing, at, parse_memory(parts[1]), depth)
+        return None if address is None else self._image.word(address, self._pointer)
 
     def _place(self, listing: Listing, at: int, memory: Memory, depth: int) -> int | None:
         base = self._first(listing, memory.base, at, depth)

@@ -36,14 +36,14 @@ class Memory(NamedTuple):
 @lru_cache(maxsize=1024)
 def family(register: str) -> str:
     """One name for a register of any width: ``ax`` for rax, eax, ax, al and ah."""
-    found = _NUMBERED.match(register)
-    if found:
-        return found[1]
-    found = _LETTER.match(register)
-    if found:
-        return found[1] + "x"
-    found = _POINTER.match(register)
-    return found[1] if found else register
+    match = _NUMBERED.match(register)
+    if match:
+        return match[1]
+    match = _LETTER.match(register)
+    if match:
+        return match[1] + "x"
+    match = _POINTER.match(register)
+    return match[1] if match else register
 
 
 def parse_memory(text: str) -> Memory:

@@ -50,8 +50,8 @@ class X86:
         return self._decoder
 
     def kinds(self, table: NDArray[Any]) -> NDArray[np.uint8]:
-        found: NDArray[np.uint8] = self._kind_of[table["id"]]
-        return found
+        kinds: NDArray[np.uint8] = self._kind_of[table["id"]]
+        return kinds
 
     def target(self, operand: bytes) -> int | None:
         try:

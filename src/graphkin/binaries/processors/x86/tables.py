@@ -221,7 +221,7 @@ class X86Tables:
         got = table_base(self._image, listing, register, position) if self._pointer == 4 else None
         if got is not None:
             yield got
-        wanted, slots = {register}, set[str]()
+        registers, slots = {register}, set[str]()
         behind = min(len(listing.mnemonics), position + reach)
         for at in (*range(position - 1, max(-1, position - reach), -1), *range(position, behind)):
             if listing.mnemonics[at] not in MOVES:
@@ -229,9 +229,9 @@ class X86Tables:
             target, _, source = listing.text(at).partition(", ")
             if "[" in target:
                 if slots and parse_memory(target).text in slots:
-                    wanted.add(family(source))
+                    registers.add(family(source))
                 continue
-            if family(target) not in wanted:
+            if family(target) not in registers:
                 continue
             if "[" in source:
                 memory = parse_memory(source)
@@ -246,7 +246,7 @@ class X86Tables:
             elif source.startswith("0x"):
                 yield int(source, 16)
             elif REGISTER.fullmatch(source) and at < position:
-                wanted.add(family(source))
+                registers.add(family(source))
 
 
 def _before_bytes(listing: Listing, table: Table) -> int | None:

@@ -212,8 +212,8 @@ def _dataset_name(path: Path, files: Sequence[str]) -> str:
     names = [file.removesuffix("_A.txt") for file in files if file.endswith("_A.txt")]
     names = [name for name in names if not name.startswith("__MACOSX")]
     if len(names) != 1:
-        found = f"holds several datasets ({', '.join(names)})" if names else "has no *_A.txt"
-        raise FormatError(f"{path} {found}; give the folder or zip of one TUDataset")
+        problem = f"holds several datasets ({', '.join(names)})" if names else "has no *_A.txt"
+        raise FormatError(f"{path} {problem}; give the folder or zip of one TUDataset")
     return names[0]
 
 
