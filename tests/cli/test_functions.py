@@ -403,6 +403,7 @@ def test_models_that_are_refused(
         (["--protocol", "dirty"], ["protocol", "'dirty'"]),
         (["--features", "bytes"], ["features", "'bytes'"]),
         (["--min-builds", "9"], ["9 builds"]),
+        (["--seed", "-1"], ["seed must be at least 0, got -1"]),
     ],
     ids=lambda value: " ".join(value),
 )

@@ -125,15 +125,8 @@ def eval_functions(
     from graphkin.research.tasks.splits import check_split
 
     check_split(options.split)
-    own = without_none(
-        {
-            "features": features,
-            "evaluation_size": options.size,
-            "pool": pool,
-            "min_builds": min_builds,
-        }
-    )
-    own["corpus"] = str(corpus)
+    own = {"corpus": str(corpus), "features": features, "pool": pool, "min_builds": min_builds}
+    own = without_none({**own, "evaluation_size": options.size})
     trained = None if model in BASELINES else load_model(model)
     if trained is not None:
         own = function_options(trained, model, corpus, own)
@@ -141,18 +134,12 @@ def eval_functions(
     for name in (protocol,) if protocol else PROTOCOLS:
         task = FunctionTask(**own, protocol=name)  # type: ignore[arg-type]
         scorer, notes = _function_scorer(model, trained, task, options, seed or 0)
-        results.append(
-            {
-                "protocol": name,
-                "task": task.describe(),
-                "identical_positives": task.identical_share(options.split),  # type: ignore[arg-type]
-                **notes,
-                "sets": _function_sets(scorer, task, options.split, retrieval),
-            }
-        )
+        result: dict[str, Any] = {"protocol": name, "task": task.describe()}
+        result["identical_positives"] = task.identical_share(options.split)  # type: ignore[arg-type]
+        sets = _function_sets(scorer, task, options.split, retrieval)
+        results.append({**result, **notes, "sets": sets})
     if options.as_json:
-        document = {"model": model, "split": options.split, "results": results}
-        typer.echo(json.dumps(document))
+        typer.echo(json.dumps({"model": model, "split": options.split, "results": results}))
         return
     typer.echo(f"{model} on the {options.split} functions of {corpus}")
     for result in results:

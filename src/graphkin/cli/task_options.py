@@ -41,13 +41,14 @@ class EditOptions:
 
     def for_task(self) -> dict[str, Any]:
         """What EditTask takes."""
-        options = {
-            "nodes": None if self.nodes is None else _range(self.nodes, int, "--nodes"),
-            "p": None if self.p is None else _range(self.p, float, "--p"),
-            "positive_edits": self.kp,
-            "negative_edits": self.kn,
-        }
-        return without_none(options)
+        return without_none(
+            {
+                "nodes": None if self.nodes is None else _range(self.nodes, int, "--nodes"),
+                "p": None if self.p is None else _range(self.p, float, "--p"),
+                "positive_edits": self.kp,
+                "negative_edits": self.kn,
+            }
+        )
 
 
 @dataclass(frozen=True)

@@ -91,11 +91,8 @@ class TrainOptions:
         kinds = {"model": ModelConfig, "train": TrainConfig, "task": task}
         known = {table: [field.name for field in fields(kind)] for table, kind in kinds.items()}
         course = {name: getattr(self, name) for name in ("steps", "batch_size", "mode", "seed")}
-        options = {
-            "model": {"steps": self.propagation_steps},
-            "train": course,
-            "task": {**task_options, "seed": self.seed},
-        }
+        options = {"model": {"steps": self.propagation_steps}, "train": course}
+        options["task"] = {**task_options, "seed": self.seed}
         return gather(known, self.config, options, self.settings or ())
 
     def assemble(self, task: Task, tables: Tables, start: GraphModel | None) -> Run:
@@ -188,13 +185,8 @@ def _train(run: Run, options: TrainOptions) -> None:
 
 def _print(result: Result, options: TrainOptions) -> None:
     if options.as_json:
-        document = {
-            "folder": str(options.out),
-            "steps": result.step,
-            "seconds": result.seconds,
-            "validation": result.validation,
-            "best": result.best,
-        }
+        document = {"folder": str(options.out), "steps": result.step, "seconds": result.seconds}
+        document |= {"validation": result.validation, "best": result.best}
         typer.echo(json.dumps(document))
         return
     metrics = ", ".join(f"{key} {value:.4f}" for key, value in result.validation.items())

@@ -72,7 +72,7 @@ def test_far_token_ids_take_no_memory_of_their_own():
     far = Graph(1, node_tokens=[[2**31 - 1, 5]])
     near = Graph(1, node_tokens=[[5]])
     model = TfIdf.fit([far])
-    assert model.vectors([far]).shape == (1, 2**31)
+    assert model.vectors([far]).shape == (1, 2)
     np.testing.assert_allclose(model.scores([far], [far, near]), [[1, math.sqrt(0.5)]])
 
 

@@ -99,11 +99,11 @@ def test_a_matcher_is_found_in_its_run_unless_its_steps_have_parameters_of_their
     build_model(CONFIG, seed=1).save_pretrained(tmp_path / "run" / "model")
     found = find_matcher(tmp_path / "run")
     assert found is not None
-    assert found[1:] == ("run", "ours")
+    assert found[1] == "run"
     own = ModelConfig.from_dict({**CONFIG.to_dict(), "shared": False})
     build_model(own, seed=1).save_pretrained(tmp_path / "run" / "model")
     assert find_matcher(tmp_path / "run") is None
     build_model(CONFIG, seed=1).save_pretrained(tmp_path / "shipped" / "edits" / "matcher")
     found = find_matcher(tmp_path / "run")
     assert found is not None
-    assert found[2] == "ours"
+    assert found[1] == "shipped model edits"

@@ -44,18 +44,21 @@ class TfIdf:
         """Counts in how many of the graphs each token occurs."""
         if not len(graphs):
             raise ConfigError("TfIdf.fit needs at least one graph")
-        tokens, with_token = np.unique(_histograms(graphs).indices, return_counts=True)
+        tokens, counts = _histograms(graphs)
+        with_token = np.bincount(counts.indices, minlength=len(tokens))
         unseen = 1 + np.log(1 + len(graphs))
-        return cls(tokens.astype(np.int32), unseen - np.log(1 + with_token), float(unseen))
+        return cls(tokens, unseen - np.log(1 + with_token), float(unseen))
 
     def vectors(self, graphs: Sequence[Graph]) -> sparse.csr_array:
-        """(N, token ids) float64: rows of length 1, or of zeros where a graph has no token."""
-        vectors = _histograms(graphs)
-        vectors.data = 1 + np.log(vectors.data)
-        if len(self.tokens):
-            place = np.searchsorted(self.tokens, vectors.indices).clip(max=len(self.tokens) - 1)
-            seen = self.tokens[place] == vectors.indices
-            vectors.data = vectors.data * np.where(seen, self.idf[place], self.unseen)
+        """(N, T) float64: a column for each token of these graphs, rows of length 1.
+
+        A graph without tokens has a row of zeros.
+        """
+        tokens, vectors = _histograms(graphs)
+        idf = np.full(len(tokens), self.unseen)
+        _, columns, seen = np.intersect1d(tokens, self.tokens, return_indices=True)
+        idf[columns] = self.idf[seen]
+        vectors.data = (1 + np.log(vectors.data)) * idf[vectors.indices]
         rows = np.repeat(np.arange(len(graphs)), np.diff(vectors.indptr))
         lengths = np.sqrt(np.bincount(rows, weights=vectors.data**2, minlength=len(graphs)))
         vectors.data = vectors.data / lengths[rows]
@@ -71,17 +74,12 @@ class TfIdf:
     def scores(self, queries: Sequence[Graph], pool: Sequence[Graph]) -> Floats:
         """(Q, P) float64: the cosine of every query with every graph of the pool."""
         vectors = self.vectors([*queries, *pool])
-        # The product takes memory for each column, and token ids may lie far apart.
-        present, columns = np.unique(vectors.indices, return_inverse=True)
-        vectors = sparse.csr_array(
-            (vectors.data, columns, vectors.indptr), shape=(vectors.shape[0], len(present))
-        )
         cosines: Floats = (vectors[: len(queries)] @ vectors[len(queries) :].T).toarray()
         return cosines
 
 
-def _histograms(graphs: Sequence[Graph]) -> sparse.csr_array:
-    """(N, token ids) float64: how often each token occurs in each graph."""
+def _histograms(graphs: Sequence[Graph]) -> tuple[NDArray[np.int32], sparse.csr_array]:
+    """(T,) the tokens of graphs, rising, and (N, T) float64: how often each occurs in each."""
     bags: list[NDArray[np.int32]] = []
     for position, graph in enumerate(graphs):
         if graph.node_tokens is None:
@@ -90,9 +88,12 @@ def _histograms(graphs: Sequence[Graph]) -> sparse.csr_array:
                 "for structure alone take SimHash or WLKernel"
             )
         bags.append(graph.node_tokens.ids)
-    tokens = np.concatenate([np.zeros(0, dtype=np.int32), *bags])
+    # Token ids may lie far apart, and every column takes memory.
+    tokens, columns = np.unique(
+        np.concatenate([np.zeros(0, dtype=np.int32), *bags]), return_inverse=True
+    )
     rows = np.repeat(np.arange(len(bags)), [len(bag) for bag in bags])
-    width = int(tokens.max(initial=-1)) + 1
-    counts = sparse.csr_array((np.ones(len(tokens)), (rows, tokens)), shape=(len(bags), width))
+    shape = (len(bags), len(tokens))
+    counts = sparse.csr_array((np.ones(len(columns)), (rows, columns)), shape=shape)
     counts.sum_duplicates()
-    return counts
+    return tokens, counts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from graphkin.research.reproduce.sections import (
     DISTANCE1,
     DISTANCE2,
     ISOMORPHIC,
-    Variant,
 )
 from graphkin.research.tasks.edits import EditTask
 from graphkin.results.drawing.attention import plot_attention
@@ -99,8 +97,6 @@ def measure_attention(
     origin: str,
     command: str,
     versions: dict[str, str],
-    variant: Variant = "ours",
-    seed: int = 0,
 ) -> Result:
     """The attention of a matcher in every case, as a result that pictures can be drawn from."""
     documents: list[dict[str, Any]] = []
@@ -115,8 +111,8 @@ def measure_attention(
     return Result(
         name="attention",
         group="attention",
-        variant=variant,
-        seed=seed,
+        variant="ours",
+        seed=0,
         command=command,
         cells=tuple(cells),
         config={"model": matcher.config.to_dict(), "origin": {"weights": origin}},
@@ -132,17 +128,14 @@ def _on_partners(case: Case, maps: AttentionMaps, steps: int) -> float:
     return float(np.concatenate([left_to_right, right_to_left]).mean())
 
 
-def find_matcher(run: Path) -> tuple[GraphMatcher, str, Variant] | None:
-    """A matcher of edit distance that can be unrolled: of a run, or the one that ships."""
-    candidates: Sequence[tuple[Path, str, Variant]] = (
-        (run / "model", str(run.name), "ours"),
-        (SHIPPED / SHIPPED_NAME / "matcher", f"shipped model {SHIPPED_NAME}", "ours"),
-    )
-    for folder, origin, variant in candidates:
+def find_matcher(run: Path) -> tuple[GraphMatcher, str] | None:
+    """A matcher of edit distance that can be unrolled, of a run or the one that ships; its name."""
+    shipped = SHIPPED / SHIPPED_NAME / "matcher"
+    for folder, origin in ((run / "model", run.name), (shipped, f"shipped model {SHIPPED_NAME}")):
         if folder.is_dir():
             matcher = GraphMatcher.from_pretrained(folder)
             if matcher.config.shared:
-                return matcher, origin, variant
+                return matcher, origin
     return None
 
 

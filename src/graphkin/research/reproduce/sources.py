@@ -42,9 +42,8 @@ def stored_results(target: str, folder: Path | None, runs: Path) -> list[Result]
 
         trained = find_matcher(runs / ATTENTION_MODEL)
         if trained is not None:
-            matcher, origin, variant = trained
             command = "graphkin reproduce attention"
-            results.append(measure_attention(matcher, origin, command, versions(), variant))
+            results.append(measure_attention(*trained, command, versions()))
     return results
 
 
@@ -101,9 +100,8 @@ def _run(
     if attention and any(result.name == ATTENTION_MODEL for result in done):
         trained = find_matcher(folders.runs / ATTENTION_MODEL)
         assert trained is not None, "the run was just finished"
-        matcher, origin, variant = trained
         command = f"graphkin reproduce attention {folders.mode}"
-        folders.save(measure_attention(matcher, origin, command, versions(), variant))
+        folders.save(measure_attention(*trained, command, versions()))
     return read_results(folders.results)
 
 

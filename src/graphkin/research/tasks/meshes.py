@@ -132,8 +132,8 @@ class MeshTask:
         """Inputs of the model as the dataset has them, and how it is trained."""
         check_recipe(kind)
         first = self.graphs[0]
-        options: dict[str, Any] = {"node_input": "dense"}
-        options["node_input_size"] = _points(first).shape[1]
+        columns = _points(first).shape[1]
+        options: dict[str, Any] = {"node_input": "dense", "node_input_size": columns}
         if first.edge_kind == "types":
             most = max(int(graph.edge_types.max(initial=0)) for graph in self.graphs)  # type: ignore
             options |= {"edge_input": "types", "edge_input_size": most + 1}

@@ -104,6 +104,8 @@ class SimHash:
             steps = min(MAX_STEPS, 1 + math.floor(STEPS_PER_ROOT * math.sqrt(len(distinct))))
         if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
             raise ConfigError(f"steps must be at least 1, got {steps!r}")
+        if seed < 0:
+            raise ConfigError(f"seed must be at least 0, got {seed}")
         features = extract_features(graphs)
         weights = learn_weights(
             features, numbers, bits=plain.bits, seed=seed, steps=steps, progress=progress
