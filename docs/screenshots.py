@@ -2,8 +2,8 @@
 
     python docs/screenshots.py [FOLDER]
 
-They go to docs/screenshots unless another folder is named. What differs from run to run are the
-seconds that a search or a scan took. Playwright and Pillow are needed, and Chromium.
+They go to docs/screenshots unless another folder is named. From run to run, only the seconds that a
+search or a scan took differ. Needs Playwright, Pillow and Chromium.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PHONE = {"width": 390, "height": 844}
 PATIENCE = 120_000
 """Milliseconds for anything to appear."""
 COLOURS = 128
-"""Of a picture: few enough for a small file, and enough for a page."""
+"""Colours of a picture: few enough for a small file, and enough for a page."""
 SUSPECT = next(
     f"{address:#x}"
     for address, name in samples.true_names().items()
@@ -109,8 +109,9 @@ def opened(browser: Browser, address: str, **options: Any) -> Page:
 
 
 def search(page: Page) -> None:
-    """Opens the firmware, and looks for the kin of the vulnerable function."""
+    """Opens the firmware, and searches for the kin of the vulnerable function."""
     page.get_by_label("Drop a binary here").set_input_files(samples.FIRMWARE)
+    expect(page.get_by_role("row").nth(1)).to_be_visible()  # the list clears the filter
     page.get_by_role("searchbox", name="Filter functions").fill(SUSPECT)
     page.get_by_role("row").filter(has_text=SUSPECT).click()
     expect(page.get_by_role("row", selected=True)).to_contain_text(SUSPECT)
@@ -133,7 +134,6 @@ def point_at_a_block(page: Page) -> None:
 
 def scan(page: Page) -> None:
     link(page, "Scan")
-    page.get_by_label("least probability").fill("0.1")
     page.get_by_role("button", name="Start the scan").click()
     expect(page.get_by_role("button", name="Scan again")).to_be_visible()
     expect(page.get_by_role("link", name="Compare with").first).to_be_visible()
