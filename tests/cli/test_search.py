@@ -97,20 +97,20 @@ class TestIndex:
 
     def test_one_function_with_a_tag(self, run: Graphkin, model: Path, tmp_path: Path):
         path = tmp_path / "new.kin"
-        outcome = run("index", path, f"{KNOWN}:{NAME}", "--model", model, "--tag", "cve=X-1")
+        outcome = run("index", path, f"{KNOWN}:{NAME}", "--model", model, "--add-tag", "cve=X-1")
         assert outcome.code == 0, outcome.err
         (entry,) = lines(run("library", path, "list", "--json").out)
         assert (entry["function"], entry["tags"]) == (NAME, {"cve": "X-1"})
-        run("index", path, f"{KNOWN}:{NAME}", "--tag", "seen=yes")
+        run("index", path, f"{KNOWN}:{NAME}", "--add-tag", "seen=yes")
         (entry,) = lines(run("library", path, "list", "--json").out)
         assert entry["tags"] == {"cve": "X-1", "seen": "yes"}
 
     def test_a_known_file_gets_a_tag(self, run: Graphkin, library: Path):
-        outcome = run("index", library, KNOWN, "--tag", "seen=yes", "--jobs", 1)
+        outcome = run("index", library, KNOWN, "--add-tag", "seen=yes", "--jobs", 1)
         assert ", 1 tagged" in outcome.out
         (entry,) = lines(run("library", library, "list", "--tag", "seen", "--json").out)
         assert entry["tags"] == {"cve": "DEMO-2014-0001", "seen": "yes"}
-        again = json.loads(run("index", library, KNOWN, "--tag", "seen=yes", "--json").out)
+        again = json.loads(run("index", library, KNOWN, "--add-tag", "seen=yes", "--json").out)
         assert (again["known_files"], again["tagged"]) == (1, 0)
 
     def test_another_model_is_refused(self, run: Graphkin, library: Path, tmp_path: Path):
@@ -125,8 +125,8 @@ class TestIndex:
         ("arguments", "code", "message"),
         [
             (["{library}"], 12, "name what to add"),
-            (["{library}", "{known}", "--tag", "cve"], 12, "KEY=VALUE"),
-            (["{library}", "{known}", "--tag", "a=1", "--tag", "a=2"], 12, "two values"),
+            (["{library}", "{known}", "--add-tag", "cve"], 12, "KEY=VALUE"),
+            (["{library}", "{known}", "--add-tag", "a=1", "--add-tag", "a=2"], 12, "two values"),
             (["{library}", "{known}", "--jobs", "0"], 12, "jobs"),
             (["{library}", "{known}", "--backend", "ida"], 12, "unknown backend"),
             (["{known}", "{known}"], 11, "not a library of graphkin"),
@@ -263,7 +263,7 @@ class TestScan:
         self, run: Graphkin, library: Path
     ):
         outcome = run("scan", library, KNOWN, "--min-probability", 1, "--rerank", 5)
-        assert "--min-probability 0.1 lists 1 functions" in outcome.err
+        assert "--min-probability 0.1 lists 1 function" in outcome.err
 
     def test_a_bad_file_does_not_stop_the_others(self, run: Graphkin, library: Path):
         outcome = run("scan", library, "absent.so", KNOWN, *self.ALL, "--json")
@@ -382,18 +382,26 @@ class TestLibrary:
 
     def test_tags_are_added_and_changed(self, run: Graphkin, library: Path):
         outcome = run(
-            "library", library, "tag", "--function", NAME, "--add", "cve=X", "--add", "seen=yes"
+            "library",
+            library,
+            "tag",
+            "--function",
+            NAME,
+            "--add-tag",
+            "cve=X",
+            "--add-tag",
+            "seen=yes",
         )
         assert outcome.code == 0, outcome.err
         (entry,) = lines(run("library", library, "list", "--tag", "seen", "--json").out)
         assert entry["tags"] == {"cve": "X", "seen": "yes"}
         assert run("library", library, "verify").code == 0
-        told = run("library", library, "tag", "--tag", "cve=X", "--add", "cve=Y", "--json").out
+        told = run("library", library, "tag", "--tag", "cve=X", "--add-tag", "cve=Y", "--json").out
         assert json.loads(told)["tagged"] == 1
         assert run("library", library, "tag", "--function", NAME).code == 12
-        assert run("library", library, "tag", "--add", "a=b").code == 12
-        outcome = run("library", library, "tag", "--function", NAME, "--add", "seen")
-        assert (outcome.code, "--add takes KEY=VALUE" in outcome.err) == (12, True)
+        assert run("library", library, "tag", "--add-tag", "a=b").code == 12
+        outcome = run("library", library, "tag", "--function", NAME, "--add-tag", "seen")
+        assert (outcome.code, "--add-tag takes KEY=VALUE" in outcome.err) == (12, True)
 
     def test_damage_is_named(self, run: Graphkin, library: Path):
         import sqlite3

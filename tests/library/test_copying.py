@@ -72,7 +72,7 @@ def assert_same(one: Engine, other: Engine) -> None:
     assert contents[0] == contents[1]
     assert one.finished_files() == other.finished_files()
     queries = sample_vectors(one.space, 10, np.random.default_rng(1))
-    for where in (None, Filter(architecture="arm*", min_nodes=3), Filter(tags={"cve": "*"})):
+    for where in (None, Filter(architecture="arm*", min_blocks=3), Filter(tags={"cve": "*"})):
         found = [engine.nearest(queries, 20, where).distances for engine in (one, other)]
         np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-5)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphkin.cli.options import Json
+from graphkin.cli.options import Jobs, Json, checked_jobs
 from graphkin.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ def build(
         Path | None,
         typer.Option(help="Build this folder, tarball or .dsc file, not Debian's newest."),
     ] = None,
-    recipe: Annotated[
-        Path | None, typer.Option(help="Read the recipe from this TOML file.")
+    recipe_file: Annotated[
+        Path | None, typer.Option(help="Read the recipe of the package from this TOML file.")
     ] = None,
     cache: Annotated[
         Path | None,
         typer.Option(help="Keep downloads in this folder.", show_default="~/.cache/graphkin"),
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Run this many jobs of make at once.", min=1)] = 1,
+    jobs: Jobs = 1,
     list_recipes: Annotated[
         bool, typer.Option("--list", help="List the recipes and exit.")
     ] = False,
@@ -57,7 +57,7 @@ def build(
     if list_recipes:
         _print_recipes(list(known_recipes().values()), as_json)
         return
-    chosen = _recipe(package, recipe)
+    chosen = _recipe(package, recipe_file)
     wanted_levels = _words(levels, "--levels")
     for level in wanted_levels:
         check_level(level)
@@ -69,7 +69,7 @@ def build(
         chosen_compilers,
         wanted_levels,
         output,
-        jobs=jobs,
+        jobs=checked_jobs(jobs),
         progress=_progress,
     )
     if as_json:
@@ -87,7 +87,7 @@ def _recipe(package: str | None, file: Path | None) -> Recipe:
 
     if file is None:
         if package is None:
-            raise ConfigError("name a package, or a file with --recipe; --list lists the recipes")
+            raise ConfigError("name a package, or a file with --recipe-file; --list lists the recipes")
         return known_recipe(package)
     recipe = read_recipe(file)
     if package not in (None, recipe.name):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphkin.cli.options import Backend, Json, checked_backend
+from graphkin.cli.options import Backend, Html, Json, checked_backend
 
 
 def register(app: typer.Typer) -> None:
@@ -21,9 +21,7 @@ def compare(
     model: Annotated[
         str, typer.Option(help="A model that ships with graphkin, or a folder.")
     ] = "functions",
-    html: Annotated[
-        Path | None, typer.Option(help="Write the comparison as one HTML file.")
-    ] = None,
+    html: Html = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw the attention: a .png, .svg or .pdf file.")
     ] = None,

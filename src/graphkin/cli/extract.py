@@ -8,7 +8,15 @@ from typing import Annotated
 
 import typer
 
-from graphkin.cli.options import Backend, Jobs, Json, checked_backend, checked_jobs, show_skipped
+from graphkin.cli.options import (
+    Backend,
+    Jobs,
+    Json,
+    Seconds,
+    checked_backend,
+    checked_jobs,
+    show_skipped,
+)
 
 corpus_app = typer.Typer(no_args_is_help=True, help="Look into a corpus of functions.")
 
@@ -33,9 +41,7 @@ def extract(
     ] = 5,
     jobs: Jobs = None,
     backend: Backend = "auto",
-    seconds: Annotated[
-        float, typer.Option(help="Spend at most this many seconds on a file.", min=0)
-    ] = 600.0,
+    seconds: Seconds = 600.0,
     as_json: Json = False,
 ) -> None:
     """Read the functions of binaries into a corpus: one control-flow graph each."""

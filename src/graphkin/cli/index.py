@@ -11,7 +11,16 @@ import typer
 
 from graphkin.cli.filters import parse_tags
 from graphkin.cli.library import GraphsFolder
-from graphkin.cli.options import Backend, Jobs, Json, checked_backend, checked_jobs, show_skipped
+from graphkin.cli.options import (
+    AddTag,
+    Backend,
+    Jobs,
+    Json,
+    Seconds,
+    checked_backend,
+    checked_jobs,
+    show_skipped,
+)
 from graphkin.errors import ConfigError, FormatError
 from graphkin.results.text import plural
 
@@ -37,9 +46,7 @@ def index(
     to: Annotated[
         str | None, typer.Option(help="The library, if it is not the first argument.")
     ] = None,
-    tag: Annotated[
-        list[str] | None, typer.Option(help="Tag every function with KEY=VALUE; repeatable.")
-    ] = None,
+    add_tag: AddTag = None,
     model: Annotated[
         str | None, typer.Option(help="Model of a new library: functions, or a folder.")
     ] = None,
@@ -51,7 +58,7 @@ def index(
         str | None, typer.Option(help="Use Ray: local, or the address of a cluster.")
     ] = None,
     backend: Backend = "auto",
-    seconds: Annotated[float, typer.Option(help="Seconds to read one file.", min=0)] = 600.0,
+    seconds: Seconds = 600.0,
     approximate: Annotated[
         bool,
         typer.Option(
@@ -73,7 +80,7 @@ def index(
     sources = [line for path in sources for line in (_from_stdin() if path == "-" else [path])]
     if not sources:
         raise ConfigError(f"name what to add to {library}: graphkin index LIBRARY PATH...")
-    tags = parse_tags(tag or [])
+    tags = parse_tags(add_tag or [])
     reader, processes = checked_backend(backend), checked_jobs(jobs)
     with _open_or_create(library, model, approximate, graphs_folder) as opened:
         try:

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from graphkin.cli.filters import parse_tags, with_filter
-from graphkin.cli.options import Json
+from graphkin.cli.filters import FilterOptions, parse_tags
+from graphkin.cli.options import AddTag, Json, with_groups
 from graphkin.errors import ConfigError, FormatError
-from graphkin.results.text import address_text, encodable, plural, printable
+from graphkin.results.text import address_text, plural, printable
 
 if TYPE_CHECKING:
     from graphkin.library.library import Library
-    from graphkin.library.records import Filter
 
 LibraryArgument = Annotated[
     str, typer.Argument(help="Library: a file, or milvus://host:port/collection.")
@@ -84,11 +83,11 @@ def _shown(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-@with_filter
+@with_groups
 def list_(
     library: LibraryArgument,
     *,
-    where: Filter,
+    where: FilterOptions,
     limit: Annotated[
         int, typer.Option(help="List at most this many functions; 0 lists all.", min=0)
     ] = 0,
@@ -96,29 +95,27 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List functions of a library, one on each line; with --json one object on each line."""
+    from graphkin.results.document import LibraryFunction
+    from graphkin.results.render import to_json
+
     with open_library(library, graphs_folder) as opened:
-        functions = opened.engine.scan(where)
+        functions = opened.engine.scan(where.filter())
         for item in islice(functions, limit) if limit else functions:
-            entry = item.entry
-            address = address_text(entry.address)
             if as_json:
-                document = {"id": item.id, "blocks": item.nodes, **entry.to_dict()}
-                document["address"] = address or None
-                typer.echo(encodable(json.dumps(document, ensure_ascii=False)))
+                typer.echo(to_json(LibraryFunction(**item.to_document())))
                 continue
+            entry, address = item.entry, address_text(item.entry.address)
             tags = " ".join(f"{key}={value}" for key, value in entry.tags.items())
             line = f"{item.id:>9} {item.nodes:>6} {address:>12}  {entry.function}  {entry.binary}"
             typer.echo(printable(f"{line}  {tags}".rstrip()))
 
 
-@with_filter
+@with_groups
 def tag_(
     library: LibraryArgument,
-    add: Annotated[
-        list[str] | None, typer.Option(help="Tag to add, KEY=VALUE; repeatable.")
-    ] = None,
+    add_tag: AddTag = None,
     *,
-    where: Filter,
+    where: FilterOptions,
     graphs_folder: GraphsFolder = None,
     as_json: Json = False,
 ) -> None:
@@ -126,13 +123,14 @@ def tag_(
 
     At least one filter is needed.
     """
-    tags = parse_tags(add or [], "--add")
+    tags = parse_tags(add_tag or [])
     if not tags:
-        raise ConfigError("name the tags to add, for example --add reviewed=yes")
-    if where.is_empty():
+        raise ConfigError("name the tags to add, for example --add-tag reviewed=yes")
+    part = where.filter()
+    if part.is_empty():
         raise ConfigError("name what to tag, for example --function 'tls1_*'")
     with open_library(library, graphs_folder) as opened:
-        count = opened.tag(where, tags)
+        count = opened.tag(part, tags)
         total = len(opened)
     if as_json:
         typer.echo(json.dumps({"library": library, "tagged": count, "total": total}))
@@ -140,11 +138,11 @@ def tag_(
     typer.echo(f"{library}: {plural(count, 'function')} tagged, {total:,} in all")
 
 
-@with_filter
+@with_groups
 def remove(
     library: LibraryArgument,
     *,
-    where: Filter,
+    where: FilterOptions,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only print how many would be removed.")
     ] = False,
@@ -152,10 +150,11 @@ def remove(
     as_json: Json = False,
 ) -> None:
     """Remove the functions that match every filter; at least one filter is needed."""
-    if where.is_empty():
+    part = where.filter()
+    if part.is_empty():
         raise ConfigError("name what to remove, for example --binary '*/libold.so'")
     with open_library(library, graphs_folder) as opened:
-        count = opened.engine.count(where) if dry_run else opened.remove(where)
+        count = opened.engine.count(part) if dry_run else opened.remove(part)
         left = len(opened)
     if as_json:
         document = {"library": library, "removed": 0 if dry_run else count, "matching": count}

@@ -41,6 +41,11 @@ Seed = Annotated[
 ]
 Backend = Annotated[str, typer.Option(help="What reads a binary: auto, native, smda or binexport.")]
 Jobs = Annotated[int | None, typer.Option(help="Processes; by default one a core.")]
+Seconds = Annotated[float, typer.Option(help="Seconds to read one file.", min=1)]
+Html = Annotated[Path | None, typer.Option(help="Write the result as one HTML file, too.")]
+AddTag = Annotated[
+    list[str] | None, typer.Option(help="Tag the functions with KEY=VALUE; repeatable.")
+]
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graphkin.cli.options import checked_backend, show_skipped
 from graphkin.errors import ConfigError, GraphkinError
+from graphkin.results.text import plural
 
 if TYPE_CHECKING:
     from graphkin.binaries.function import Skipped
@@ -111,19 +111,12 @@ def report_on(
         tool=Tool(version=__version__),
         library=name,
         model=str(library.model_id),
-        options={**_asked(options), "min_blocks": min_blocks, "backend": backend},
+        options={**options.to_dict(), "query_min_blocks": min_blocks, "backend": backend},
         results=results,
         skipped=tuple(map(str, [*failures, *skipped])),
     )
     _hint(report, options.min_probability)
     return report
-
-
-def _asked(options: SearchOptions) -> dict[str, Any]:
-    """Options as a report has them; of the filter, what is set."""
-    asked = asdict(options)
-    where = asked.pop("where") or {}
-    return {**asked, "where": {name: value for name, value in where.items() if value}}
 
 
 def _hint(report: Report, min_probability: float) -> None:
@@ -132,7 +125,7 @@ def _hint(report: Report, min_probability: float) -> None:
     if worth and not any(result.hits for result in report.results):
         typer.echo(
             f"graphkin: nothing is as probable as {min_probability:g}; "
-            f"--min-probability {WORTH_A_LOOK:g} lists {worth} functions",
+            f"--min-probability {WORTH_A_LOOK:g} lists {plural(worth, 'function')}",
             err=True,
         )
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from graphkin.cli.filters import with_filter
+from graphkin.cli.filters import FilterOptions
 from graphkin.cli.library import GraphsFolder, LibraryArgument, open_library
-from graphkin.cli.options import Backend, Json
+from graphkin.cli.options import Backend, Json, with_groups
 from graphkin.cli.reporting import (
     ExitCode,
     FormatOption,
@@ -23,13 +23,10 @@ from graphkin.cli.reporting import (
     write_report,
 )
 
-if TYPE_CHECKING:
-    from graphkin.library.records import Filter
-
 
 def register(app: typer.Typer) -> None:
     """Adds the verb to the application."""
-    app.command("search")(with_filter(search))
+    app.command("search")(with_groups(search))
 
 
 def search(
@@ -37,7 +34,7 @@ def search(
     target: Annotated[
         str, typer.Argument(help="BINARY:FUNCTION or BINARY:0x1234; BINARY looks up all of it.")
     ],
-    where: Filter,
+    where: FilterOptions,
     top: Top = 10,
     rerank: Rerank = 100,
     min_probability: MinProbability = 0.0,
@@ -53,7 +50,7 @@ def search(
     from graphkin.library.records import SearchOptions
 
     chosen = chosen_format(format_, as_json, "hits")
-    options = SearchOptions(top, rerank, where, min_probability, evidence=rerank > 0)
+    options = SearchOptions(top, rerank, where.filter(), min_probability, evidence=rerank > 0)
     with open_library(library, graphs_folder) as opened:
         report = report_on(
             opened, library, [target], options, backend=backend, min_blocks=query_min_blocks

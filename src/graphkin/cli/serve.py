@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphkin.cli.library import GraphsFolder
-from graphkin.cli.options import Json
+from graphkin.cli.options import Json, Seconds
 from graphkin.errors import ConfigError, FormatError
 from graphkin.results.text import plural
 
@@ -54,7 +54,7 @@ def serve(
         bool, typer.Option("--read-only", help="Refuse to add or remove functions.")
     ] = False,
     upload_mb: Annotated[int, typer.Option(help="Largest upload, in MB.", min=1)] = 256,
-    seconds: Annotated[float, typer.Option(help="Seconds to read one file.", min=1)] = 120.0,
+    seconds: Seconds = 120.0,
     memory_mb: Annotated[int, typer.Option(help="Memory to read one file, in MB.", min=64)] = 2048,
     graphs_folder: GraphsFolder = None,
     as_json: Json = False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -91,8 +91,8 @@ class Filter:
     file_hash: str | None = None
     address: int | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
-    min_nodes: int = 0
-    max_nodes: int | None = None
+    min_blocks: int = 0
+    max_blocks: int | None = None
 
     def is_empty(self) -> bool:
         """Whether everything matches."""
@@ -109,7 +109,7 @@ class Filter:
         for tag, pattern in self.tags.items():
             if tag not in entry.tags or not fnmatchcase(entry.tags[tag], pattern):
                 return False
-        return self.min_nodes <= nodes and (self.max_nodes is None or nodes <= self.max_nodes)
+        return self.min_blocks <= nodes and (self.max_blocks is None or nodes <= self.max_blocks)
 
 
 TEXT_CONDITIONS = ("function", "binary", "architecture", "compiler", "build", "file_hash")
@@ -134,6 +134,12 @@ class SearchOptions:
         for name, value, least in (("top", self.top, 1), ("rerank", self.rerank, 0)):
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise ConfigError(f"{name} must be a number from {least}, got {value!r}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options as a report has them; of the filter, what is set."""
+        where = asdict(self.where) if self.where is not None else {}
+        conditions = {name: value for name, value in where.items() if value}
+        return {**asdict(self), "where": conditions}
 
     @property
     def candidates(self) -> int:

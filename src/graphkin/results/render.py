@@ -18,6 +18,8 @@ from graphkin.results.tables import hits_tables, scan_table
 class Format:
     """A form of a report."""
 
+    suffix: str
+    """Of a file's name."""
     media_type: str
     write: Callable[[Report], str]
     """The text of a whole file, with a line end at its end."""
@@ -33,15 +35,15 @@ def _json_lines(report: Report) -> str:
 
 
 FORMATS: dict[str, Format] = {
-    "table": Format("text/plain", lambda report: scan_table(report.results) + "\n"),
-    "hits": Format("text/plain", lambda report: hits_tables(report.results)),
-    "json": Format("application/json", lambda report: to_json(report) + "\n"),
-    "jsonl": Format("application/jsonl", _json_lines),
-    "csv": Format("text/csv", lambda report: "".join(csv_rows(report.results))),
+    "table": Format("txt", "text/plain", lambda report: scan_table(report.results) + "\n"),
+    "hits": Format("txt", "text/plain", lambda report: hits_tables(report.results)),
+    "json": Format("json", "application/json", lambda report: to_json(report) + "\n"),
+    "jsonl": Format("jsonl", "application/jsonl", _json_lines),
+    "csv": Format("csv", "text/csv", lambda report: "".join(csv_rows(report.results))),
     "sarif": Format(
-        "application/sarif+json", lambda report: json.dumps(sarif(report), indent=1) + "\n"
+        "sarif", "application/sarif+json", lambda report: json.dumps(sarif(report), indent=1) + "\n"
     ),
-    "html": Format("text/html", scan_page),
+    "html": Format("html", "text/html", scan_page),
 }
 """``table`` has a line for each function with a hit, ``hits`` every hit with its evidence; ``json``
 is the whole report as one document, ``jsonl`` a line for each function."""

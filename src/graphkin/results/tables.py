@@ -68,8 +68,10 @@ def search_table(result: FunctionResult, *, width: int = 100) -> str:
 
 
 def hits_tables(results: Iterable[FunctionResult]) -> str:
-    """:func:`search_table` of each result, below each other."""
-    return "".join(f"{search_table(result)}\n" for result in results)
+    """:func:`search_table` of each result with hits; a single one is shown without hits, too."""
+    everything = list(results)
+    shown = [result for result in everything if result.hits or len(everything) == 1]
+    return "".join(f"{search_table(result)}\n" for result in shown) or "nothing found\n"
 
 
 def scan_table(results: Iterable[FunctionResult], *, width: int = 100) -> str:

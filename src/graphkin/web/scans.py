@@ -31,7 +31,14 @@ class ScanJob(Job):
         self._library = library
         self._uploads = uploads
         self.upload = upload
-        self._request = request
+        self._min_blocks = request.query_min_blocks
+        self._options = SearchOptions(
+            request.top,
+            request.rerank,
+            request.where.filter(),
+            request.min_probability,
+            evidence=request.rerank > 0,
+        )
         self._most_blocks = most_blocks
         self.done = 0
         self.total = 0
@@ -41,22 +48,14 @@ class ScanJob(Job):
         """Those with a hit, as watchers see them; it only grows."""
 
     def work(self) -> None:
-        request = self._request
         queries = [
             self.upload.query(function, f"upload:{self.upload.id}:{number}")
             for number, function in enumerate(self._uploads.functions(self.upload.id))
-            if request.query_min_blocks <= function.blocks <= self._most_blocks
+            if self._min_blocks <= function.blocks <= self._most_blocks
         ]
         self.total = len(queries)
-        options = SearchOptions(
-            request.top,
-            request.rerank,
-            request.where.filter(),
-            request.min_probability,
-            evidence=request.rerank > 0,
-        )
         self.checkpoint()
-        for result in look_up(self._library, queries, options, at_once=AT_ONCE):
+        for result in look_up(self._library, queries, self._options, at_once=AT_ONCE):
             self.results.append(result)
             self.done += 1
             if result.hits:
@@ -82,6 +81,6 @@ class ScanJob(Job):
             tool=Tool(version=__version__),
             library=library,
             model=str(self._library.model_id),
-            options=self._request.model_dump(mode="json", exclude={"binary"}),
+            options={**self._options.to_dict(), "query_min_blocks": self._min_blocks},
             results=tuple(self.results),
         )

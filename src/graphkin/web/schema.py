@@ -128,8 +128,8 @@ class Where(Request):
             architecture=self.architecture or None,
             compiler=self.compiler or None,
             build=self.build or None,
-            min_nodes=self.min_blocks,
-            max_nodes=self.max_blocks,
+            min_blocks=self.min_blocks,
+            max_blocks=self.max_blocks,
             tags=self.tags,
         )
 

@@ -76,7 +76,7 @@ class Project:
 
     def arguments(self, output: Path, *more: str) -> list[str]:
         return [
-            "--recipe",
+            "--recipe-file",
             str(self.recipe),
             "--source",
             str(self.tarball),
@@ -265,7 +265,7 @@ def test_a_folder_is_built_and_stays_as_it_was(
     folder.mkdir()
     (folder / "code.c").write_text(CODE)
     (folder / "main.c").write_text(MAIN)
-    arguments = ["--recipe", str(project.recipe), "--source", str(folder), "-o", str(tmp_path)]
+    arguments = ["--recipe-file", str(project.recipe), "--source", str(folder), "-o", str(tmp_path)]
     build("small", *arguments, "--compilers", compiler, "--levels", "O1")
     assert (tmp_path / "small-local" / f"{compiler}-O1" / "libsmall.so").exists()
     assert sorted(path.name for path in folder.iterdir()) == ["code.c", "main.c"]

@@ -186,8 +186,8 @@ FILTERS = st.builds(
         st.sampled_from(("*", "CVE-2014-0160", "CVE-*", "", "caf?*")),
         max_size=1,
     ),
-    min_nodes=st.sampled_from((0, 0, 5, 20)),
-    max_nodes=st.sampled_from((None, None, 4, 25)),
+    min_blocks=st.sampled_from((0, 0, 5, 20)),
+    max_blocks=st.sampled_from((None, None, 4, 25)),
 )
 
 
@@ -317,8 +317,8 @@ class EngineContract:
             Filter(tags={"cve": "*"}),
             Filter(tags={"team": "*\udcaa", "cve": "*"}),
             Filter(tags={"absent": "*"}),
-            Filter(min_nodes=10, max_nodes=12),
-            Filter(min_nodes=2**40),
+            Filter(min_blocks=10, max_blocks=12),
+            Filter(min_blocks=2**40),
         ):
             fitting = library.ids[library.fitting(where)].tolist()
             assert [stored.id for stored in library.engine.scan(where)] == fitting, where
@@ -420,7 +420,7 @@ class EngineContract:
             (Filter(tags={"cve": "CVE-2014-*"}), {"cve": "CVE-2021-3711"}),
             (Filter(tags={"cve": "CVE-2021-3711"}), {"cve": "CVE-2021-3711"}),
             (Filter(function="nothing is called so"), {"seen": "never"}),
-            (Filter(tags={"seen": "*"}, min_nodes=10), {"seen": "twice", "*": "[x]"}),
+            (Filter(tags={"seen": "*"}, min_blocks=10), {"seen": "twice", "*": "[x]"}),
         ):
             fitting = [where.matches(row.entry, row.graph.num_nodes) for row in rows]
             rows = [

@@ -121,7 +121,7 @@ def known_recipe(name: str) -> Recipe:
         names = ", ".join(known)
         raise ConfigError(
             f"there is no recipe for {name!r}, only for {names}; "
-            f"write one and name its file with --recipe"
+            f"write one and name its file with --recipe-file"
         )
     return known[name]
 

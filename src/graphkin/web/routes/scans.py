@@ -60,10 +60,10 @@ async def scan_events(
 
 @router.get("/{scan}/report")
 async def scan_report(scan: str, server: ServerDep, format: str = "json") -> Response:
-    """What was found so far, as a file: ``json``, ``jsonl``, ``csv``, ``sarif`` or ``html``."""
+    """What was found so far, as a file in one of the formats of ``graphkin scan``."""
     job, chosen = server.scans.get(scan), format_named(format)
     content = await asyncio.to_thread(lambda: chosen.write(job.report(server.options.shown_name)))
-    disposition = f'attachment; filename="scan-{job.id}.{format}"'
+    disposition = f'attachment; filename="scan-{job.id}.{chosen.suffix}"'
     headers = {"Content-Disposition": disposition}
     return Response(
         content.encode(), media_type=f"{chosen.media_type}; charset=utf-8", headers=headers

@@ -202,7 +202,7 @@ def test_patterns_with_too_many_texts_are_checked_row_by_row(
         Filter(binary="*lib*"),
         Filter(binary="/lib/lib[!s]*", build="gcc*O?"),
         Filter(tags={"cve": "CVE-20??-*"}),
-        Filter(function="*m*", tags={"cve": "CVE-20??-*"}, min_nodes=10),
+        Filter(function="*m*", tags={"cve": "CVE-20??-*"}, min_blocks=10),
     ):
         wanted = milvus_filters.condition(where, engine._texts)
         assert not wanted.rest.is_empty(), "the server must not have been able to decide it"

@@ -152,7 +152,7 @@ def test_compact_gives_space_back(engine: SqliteEngine, path: Path) -> None:
     engine.add(sample_rows(SPACE, 1000, graphs=1000))
     engine.compact()
     full = path.stat().st_size
-    engine.remove(Filter(min_nodes=2))
+    engine.remove(Filter(min_blocks=2))
     engine.compact()
     assert path.stat().st_size < full / 3
     assert Path(f"{path}-wal").stat().st_size == 0

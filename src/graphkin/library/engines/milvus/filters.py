@@ -56,10 +56,10 @@ def condition(where: Filter | None, texts: Texts) -> Condition:
     if where.address is not None:
         # A place is [address, size] in JSON; numbers may be larger than Milvus's integers.
         parts += _begins("place", f"[{where.address}, ")
-    if where.min_nodes > 0:
-        parts.append(f"nodes >= {where.min_nodes}")
-    if where.max_nodes is not None:
-        parts.append(f"nodes <= {where.max_nodes}")
+    if where.min_blocks > 0:
+        parts.append(f"nodes >= {where.min_blocks}")
+    if where.max_blocks is not None:
+        parts.append(f"nodes <= {where.max_blocks}")
     return Condition(" and ".join(parts), Filter(**left, tags=left_tags))
 
 

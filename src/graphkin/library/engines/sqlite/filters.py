@@ -42,10 +42,10 @@ def _conditions(
             yield _any_of(columns[name], strings.matching(name, pattern))
     if where.tags:
         yield _any_of(columns["tags"], strings.tagged(where.tags))
-    if where.min_nodes > 0:
-        yield columns["nodes"] >= where.min_nodes
-    if where.max_nodes is not None:
-        yield columns["nodes"] <= where.max_nodes
+    if where.min_blocks > 0:
+        yield columns["nodes"] >= where.min_blocks
+    if where.max_blocks is not None:
+        yield columns["nodes"] <= where.max_blocks
     if where.function is not None:
         yield _named(file, columns["id"], where.function)
     if where.address is not None:
