@@ -32,6 +32,7 @@ class RunLog:
     """``log.jsonl``, and TensorBoard's event files by option."""
 
     def __init__(self, folder: Path, keep_bytes: int, tensorboard: bool) -> None:
+        board = _summary_writer() if tensorboard else None
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._file = (folder / LOG_FILE).open("ab")
@@ -40,7 +41,7 @@ class RunLog:
             self._file.seek(0, os.SEEK_END)
         except OSError as error:
             raise StorageError(f"cannot write into {folder}: {error.strerror}") from error
-        self._board = _board(folder) if tensorboard else None
+        self._board = None if board is None else board(str(folder))
 
     def write(self, report: Report, evaluated: bool) -> None:
         line: dict[str, Any] = {
@@ -70,11 +71,11 @@ class RunLog:
             self._board.close()
 
 
-def _board(folder: Path) -> Any:
+def _summary_writer() -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise MissingDependencyError(
             "TensorBoard is not installed; pip install 'graphkin[tensorboard]'"
         ) from error
-    return SummaryWriter(str(folder))
+    return SummaryWriter
