@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphkin.research.reproduce import sources as ways
+from graphkin.research.reproduce import sources
 from graphkin.research.reproduce.render.text import QUICK
 from graphkin.research.reproduce.results import CHECKOUT
 from tests.command_line import Graphkin
@@ -101,10 +101,10 @@ def test_rerun_stores_what_it_measures(
     """The real way, but for the length of the training."""
     from graphkin.research.reproduce.plan import experiments_for
 
-    def short(target: str, quick: bool, only: str) -> list[object]:
+    def short(target: str, *, only: str, budget: str) -> list[object]:
         return list(experiments_for(target, True, only))
 
-    monkeypatch.setattr(ways, "experiments_for", short)
+    monkeypatch.setattr(sources, "experiments_for", short)
     store = tmp_path / "store"
     outcome = run(
         "reproduce", "table1", "--rerun", "--only", "n20-p0.2-gnn", "--runs", tmp_path / "runs",

@@ -87,7 +87,9 @@ def _recipe(package: str | None, file: Path | None) -> Recipe:
 
     if file is None:
         if package is None:
-            raise ConfigError("name a package, or a file with --recipe-file; --list lists the recipes")
+            raise ConfigError(
+                "name a package, or a file with --recipe-file; --list lists the recipes"
+            )
         return known_recipe(package)
     recipe = read_recipe(file)
     if package not in (None, recipe.name):
