@@ -23,7 +23,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from graphkin.binaries.image import Image
-from graphkin.binaries.processors.risc.bounds import entries
+from graphkin.binaries.processors.risc.bounds import Walk, entries
 from graphkin.binaries.processors.risc.operands import (
     CONDITIONS,
     Memory,
@@ -35,7 +35,6 @@ from graphkin.binaries.processors.risc.operands import (
     split,
 )
 from graphkin.binaries.processors.risc.values import Values, written
-from graphkin.binaries.processors.risc.walk import Walk
 from graphkin.binaries.recovery.architecture import Architecture
 from graphkin.binaries.recovery.listing import Listing
 
