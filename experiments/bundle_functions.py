@@ -2,8 +2,8 @@
 
     python experiments/bundle_functions.py --corpus corpus.graphs
 
-writes ``src/graphkin/binaries/samples/functions.json``: functions that no training saw, by the
-clean protocol, each in two builds that differ, of at most 40 blocks.
+writes ``bundled_functions.json`` beside it: functions that no training saw, by the clean
+protocol, each in two builds that differ, of at most 40 blocks.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from graphkin.binaries import samples
 from graphkin.graphs import Graph, TokenBags
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.learning.task import EvaluationSet
 from graphkin.research.tasks.functions.task import FunctionTask
 
-BUNDLE = Path(samples.__file__).parent / "functions.json"
+BUNDLE = Path(__file__).parent / "bundled_functions.json"
 COUNT = 150
 LEAST_BLOCKS, MOST_BLOCKS = 5, 40
 SEED = 0

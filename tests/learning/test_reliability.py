@@ -14,7 +14,7 @@ from graphkin.learning.reliability import Bin, Reliability, fit_calibration, rel
 from graphkin.learning.task import EvaluationSet
 from graphkin.models import ModelConfig, build_model
 from graphkin.models.model import GraphModel
-from graphkin.results.drawing.reliability import plot_reliability
+from graphkin.results.drawing.charts import plot_reliability
 
 CHAIN, RING = Graph(3, [(0, 1), (1, 2)]), Graph(3, [(0, 1), (1, 2), (2, 0)])
 ALIKE, UNLIKE = (CHAIN, CHAIN), (CHAIN, RING)

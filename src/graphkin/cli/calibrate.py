@@ -119,7 +119,7 @@ def _calibrate(name: str, model: GraphModel, task: Task, options: CalibrationOpt
         probabilities = model.predict(test.pairs, progress=progress, probability=True)
     curve = reliability(probabilities, test.labels)
     if options.plot is not None:
-        from graphkin.results.drawing.reliability import plot_reliability
+        from graphkin.results.drawing.charts import plot_reliability
 
         plot_reliability(curve, options.plot)
     save_calibration(model_folder(name), calibration)

@@ -95,7 +95,7 @@ def stats(
 
     opened = FunctionCorpus.open(corpus)
     if plot is not None:
-        from graphkin.results.drawing.sizes import plot_sizes
+        from graphkin.results.drawing.charts import plot_sizes
 
         plot_sizes(opened.store.node_counts, opened.store.edge_counts, plot)
         typer.echo(f"picture: {plot}", err=True)

@@ -112,6 +112,6 @@ def _opened(library: str, create: bool, graphs_folder: Path | None) -> Library:
 
 
 def _fill(library: Library) -> None:
-    from graphkin.library.indexing.samples import index_samples
+    from graphkin.library.indexing.run import index_samples
 
     index_samples(library)

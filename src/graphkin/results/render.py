@@ -10,7 +10,7 @@ from graphkin.errors import ConfigError
 from graphkin.results.csv_rows import csv_rows
 from graphkin.results.document import Document, Report
 from graphkin.results.html.scan import scan_page
-from graphkin.results.sarif.log import sarif
+from graphkin.results.sarif import sarif
 from graphkin.results.tables import hits_tables, scan_table
 
 

@@ -1,4 +1,4 @@
-"""Work in threads: a bounded pool for requests, and jobs that outlast a request."""
+"""Work in threads: a bounded pool for requests, jobs that outlast a request, and their events."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
 from typing import Generic, TypeVar
 
 import torch
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
 
 from graphkin.errors import GraphkinError
 from graphkin.results.text import printable
@@ -24,6 +27,12 @@ from graphkin.web.schema import State
 
 log = logging.getLogger(__name__)
 R = TypeVar("R")
+LOOK_SECONDS = 0.1
+"""Between two looks at a job: a person sees no difference, and nothing crosses threads."""
+QUIET_SECONDS = 15.0
+"""After which a comment is sent, so that nothing between takes the stream for dead."""
+RESULTS_AT_ONCE = 200
+"""Results in one event."""
 
 
 class BoundedPool:
@@ -178,3 +187,52 @@ class JobQueue(Generic[J]):
     def _serve(self) -> None:
         while (run := self._waiting.get()) is not None:
             run()
+
+
+def stream(
+    job: Job,
+    body: Callable[[], BaseModel],
+    results: Sequence[BaseModel] = (),
+    seen: int = 0,
+) -> StreamingResponse:
+    """The server-sent events of a job: ``results`` as they come, ``progress``, and at last ``end``.
+
+    Args:
+        job: is watched.
+        body: the job as a document.
+        results: results so far; a list that only grows. Each event's id says how many were sent.
+        seen: results that the client has already.
+    """
+    events = _events(job, body, results, max(seen, 0))
+    return StreamingResponse(events, media_type="text/event-stream")
+
+
+async def _events(
+    job: Job, body: Callable[[], BaseModel], results: Sequence[BaseModel], sent: int
+) -> AsyncIterator[str]:
+    changes, told = -1, monotonic()
+    while True:
+        # Read first, so that nothing that came before the end is left out.
+        is_over, latest = job.is_over, job.changes
+        while sent < len(results):
+            batch = results[sent : sent + RESULTS_AT_ONCE]
+            sent += len(batch)
+            listed = ",".join(result.model_dump_json() for result in batch)
+            yield _event("results", f'{{"results":[{listed}]}}', sent)
+        if is_over:
+            yield _event("end", body().model_dump_json(), sent)
+            return
+        if latest != changes:
+            document = body().model_dump_json()
+            # One that has ended meanwhile has results that come first.
+            if not job.is_over:
+                changes, told = latest, monotonic()
+                yield _event("progress", document, sent)
+        elif monotonic() - told > QUIET_SECONDS:
+            told = monotonic()
+            yield ": still here\n\n"
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def _event(name: str, data: str, number: int) -> str:
+    return f"event: {name}\nid: {number}\ndata: {data}\n\n"

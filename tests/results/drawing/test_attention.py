@@ -16,7 +16,7 @@ from graphkin.errors import ConfigError, StorageError
 from graphkin.graphs import Graph
 from graphkin.models import AttentionMaps, GraphMatcher, ModelConfig
 from graphkin.results.drawing.attention import plot_attention
-from graphkin.results.drawing.sizes import plot_sizes
+from graphkin.results.drawing.charts import plot_sizes
 
 RING = Graph(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (0, 3)])
 STAR = Graph(4, [(0, 1), (0, 2), (0, 3)])

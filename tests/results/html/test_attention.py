@@ -7,7 +7,7 @@ import pytest
 
 from graphkin.errors import ConfigError
 from graphkin.results.evidence import LEAST_WEIGHT, matched_blocks, mutual_pairs
-from graphkin.results.html.attention import LEAST, MOST_PER_BLOCK, checked, sparse
+from graphkin.results.html.comparison import LEAST, MOST_PER_BLOCK, checked_steps, largest_weights
 from tests.results.samples import Maps, attention
 
 
@@ -37,7 +37,7 @@ def test_pairs_look_at_each_other_most() -> None:
 
 def test_the_largest_weights_are_kept() -> None:
     weights = attention(40, 60, steps=1).left_to_right[1]
-    packed = sparse(weights)
+    packed = largest_weights(weights)
     at = 0
     for row, count in zip(weights, packed["counts"], strict=True):
         order = [column for column in np.argsort(-row) if row[column] >= LEAST]
@@ -50,16 +50,16 @@ def test_the_largest_weights_are_kept() -> None:
 
 
 def test_attention_too_thin_to_show_leaves_empty_rows() -> None:
-    packed = sparse(np.full((3, 500), 1 / 500, dtype=np.float32))
+    packed = largest_weights(np.full((3, 500), 1 / 500, dtype=np.float32))
     assert packed == {"counts": [0, 0, 0], "targets": [], "weights": []}
 
 
 def test_maps_of_other_functions_are_refused() -> None:
     maps = attention(4, 5)
-    assert checked(maps, 4, 5) == 3
+    assert checked_steps(maps, 4, 5) == 3
     with pytest.raises(ConfigError, match=r"attention is \(4, 5\), .* expected \(5, 4\)"):
-        checked(maps, 5, 4)
+        checked_steps(maps, 5, 4)
     with pytest.raises(ConfigError, match="3 maps from left to right and 2 from right to left"):
-        checked(Maps(maps.left_to_right, maps.right_to_left[1:]), 4, 5)
+        checked_steps(Maps(maps.left_to_right, maps.right_to_left[1:]), 4, 5)
     with pytest.raises(ConfigError, match="0 maps"):
-        checked(Maps([], []), 4, 5)
+        checked_steps(Maps([], []), 4, 5)

@@ -2,7 +2,7 @@
 
 The libraries are built by gcc and by clang at several levels. The firmware, stripped, is built by
 clang at a level that no library is built with. One function has a deliberate error in the spirit
-of Heartbleed. ``README.md`` in this folder says how all of it was made.
+of Heartbleed. ``tools/samples`` in the repository says how all of it was made.
 
 Example:
     >>> path("gcc-O2/libkinbeat.so").name

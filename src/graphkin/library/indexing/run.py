@@ -1,29 +1,39 @@
-"""Bulk work: every function of many files into a library."""
+"""Bulk work: every function of many files, or single ones (``BINARY:FUNCTION``), into a library."""
 
 from __future__ import annotations
 
 import os
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphkin._support.files import PathLike
+from graphkin._support.progress import counter
+from graphkin.binaries import samples
 from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.backends.choose import Backend
-from graphkin.binaries.corpus import DOCUMENT
-from graphkin.binaries.extraction import binaries_in, check_reading, distinct
+from graphkin.binaries.corpus import DOCUMENT, FunctionRecord
+from graphkin.binaries.extraction import (
+    FileSummary,
+    binaries_in,
+    build_names,
+    check_reading,
+    distinct,
+)
 from graphkin.binaries.function import Skipped
-from graphkin.binaries.targets import Target
+from graphkin.binaries.targets import Target, find_function, parse_target
+from graphkin.binaries.workers import Done
 from graphkin.errors import ConfigError, FormatError
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.indexing.batches import Batch, Chunk, Embedding, Pending, batches, ready
 from graphkin.library.indexing.corpora import CorpusJob, open_corpora
-from graphkin.library.indexing.files import FileJob, Listing, ReadSettings
-from graphkin.library.indexing.functions import filter_of, function_target, read_functions
+from graphkin.library.indexing.files import FileJob, Listing, ReadSettings, Result
 from graphkin.library.indexing.writer import IndexSummary, LibraryWriter
+from graphkin.library.records import Filter
 from graphkin.results.known_function import KnownFunction
 
 if TYPE_CHECKING:
@@ -74,11 +84,11 @@ def index_paths(
     tags = KnownFunction.from_mapping({"tags": dict(tags or {})}).tags
     vocabulary = library.model.vocabulary
     summary = IndexSummary()
-    listing, corpora, named = _listed(paths, min_blocks, summary.skipped)
+    listing, corpora, targets = _sort_paths(paths, min_blocks, summary.skipped)
     finished = library.engine.finished_files()
     files = listing.jobs(finished, settings.text)
     with LibraryWriter(library, summary, listing, tags, progress) as writer:
-        writer.expect(corpora, finished, len({target.path for target in named}))
+        writer.expect(corpora, finished, len({target.path for target in targets}))
         if ray is None:
             with closing(_file_batches(files, settings, jobs, vocabulary, tags)) as read:
                 writer.take(_embedded(library, read))
@@ -90,11 +100,11 @@ def index_paths(
             writer.take(_embedded(library, read))
         writer.tag_files()
         # After the files, because what is known of these functions says nothing of their files.
-        functions = list(ready(read_functions(named, backend), vocabulary, tags))
+        functions = list(ready(_read_functions(targets, backend), vocabulary, tags))
         writer.take(_embedded(library, batches(iter(functions), settings.text)))
         writer.tag(
             [
-                filter_of(item.entry, job.path)
+                _filter_of(item.entry, job.path)
                 for job, item in functions
                 if isinstance(item, Pending)
             ]
@@ -102,21 +112,21 @@ def index_paths(
     return summary
 
 
-def _listed(
+def _sort_paths(
     paths: Sequence[PathLike], min_blocks: int, skipped: list[Skipped]
 ) -> tuple[Listing, list[CorpusJob], list[Target]]:
     """The binaries and the corpora under some paths, and single functions."""
-    named = {path: target for path in paths if (target := function_target(path)) is not None}
+    targets = {path: target for path in paths if (target := _function_target(path)) is not None}
     are_corpora = {path: os.path.isfile(Path(path, DOCUMENT)) for path in paths}
     corpora = open_corpora(
         distinct(Path(path) for path in paths if are_corpora[path]), min_blocks, skipped
     )
-    others = [path for path in paths if path not in named and not are_corpora[path]]
+    others = [path for path in paths if path not in targets and not are_corpora[path]]
     files = distinct(binaries_in(others, skipped))
-    if not files and not named and not any(are_corpora.values()):
-        listed = ", ".join(map(str, paths))
-        raise FormatError(f"there is no binary and no corpus in {listed or 'no paths at all'}")
-    return Listing(files), corpora, list(named.values())
+    if not files and not targets and not any(are_corpora.values()):
+        names = ", ".join(map(str, paths))
+        raise FormatError(f"there is no binary and no corpus in {names or 'no paths at all'}")
+    return Listing(files), corpora, list(targets.values())
 
 
 def _file_batches(
@@ -162,3 +172,65 @@ def _embedded(library: Library, read: Iterator[Batch]) -> Generator[Chunk]:
     finally:
         worker.shutdown(cancel_futures=True)
         torch.set_num_threads(threads)
+
+
+def _function_target(path: PathLike) -> Target | None:
+    """The function that a path stands for, where it is not a path but a file with a function."""
+    if os.path.lexists(path):
+        return None
+    try:
+        target = parse_target(os.fspath(path))
+    except ConfigError:
+        return None
+    if target.function is None or not os.path.isfile(target.path):
+        return None
+    return target._replace(path=str(Path(target.path)))
+
+
+def _read_functions(targets: Sequence[Target], backend: Backend) -> list[tuple[FileJob, Result]]:
+    """What reading of the files gives, as if they held nothing but these functions.
+
+    The jobs have no hash, so that the library does not count the files as finished.
+    """
+    builds = build_names(list(dict.fromkeys(Path(target.path) for target in targets)))
+    results: list[tuple[FileJob, Result]] = []
+    for file, build in builds.items():
+        results += _read_file(file, build, targets, backend)
+    return results
+
+
+def _read_file(
+    file: Path, build: str, targets: Sequence[Target], backend: Backend
+) -> Iterator[tuple[FileJob, Result]]:
+    job = FileJob(str(file), build, file_hash="")
+    skipped: list[Skipped] = []
+    for target in targets:
+        if target.path != job.path:
+            continue
+        try:
+            yield job, FunctionRecord.of(find_function(target, backend), file, build)
+        except (ConfigError, FormatError) as error:
+            skipped.append(Skipped(target.binary, target.function or "", str(error)))
+    yield job, FileSummary(0, skipped)
+    yield job, Done()
+
+
+def _filter_of(entry: KnownFunction, path: str) -> Filter:
+    """What matches one function of the file at a path, wherever that was added from."""
+    member = entry.binary.removeprefix(path)
+    return Filter(
+        function=escape(entry.function),
+        binary=f"*{escape(member)}" if member else None,
+        file_hash=entry.file_hash,
+        address=entry.address,
+    )
+
+
+def index_samples(library: Library) -> None:
+    """Adds the bundled sample libraries, the vulnerable one with its tag."""
+    by_tags: dict[tuple[tuple[str, str], ...], list[Path]] = defaultdict(list)
+    for file in samples.KNOWN:
+        by_tags[tuple(samples.tags(file).items())].append(file)
+    with counter("indexing files") as progress:
+        for tags, files in by_tags.items():
+            index_paths(library, files, tags=dict(tags), progress=progress)

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from graphkin.binaries.function import Function
 from graphkin.errors import ConfigError
 from graphkin.results.document import Comparison
-from graphkin.results.evidence import LEAST_WEIGHT, Attention
+from graphkin.results.evidence import LEAST_WEIGHT, Attention, mutual_pairs
 from graphkin.results.function import summary
-from graphkin.results.html.attention import SCALE, checked, steps
 from graphkin.results.html.function import Drawing, draw
 from graphkin.results.html.page import facts, page, text
 from graphkin.results.text import distance_text, number_text, share_text
 
-SCRIPTS = ("comparison_view", "comparison_events")
+SCRIPTS = ("comparison_view",)
+LEAST = 0.01
+"""Weights below it are left out."""
+MOST_PER_BLOCK = 12
+"""Weights that are kept of each block, the largest."""
+SCALE = 1000
+"""Weights are written as whole numbers, in thousandths."""
 
 
 def comparison_page(
@@ -36,7 +46,7 @@ def comparison_page(
     for function in (left, right):
         if not function.blocks:
             raise ConfigError(f"{function.name} of {function.binary} has no blocks to compare")
-    last = checked(maps, len(left.blocks), len(right.blocks)) - 1
+    last = checked_steps(maps, len(left.blocks), len(right.blocks)) - 1
     shown = comparison.evidence
     share = shown.matched_share or 0.0
     matched = round(share * len(left.blocks))
@@ -47,9 +57,9 @@ def comparison_page(
     ]
     drawings = draw(left), draw(right)
     data = {
-        "left": _places(drawings[0], left),
-        "right": _places(drawings[1], right),
-        "steps": steps(maps),
+        "left": _geometry(drawings[0], left),
+        "right": _geometry(drawings[1], right),
+        "steps": _steps(maps),
         "shown": shown.step,
         "scale": SCALE,
     }
@@ -77,10 +87,61 @@ def _head(function: Function) -> str:
     return f"<h2>{text(function.name)}</h2>" + "".join(f"<p>{text(line)}</p>" for line in lines)
 
 
-def _places(drawing: Drawing, function: Function) -> dict[str, object]:
+def _geometry(drawing: Drawing, function: Function) -> dict[str, object]:
     return {
         "boxes": drawing.boxes,
         "width": drawing.width,
         "height": drawing.height,
         "addresses": [f"{block.address:x}" for block in function.blocks],
     }
+
+
+def checked_steps(maps: Attention, left: int, right: int) -> int:
+    """How many steps there are, if all maps fit functions of so many blocks."""
+    left_to_right, right_to_left = maps.left_to_right, maps.right_to_left
+    if not left_to_right or len(left_to_right) != len(right_to_left):
+        raise ConfigError(
+            f"attention has {len(left_to_right)} maps from left to right and {len(right_to_left)} "
+            "from right to left; give one each way for every step"
+        )
+    for direction, shape in ((left_to_right, (left, right)), (right_to_left, (right, left))):
+        for weights in direction:
+            if weights.shape != shape:
+                raise ConfigError(
+                    f"attention is {weights.shape}, but the functions have {left} and {right} "
+                    f"blocks: expected {shape}"
+                )
+    return len(left_to_right)
+
+
+def largest_weights(weights: NDArray[np.float32]) -> dict[str, Any]:
+    """The largest weights of each row, largest first: counts of the rows, then all in one list."""
+    rows, columns = np.nonzero(weights >= LEAST)
+    values = weights[rows, columns]
+    order = np.lexsort((-values, rows))
+    rows, columns, values = rows[order], columns[order], values[order]
+    starts = np.searchsorted(rows, np.arange(len(weights)))
+    is_kept = np.arange(len(rows)) - starts[rows] < MOST_PER_BLOCK
+    return {
+        "counts": np.bincount(rows[is_kept], minlength=len(weights)).tolist(),
+        "targets": columns[is_kept].tolist(),
+        "weights": np.rint(values[is_kept] * SCALE).astype(int).tolist(),
+    }
+
+
+def _steps(maps: Attention) -> list[dict[str, Any]]:
+    """What a page shows of each step: the pairs, and where every block looks.
+
+    Weights of pairs are rounded down, so that none passes a threshold that it is below.
+    """
+    return [
+        {
+            "pairs": [
+                [pair.left, pair.right, int(pair.weight * SCALE)]
+                for pair in mutual_pairs(left_to_right, right_to_left)
+            ],
+            "forth": largest_weights(left_to_right),
+            "back": largest_weights(right_to_left),
+        }
+        for left_to_right, right_to_left in zip(maps.left_to_right, maps.right_to_left, strict=True)
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphkin.results.document import FunctionResult, Report
 from graphkin.results.grouping import count, groups, tag_title
 from graphkin.results.html.page import facts, page, text
-from graphkin.results.sarif.log import level
+from graphkin.results.sarif import level
 from graphkin.results.text import address_text, distance_text, number_text, share_text
 
 

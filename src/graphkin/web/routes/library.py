@@ -16,8 +16,8 @@ from graphkin.results.document import LibraryBinary, LibraryContent
 from graphkin.results.text import encodable
 from graphkin.web import schema as api
 from graphkin.web.errors import ERRORS
-from graphkin.web.events import stream
 from graphkin.web.index_job import IndexJob
+from graphkin.web.jobs import stream
 from graphkin.web.reading import library_function
 from graphkin.web.server import ServerDep
 

@@ -12,7 +12,7 @@ from graphkin.errors import ConfigError
 from graphkin.results.render import format_named
 from graphkin.web import schema as api
 from graphkin.web.errors import ERRORS
-from graphkin.web.events import stream
+from graphkin.web.jobs import stream
 from graphkin.web.scans import ScanJob
 from graphkin.web.server import ServerDep
 

@@ -1,4 +1,4 @@
-// The server's JSON interface: one way to ask, and one kind of error.
+// The server's JSON interface: one way to ask, one kind of error, and its status.
 
 const MOST_TRIES = 3;
 const BUSY_SECONDS = 1;
@@ -117,4 +117,21 @@ export function follow(path, handlers, { lost, broken }) {
     else broken();
   });
   return source;
+}
+
+const statusListeners = new Set();
+let lastStatus = null;
+
+/** The last status; null before the first answer. */
+export const status = () => lastStatus;
+
+/** Calls `listener` with every new status, and now if there is one. */
+export function onStatus(listener) {
+  statusListeners.add(listener);
+  if (lastStatus) listener(lastStatus);
+}
+
+export async function loadStatus() {
+  lastStatus = await get("/api/status");
+  for (const listener of statusListeners) listener(lastStatus);
 }

@@ -1,10 +1,15 @@
 // A dialog to choose one function: of an opened file, or of the library.
 
-import { functionsOf, onBinaries, uploadReference } from "./binaries.js";
+import {
+  functionsOf,
+  functionTable,
+  onBinaries,
+  showFunctions,
+  uploadReference,
+} from "./binaries.js";
 import { byId, empty, failure, fill, make, spinner } from "./dom.js";
 import { plural, wildcard } from "./format.js";
-import { functionTable, showFunctions } from "./function_table.js";
-import { showLibraryFunctions } from "./library_functions.js";
+import { showLibraryFunctions } from "./library_tables.js";
 import { dropZone } from "./uploads.js";
 
 const TYPING_MS = 250;

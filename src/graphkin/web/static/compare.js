@@ -2,9 +2,8 @@
 
 import { get, withQuery } from "./api.js";
 import { chooser } from "./chooser.js";
-import { byId, copyFrom, empty, failure, fill, make, say, spinner } from "./dom.js";
+import { byId, copyFrom, empty, failure, fill, gone, make, say, spinner } from "./dom.js";
 import { baseName, built, plural } from "./format.js";
-import { gone } from "./notices.js";
 import { go } from "./router.js";
 import { dropZone } from "./uploads.js";
 

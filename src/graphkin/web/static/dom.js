@@ -1,6 +1,7 @@
 // Elements from data. Text is only ever set as text, so no name can become markup.
 
 import { printable } from "./format.js";
+import { href } from "./router.js";
 
 export const byId = (id) => document.getElementById(id);
 
@@ -71,3 +72,21 @@ export function failure(error, again) {
   const text = make("p", {}, error.message);
   return make("div", { class: "notice error", role: "alert" }, text, button);
 }
+
+/** A notice for those who start with nothing: there must be something to find. */
+export const emptyLibrary = () =>
+  make(
+    "p",
+    { class: "notice" },
+    "The library is empty, so there is nothing to find yet. ",
+    make("a", { href: href("library") }, "Add a binary to it"),
+    ".",
+  );
+
+/** A notice for a link to a file that was dropped to make room, or before a restart. */
+export const gone = () =>
+  make(
+    "div",
+    { class: "notice", role: "alert" },
+    make("p", {}, "The server no longer has the file of this link. Open it once more."),
+  );

@@ -1,12 +1,10 @@
 // The kin of one function: settings, the search, and what it found.
 
-import { get, post } from "./api.js";
-import { byId, calm, empty, failure, fill, make, say, spinner } from "./dom.js";
+import { get, post, status } from "./api.js";
+import { byId, calm, empty, emptyLibrary, failure, fill, make, say, spinner } from "./dom.js";
 import { plural, seconds, wildcard } from "./format.js";
 import { fileName, hitsTable, summary } from "./hits.js";
-import { emptyLibrary } from "./notices.js";
 import { href } from "./router.js";
-import { status } from "./server.js";
 
 const FILTERS = ["in", "named", "architecture", "compiler"];
 const DEFAULTS = { rerank: "100", top: "10" };

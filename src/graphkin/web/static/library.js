@@ -1,16 +1,14 @@
 // Library: what is in it, by file, architecture and compiler; add and remove.
 
-import { get, post } from "./api.js";
-import { breakdown } from "./breakdown.js";
+import { get, loadStatus, post, status } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { byId, empty, failure, fill, make, say, spinner, wide } from "./dom.js";
 import { bytes, count, exactly, plural, wildcard, words } from "./format.js";
 import { addForm } from "./library_add.js";
-import { filesTable } from "./library_files.js";
-import { entryLinks, showLibraryFunctions } from "./library_functions.js";
-import { loadStatus, status } from "./server.js";
+import { entryLinks, filesTable, showLibraryFunctions } from "./library_tables.js";
 
 const TYPING_MS = 250;
+const MOST_BARS = 12;
 const HINTS = { files: "Filter by file or tag", functions: "Filter by function name" };
 
 export function libraryView() {
@@ -198,3 +196,40 @@ const emptyLibrary = () =>
       ? make("p", {}, "Add a binary whose functions you know, such as a vulnerable release.")
       : make("p", {}, "Fill it with ", make("code", {}, "graphkin index LIBRARY BINARY"), "."),
   );
+
+/**
+ * Bars for `counts`, a map from value to number.
+ *
+ * `chosen` is the value that filters now, and `onChoose` gets another, or null to let go.
+ */
+function breakdown(title, counts, chosen, onChoose) {
+  const all = Object.entries(counts).sort(([, a], [, b]) => b - a);
+  if (!all.length) return null;
+  const most = all[0][1];
+  const bar = ([value, number]) =>
+    make(
+      "li",
+      {},
+      make(
+        "button",
+        {
+          type: "button",
+          class: "share",
+          "aria-pressed": String(value === chosen),
+          title: value,
+          vars: { "--share": number / most },
+          on: { click: () => onChoose(value === chosen ? null : value) },
+        },
+        make("span", {}, value || "unknown"),
+        make("span", { class: "quiet" }, count(number)),
+      ),
+    );
+  const list = make("ul", {}, all.slice(0, MOST_BARS).map(bar));
+  const rest = all.length - MOST_BARS;
+  const more = make("button", { type: "button", class: "plain" }, `${rest} more`);
+  more.addEventListener("click", () => {
+    fill(list, all.map(bar));
+    more.remove();
+  });
+  return make("section", { class: "breakdown" }, make("h2", {}, title), list, rest > 0 && more);
+}

@@ -1,18 +1,18 @@
-// The page: starts the views, and shows the one that the address names.
+// The page: starts the views, shows the one that the address names, and watches the keys.
 
-import { onRefused } from "./api.js";
+import { loadStatus, onRefused, onStatus } from "./api.js";
 import { loadBinaries } from "./binaries.js";
 import { compareView } from "./compare.js";
-import { askForToken, logIn, prepareDialogs } from "./dialogs.js";
+import { askForToken, logIn, prepareDialogs, showHelp } from "./dialogs.js";
 import { byId, failure, fill } from "./dom.js";
-import { watchKeys } from "./keys.js";
+import { baseName, plural } from "./format.js";
 import { libraryView } from "./library.js";
-import { href, start, takeToken } from "./router.js";
+import { href, start, takeToken, VIEWS } from "./router.js";
 import { scanView } from "./scan.js";
 import { searchView } from "./search.js";
-import { loadStatus } from "./server.js";
 import { acceptDrops } from "./uploads.js";
 
+const TYPING = "input, textarea, select, [contenteditable]";
 const TITLES = { search: "Search", compare: "Compare", scan: "Scan", library: "Library" };
 let shown = null;
 
@@ -35,6 +35,12 @@ function showView(views, { view, params }) {
   views[view].show(params);
 }
 
+function showStatus({ library, functions, model, version }) {
+  fill(byId("about"), `${baseName(library)} · ${plural(functions, "function")}`);
+  byId("about").title = `${library} · ${model}`;
+  fill(byId("help-version"), `Version ${version}, model ${model}.`);
+}
+
 async function logInFromAddress() {
   const token = takeToken();
   if (token === null) return;
@@ -47,6 +53,7 @@ async function logInFromAddress() {
 
 async function begin() {
   onRefused(askForToken);
+  onStatus(showStatus);
   prepareDialogs();
   document.querySelector(".skip").addEventListener("click", (event) => {
     // Without leaving the view: its place in the address is taken.
@@ -83,6 +90,34 @@ async function connect() {
     await logInFromAddress();
     location.reload();
   });
+}
+
+/** `openView` goes to a view by name; `filter` gives the filter box of the one that is shown. */
+function watchKeys({ openView, filter }) {
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Escape") clearFilter(event, filter());
+    if (event.target.closest?.(TYPING) || document.querySelector("dialog[open]")) return;
+    if (event.key === "?") {
+      event.preventDefault();
+      showHelp();
+    } else if (event.key === "/") {
+      const box = filter();
+      if (!box) return;
+      event.preventDefault();
+      box.focus();
+      box.select();
+    } else if (VIEWS[Number(event.key) - 1]) {
+      openView(VIEWS[Number(event.key) - 1]);
+    }
+  });
+}
+
+function clearFilter(event, box) {
+  if (event.target !== box || !box?.value) return;
+  event.preventDefault();
+  box.value = "";
+  box.dispatchEvent(new Event("input"));
 }
 
 begin();

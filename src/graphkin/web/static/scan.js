@@ -1,14 +1,12 @@
 // Scan: every function of a file against the library, with results while it runs.
 
-import { follow, get, post, remove } from "./api.js";
+import { follow, get, onStatus, post, remove } from "./api.js";
 import { onBinaries } from "./binaries.js";
 import { showBinaries } from "./chooser.js";
-import { byId, empty, failure, fill, make, say, spinner } from "./dom.js";
+import { byId, empty, emptyLibrary, failure, fill, make, say, spinner } from "./dom.js";
 import { plural } from "./format.js";
-import { emptyLibrary, goneScan } from "./notices.js";
 import { go, href } from "./router.js";
 import { progressOf, resultsTable } from "./scan_results.js";
-import { onStatus } from "./server.js";
 import { dropZone } from "./uploads.js";
 
 const RETRY_MS = 2000;
@@ -180,4 +178,12 @@ const introduction = () =>
   empty(
     "No scan is open.",
     make("p", {}, "Choose a file and start a scan; what it finds is listed here while it runs."),
+  );
+
+/** A notice for a link to a scan that was dropped, or before a restart. */
+const goneScan = () =>
+  make(
+    "p",
+    { class: "notice", role: "alert" },
+    "The server no longer has the scan of this link. Start it once more.",
   );

@@ -11,10 +11,9 @@ import {
   tagTexts,
   words,
 } from "./format.js";
-import { growing } from "./growing.js";
 import { compareLink, fileName, hitsTable, probabilityBar, tagList } from "./hits.js";
+import { growing, sorter } from "./lists.js";
 import { href } from "./router.js";
-import { sorter } from "./sorting.js";
 
 const REFRESH_MS = 250;
 const FORMATS = ["html", "json", "csv", "sarif"];

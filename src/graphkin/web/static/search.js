@@ -1,13 +1,17 @@
 // Search: open a file, see its functions, pick one, see its kin.
 
-import { functionsOf, onBinaries, uploadReference } from "./binaries.js";
-import { byId, empty, failure, fill, make, spinner } from "./dom.js";
+import { onStatus } from "./api.js";
+import {
+  functionsOf,
+  functionTable,
+  onBinaries,
+  showFunctions,
+  uploadReference,
+} from "./binaries.js";
+import { byId, empty, emptyLibrary, failure, fill, gone, make, spinner } from "./dom.js";
 import { count, plural } from "./format.js";
-import { functionTable, showFunctions } from "./function_table.js";
 import { kinPanel } from "./kin.js";
-import { emptyLibrary, gone } from "./notices.js";
 import { go, href } from "./router.js";
-import { onStatus } from "./server.js";
 import { binaryFacts, dropZone } from "./uploads.js";
 
 export function searchView() {

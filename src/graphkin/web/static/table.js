@@ -2,7 +2,7 @@
 
 import { fill, make } from "./dom.js";
 import { words } from "./format.js";
-import { sorter } from "./sorting.js";
+import { sorter } from "./lists.js";
 
 const SPARE = 8; // rows drawn beyond both edges, for quick scrolling
 

@@ -1,10 +1,9 @@
 // Getting a file to the server: by dropping it, by a button, with progress.
 
-import { upload } from "./api.js";
+import { status, upload } from "./api.js";
 import { addBinary } from "./binaries.js";
 import { byId, fill, make, say } from "./dom.js";
 import { bytes, plural } from "./format.js";
-import { status } from "./server.js";
 
 /**
  * A place to drop files on or to choose them by.

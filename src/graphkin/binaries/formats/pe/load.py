@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import lief
@@ -13,7 +13,6 @@ import numpy as np
 from graphkin.binaries.formats.eh_frame import unwind_ranges
 from graphkin.binaries.formats.names import is_noreturn, text
 from graphkin.binaries.formats.pe.pdata import exception_ranges
-from graphkin.binaries.formats.pe.stubs import import_stubs
 from graphkin.binaries.image import Image, Region, UnwindRange, disjoint
 from graphkin.binaries.recovery.calls import LIMIT, Pointers, called_starts
 from graphkin.binaries.recovery.ranges import Symbol, arrange
@@ -34,6 +33,10 @@ PAGE = 0x1000
 DIRECTORY = lief.PE.DataDirectory.TYPES
 
 lief.logging.disable()
+JUMP = re.compile(rb"\xff\x25(?=(.{4}))", re.DOTALL)
+"""``jmp [slot]``."""
+BRANCH = 0xD61F0000
+"""``br x0``; the register is in bits 5 to 9."""
 
 
 def load_pe(data: bytes, label: str) -> Image:
@@ -84,7 +87,7 @@ class _Reader:
         exports = list(self._exports())
         unwind = self._unwind()
         slots = self._slots()
-        stubs = import_stubs(regions, slots, self._architecture)
+        stubs = _import_stubs(regions, slots, self._architecture)
         symbols = [*named, *exports, *self._entries()]
         if not named:
             # Leaf functions have no unwind data, and 32-bit code often has none at all.
@@ -238,3 +241,52 @@ def _note(count: int) -> str:
         f"it has neither symbols nor unwind tables; {count} functions were found through exports, "
         "calls and pointers, and others may be missing"
     )
+
+
+def _import_stubs(
+    regions: Sequence[Region], slots: Mapping[int, str], architecture: str
+) -> dict[int, str]:
+    """Address to name, for each stub: code that does nothing but jump through one of ``slots``.
+
+    A function that ends in such a jump is listed at the jump: a call to there also ends where
+    the imported function does.
+    """
+    find = {"x86": _x86, "x86-64": _x64, "aarch64": _arm64}.get(architecture)
+    stubs: dict[int, str] = {}
+    for region in regions:
+        if region.executable and find is not None and slots:
+            for stub, slot in find(region):
+                if slot in slots:
+                    stubs[stub] = slots[slot]
+    return stubs
+
+
+def _x86(region: Region) -> Iterator[tuple[int, int]]:
+    for match in JUMP.finditer(region.data):
+        yield region.start + match.start(), int.from_bytes(match[1], "little")
+
+
+def _x64(region: Region) -> Iterator[tuple[int, int]]:
+    for match in JUMP.finditer(region.data):
+        stub = region.start + match.start()
+        slot = stub + 6 + int.from_bytes(match[1], "little", signed=True)
+        yield stub, slot
+        # MSVC writes a prefix without meaning.
+        if match.start() and region.data[match.start() - 1] == 0x48:
+            yield stub - 1, slot
+
+
+def _arm64(region: Region) -> Iterator[tuple[int, int]]:
+    """``adrp X, page; ldr X, [X, offset]; br X``."""
+    words = np.frombuffer(region.data[: len(region.data) & ~3], dtype="<u4")
+    for at in (np.flatnonzero(words[2:] & 0xFFFFFC1F == BRANCH) + 2).tolist():
+        page, load, jump = words[at - 2 : at + 1].tolist()
+        register = jump >> 5 & 31
+        if page & 0x9F00001F != 0x90000000 | register:
+            continue
+        if load & 0xFFC003FF != 0xF9400000 | register << 5 | register:
+            continue
+        pages = (page >> 5 & 0x7FFFF) << 2 | page >> 29 & 3
+        pages -= (pages & 1 << 20) << 1
+        stub = region.start + 4 * (at - 2)
+        yield stub, (stub & ~0xFFF) + (pages << 12) + (load >> 10 & 0xFFF) * 8

@@ -28,8 +28,13 @@ from itertools import islice
 from typing import NamedTuple
 
 from graphkin.binaries.image import Image
-from graphkin.binaries.processors.x86.bounds import entries
-from graphkin.binaries.processors.x86.operands import Memory, family, parse_memory, place_of
+from graphkin.binaries.processors.x86.operands import (
+    Memory,
+    family,
+    parse_memory,
+    place_of,
+    table_entries,
+)
 from graphkin.binaries.recovery.listing import Listing
 
 FAR = 4000
@@ -78,7 +83,7 @@ class X86Tables:
         for table in islice(self._find(listing, position), MAX_CANDIDATES):
             known = _before_bytes(listing, table)
             if known is None and not guess:
-                known = entries(listing, table.load, table.memory)
+                known = table_entries(listing, table.load, table.memory)
                 if not known:
                     return None
             length = min(known or MAX_ENTRIES, MAX_ENTRIES)

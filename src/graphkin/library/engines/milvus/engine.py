@@ -37,9 +37,8 @@ from graphkin.library.engines.milvus.client import (
 )
 from graphkin.library.engines.milvus.compaction import damage, repack, sweep
 from graphkin.library.engines.milvus.filters import condition
-from graphkin.library.engines.milvus.nearest import nearest
+from graphkin.library.engines.milvus.queries import count_binaries, library_stats, nearest
 from graphkin.library.engines.milvus.rows import add_tags, assign_ids, known_keys
-from graphkin.library.engines.milvus.stats import count_binaries, library_stats
 from graphkin.library.records import BinarySummary, Filter, Row, Stored
 
 ROWS_AT_ONCE = 1_000

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from graphkin.errors import FormatError
 from graphkin.library.engines.base import Space
-from graphkin.library.engines.sqlite.columns import Columns
+from graphkin.library.engines.sqlite.columns import Columns, matching
 from graphkin.library.engines.sqlite.file import SqliteFile
-from graphkin.library.engines.sqlite.filters import matching
 from graphkin.library.engines.sqlite.interned import InternedStrings
 from graphkin.library.engines.sqlite.nearest import Chosen, VectorIndex, make_vector_index
 from graphkin.library.engines.sqlite.snapshot import Snapshot, read_snapshot, write_snapshot

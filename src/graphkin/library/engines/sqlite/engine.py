@@ -18,8 +18,17 @@ from numpy.typing import NDArray
 from graphkin.errors import ConfigError, FormatError, GraphkinError
 from graphkin.graphs import Graph
 from graphkin.graphs.encoding import load_graph
-from graphkin.library.engines.base import Engine, Metric, Nearest, Space, Verification
-from graphkin.library.engines.sqlite.cache import ColumnCache
+from graphkin.library.engines.base import (
+    COUNTED,
+    Engine,
+    Metric,
+    Nearest,
+    Space,
+    Verification,
+    counts_document,
+)
+from graphkin.library.engines.sqlite.cache import ColumnCache, side_file
+from graphkin.library.engines.sqlite.columns import count_binaries, count_texts
 from graphkin.library.engines.sqlite.file import SqliteFile, exists
 from graphkin.library.engines.sqlite.interned import INTERNED, InternedStrings, from_sql, to_sql
 from graphkin.library.engines.sqlite.rows import (
@@ -32,7 +41,6 @@ from graphkin.library.engines.sqlite.rows import (
     with_tags,
     write_tags,
 )
-from graphkin.library.engines.sqlite.stats import count_binaries, library_stats
 from graphkin.library.engines.sqlite.verify import verify_library
 from graphkin.library.records import BinarySummary, Filter, Row, Stored
 
@@ -225,7 +233,21 @@ class SqliteEngine(Engine):
 
     def stats(self) -> dict[str, Any]:
         with self._current():
-            return library_stats(self._file.path, self._cache, self._strings)
+            path, cache = self._file.path, self._cache
+            columns = cache.columns
+            counts = {name: count_texts(columns[name], self._strings, name) for name in COUNTED}
+            return {
+                "entries": len(columns),
+                "graphs": len(np.unique(columns["graph"])),
+                "binaries": len(counts["binary"]),
+                "bytes": {
+                    "library": _size(path) + _size(Path(f"{path}-wal")),
+                    "side_file": _size(side_file(path)),
+                    "vectors_in_memory": cache.vector_index.nbytes,
+                    "filters_in_memory": columns.nbytes,
+                },
+                **counts_document(counts),
+            }
 
     def binaries(self) -> list[BinarySummary]:
         with self._current():
@@ -280,3 +302,7 @@ def _traits(file: SqliteFile) -> tuple[Space, bool]:
     if metric not in get_args(Metric) or not isinstance(width, int):
         raise FormatError(f"{file.path} is damaged: its vectors are {metric!r} of {width!r}")
     return Space(metric, width), bool(facts.get("approximate"))
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphkin.results.drawing.layout.columns import place
-from graphkin.results.drawing.layout.ranks import Edge, back_edges, rank
 from graphkin.results.drawing.layout.routes import Point, Router, Spacing
-from graphkin.results.drawing.layout.rows import arrange
+from graphkin.results.drawing.layout.rows import Edge, arrange, back_edges, rank
 
 
 @dataclass(frozen=True)

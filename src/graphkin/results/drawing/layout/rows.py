@@ -1,5 +1,7 @@
 """Boxes and lanes in rows, in an order from left to right with few crossings.
 
+Edges that close a cycle go back; all others lead to a lower row.
+
 An edge that skips rows passes each of them in a lane, a node without a box. All edges to one
 target share its lanes, so that a clean-up block that a hundred blocks jump to has one line
 leading to it. An edge that goes back runs up through lanes left of its loop.
@@ -8,10 +10,8 @@ leading to it. An edge that goes back runs up through lanes left of its loop.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-
-from graphkin.results.drawing.layout.ranks import Edge, adjacency
 
 SWEEPS = 12
 SWEEP_LIMIT, FEW_SWEEPS = 20_000, 4
@@ -23,6 +23,73 @@ EXCHANGE_LIMIT = 3_000
 
 Place = tuple[int, int]
 """(target, row)."""
+Edge = tuple[int, int]
+
+
+def back_edges(count: int, edges: Sequence[Edge]) -> frozenset[Edge]:
+    """Edges that close a cycle, self loops included, in a depth-first walk from node 0.
+
+    Nodes that the walk does not reach are walked from afterwards, in their order; what leads
+    from them to node 0 goes back, too, so that node 0 stays on top.
+    """
+    following = adjacency(count, edges)
+    closing: set[Edge] = set()
+    # 0: not seen; 1: on the path from the root; 2: done.
+    state = bytearray(count)
+    for root in range(count):
+        if state[root]:
+            continue
+        state[root] = 1
+        path = [(root, iter(following[root]))]
+        while path:
+            node, targets = path[-1]
+            target = next(targets, None)
+            if target is None:
+                state[node] = 2
+                path.pop()
+            elif state[target] == 1 or target == 0:
+                closing.add((node, target))
+            elif not state[target]:
+                state[target] = 1
+                path.append((target, iter(following[target])))
+    return frozenset(closing)
+
+
+def rank(count: int, forward: Sequence[Edge]) -> list[int]:
+    """A row for each node of an acyclic graph: every edge leads to a lower row.
+
+    Rows are those of the longest path. Then nodes with more edges out than in move down as far
+    as they can, which shortens more edges than it lengthens.
+    """
+    following, before = adjacency(count, forward), adjacency(count, ((t, s) for s, t in forward))
+    order = _topological(following, before)
+    rows = [0] * count
+    for node in order:
+        for target in following[node]:
+            rows[target] = max(rows[target], rows[node] + 1)
+    for node in reversed(order):
+        if node and len(following[node]) > len(before[node]):
+            rows[node] = min(rows[target] for target in following[node]) - 1
+    return rows
+
+
+def adjacency(count: int, edges: Iterable[Edge]) -> list[list[int]]:
+    """The targets of each node."""
+    lists: list[list[int]] = [[] for _ in range(count)]
+    for source, target in edges:
+        lists[source].append(target)
+    return lists
+
+
+def _topological(following: list[list[int]], before: list[list[int]]) -> list[int]:
+    waiting = [len(sources) for sources in before]
+    order = [node for node, number in enumerate(waiting) if not number]
+    for node in order:
+        for target in following[node]:
+            waiting[target] -= 1
+            if not waiting[target]:
+                order.append(target)
+    return order
 
 
 @dataclass

@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from graphkin.results.document import FunctionRef, FunctionResult, Match
-from graphkin.results.sarif.log import level, sarif
+from graphkin.results.sarif import level, sarif
 from tests.results.samples import (
     ADLER,
     HEARTBEAT,
@@ -25,7 +25,7 @@ from tests.results.samples import (
     result_named,
 )
 
-SCHEMA = json.loads((Path(__file__).parent / "sarif-2.1.0.schema.json").read_text())
+SCHEMA = json.loads((Path(__file__).parent / "sarif" / "sarif-2.1.0.schema.json").read_text())
 VALIDATOR = Draft202012Validator(SCHEMA)
 
 
