@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sys
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ import pytest
 from graphkin._support.files import write_all_atomically
 from graphkin.binaries import samples
 from graphkin.binaries.targets import list_functions, parse_target
+from graphkin.cli.reporting import ReportOptions
+from graphkin.cli.scan import scan
 from graphkin.library.engines.sqlite.engine import SqliteEngine
+from graphkin.library.scan import MIN_BLOCKS, MIN_PROBABILITY, RERANK, TOP
 from tests.command_line import Graphkin, Outcome
 from tests.library.sample_models import search_model
 
@@ -229,6 +233,12 @@ class TestSearch:
 
 
 class TestScan:
+    def test_the_defaults_are_those_of_the_page_and_the_demo(self):
+        defaults = {name: item.default for name, item in signature(scan).parameters.items()}
+        assert (defaults["top"], defaults["rerank"]) == (TOP, RERANK)
+        assert defaults["min_probability"] == MIN_PROBABILITY
+        assert ReportOptions().query_min_blocks == MIN_BLOCKS
+
     ALL = ("--min-probability", 0, "--rerank", 5)
 
     def test_formats(self, run: Graphkin, library: Path, tmp_path: Path):

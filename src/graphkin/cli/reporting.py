@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphkin.cli.options import checked_backend, show_skipped
+from graphkin.cli.library import GraphsFolder, open_library
+from graphkin.cli.options import Backend, Html, Json, checked_backend, show_skipped
 from graphkin.errors import ConfigError, GraphkinError
 from graphkin.results.text import plural
 
@@ -27,46 +29,73 @@ Rerank = Annotated[
     int, typer.Option(help="Nearest candidates that the matcher scores again; 0 for none.", min=0)
 ]
 Top = Annotated[int, typer.Option(help="Hits to show for each function.", min=1)]
-QueryMinBlocks = Annotated[
-    int, typer.Option(help="Skip query functions with fewer basic blocks.", min=1)
-]
 MinProbability = Annotated[
     float, typer.Option(help="Show only hits at least this probable.", min=0.0, max=1.0)
 ]
-ExitCode = Annotated[
-    bool,
-    typer.Option("--exit-code", help=f"Exit with {FOUND} when something was found, else with 0."),
-]
-FormatOption = Annotated[
-    str | None,
-    typer.Option(
-        "--format", help="Format of the report: table, hits, json, jsonl, csv, sarif, html."
-    ),
-]
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Write to this file, not to stdout.")
-]
 
 
-def chosen_format(name: str | None, as_json: bool, default: str) -> str:
-    """The format that the options ask for; contradictions and unknown names are refused."""
-    from graphkin.results.render import format_named
+@dataclass(frozen=True)
+class ReportOptions:
+    """How queries are read, and how the report is written."""
 
-    chosen = name or ("json" if as_json else default)
-    format_named(chosen)
-    if as_json and chosen != "json":
-        raise ConfigError(f"--json and --format {chosen} ask for different things")
-    return chosen
+    query_min_blocks: Annotated[
+        int, typer.Option(help="Skip query functions with fewer basic blocks.", min=1)
+    ] = 5
+    backend: Backend = "auto"
+    graphs_folder: GraphsFolder = None
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format", help="Format of the report: table, hits, json, jsonl, csv, sarif or html."
+        ),
+    ] = None
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write to this file, not to stdout.")
+    ] = None
+    html: Html = None
+    exit_code: Annotated[
+        bool,
+        typer.Option(
+            "--exit-code", help=f"Exit with {FOUND} when something was found, else with 0."
+        ),
+    ] = False
+    as_json: Json = False
+
+    def format(self, default: str) -> str:
+        """The name of the format; contradictions and unknown names are refused."""
+        from graphkin.results.render import format_named
+
+        chosen = self.format_ or ("json" if self.as_json else default)
+        format_named(chosen)
+        if self.as_json and chosen != "json":
+            raise ConfigError(f"--json and --format {chosen} ask for different things")
+        return chosen
 
 
-def report_on(
+def report_and_exit(
+    library: str,
+    targets: Sequence[str],
+    options: SearchOptions,
+    how: ReportOptions,
+    default_format: str,
+) -> None:
+    """Looks up the functions of all targets, and writes what was found."""
+    chosen = how.format(default_format)
+    with open_library(library, how.graphs_folder) as opened:
+        report = _report(opened, library, targets, options, how)
+    if how.html is not None:
+        _write(report, "html", how.html)
+    _write(report, chosen, how.output)
+    if how.exit_code and any(result.hits for result in report.results):
+        raise typer.Exit(FOUND)
+
+
+def _report(
     library: Library,
     name: str,
     targets: Sequence[str],
     options: SearchOptions,
-    *,
-    backend: str,
-    min_blocks: int,
+    how: ReportOptions,
 ) -> Report:
     """Looks up the functions of all targets.
 
@@ -86,8 +115,8 @@ def report_on(
         read_queries(
             library,
             targets,
-            checked_backend(backend),
-            min_blocks,
+            checked_backend(how.backend),
+            how.query_min_blocks,
             skipped=skipped,
             on_error=failures.append,
         )
@@ -111,7 +140,11 @@ def report_on(
         tool=Tool(version=__version__),
         library=name,
         model=str(library.model_id),
-        options={**options.to_dict(), "query_min_blocks": min_blocks, "backend": backend},
+        options={
+            **options.to_dict(),
+            "query_min_blocks": how.query_min_blocks,
+            "backend": how.backend,
+        },
         results=results,
         skipped=tuple(map(str, [*failures, *skipped])),
     )
@@ -130,8 +163,7 @@ def _hint(report: Report, min_probability: float) -> None:
         )
 
 
-def write_report(report: Report, name: str, output: Path | None) -> None:
-    """Prints a report in a format, or writes it to a file."""
+def _write(report: Report, name: str, output: Path | None) -> None:
     from graphkin._support.files import write_atomically
     from graphkin.results.render import render
 
@@ -140,9 +172,3 @@ def write_report(report: Report, name: str, output: Path | None) -> None:
         typer.echo(text, nl=False)
     else:
         write_atomically(output, text.encode())
-
-
-def finish(report: Report, exit_code: bool) -> None:
-    """Ends with a code of its own where something was found and the caller wants to know."""
-    if exit_code and any(result.hits for result in report.results):
-        raise typer.Exit(FOUND)

@@ -12,7 +12,6 @@ a few hundred bytes.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
@@ -23,7 +22,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from graphkin._support.files import write_atomically
+from graphkin._support.files import sync_folder, write_atomically
 from graphkin.errors import FormatError, StorageError
 
 NAME = re.compile("[0-9a-f]{64}")
@@ -72,7 +71,7 @@ class BundleStore:
             if not _touched(path, len(content)):
                 write_atomically(path, content)
                 for folder in (path.parent, path.parent.parent):
-                    _sync_folder(folder)
+                    sync_folder(folder)
         return [Piece(name, starts[part], len(part)) for part in parts]
 
     def read(self, pieces: Sequence[Piece]) -> list[bytes]:
@@ -147,18 +146,6 @@ def _touched(path: Path, size: int) -> bool:
         return path.stat().st_size == size
     except OSError:
         return False
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        # File systems over object storage have no folders to flush.
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(handle)
 
 
 @contextmanager
