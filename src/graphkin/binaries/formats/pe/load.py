@@ -121,7 +121,7 @@ class _Reader:
 
     def _symbols(self) -> list[Symbol]:
         """Functions of the COFF symbol table, which MinGW's linker keeps."""
-        found = []
+        symbols = []
         unit = None
         for symbol in self._binary.symbols:
             if symbol.is_file_record:
@@ -135,8 +135,8 @@ class _Reader:
                 if self._architecture == "x86":
                     name = _undecorated(name, "_")
                 address = self._base + section.virtual_address + symbol.value
-                found.append(Symbol(address, 0, name, int(is_local), unit if is_local else None))
-        return found
+                symbols.append(Symbol(address, 0, name, int(is_local), unit if is_local else None))
+        return symbols
 
     def _exports(self) -> Iterator[Symbol]:
         table = self._binary.get_export()
@@ -157,14 +157,14 @@ class _Reader:
 
     def _unwind(self) -> list[UnwindRange]:
         directory = self._directory(DIRECTORY.EXCEPTION_TABLE)
-        found = exception_ranges(directory, self._read, self._architecture, self._base)
+        ranges = exception_ranges(directory, self._read, self._architecture, self._base)
         for section in self._sections:
             # The name is cut to 8 letters in stripped files.
-            if not found and text(section.name).startswith(".eh_fram"):
+            if not ranges and text(section.name).startswith(".eh_fram"):
                 content = self._read(section.virtual_address, section.virtual_size)
                 pointer = 4 if self._architecture == "x86" else 8
-                found = unwind_ranges(content, self._base + section.virtual_address, pointer)
-        return found
+                ranges = unwind_ranges(content, self._base + section.virtual_address, pointer)
+        return ranges
 
     def _slots(self) -> dict[int, str]:
         """Words that the loader fills with addresses of other libraries' functions."""
@@ -196,9 +196,9 @@ class _Reader:
             slots.append(page + offsets[is_sane])
             values.append(words[is_sane].astype(np.int64))
             at += size
-        places = np.concatenate(slots) + min(self._base, LIMIT)
-        order = np.argsort(places, kind="stable")
-        return Pointers(places[order], np.concatenate(values)[order], width)
+        addresses = np.concatenate(slots) + min(self._base, LIMIT)
+        order = np.argsort(addresses, kind="stable")
+        return Pointers(addresses[order], np.concatenate(values)[order], width)
 
     def _compiler(self) -> str | None:
         for region in self._memory.regions:
@@ -232,8 +232,8 @@ def _file_name(symbol: lief.COFF.Symbol) -> str | None:
 
 def _undecorated(name: str, prefix: str) -> str:
     """The name in the source: without what 32-bit calling conventions add."""
-    found = DECORATED.fullmatch(name)
-    return found[1] if found else name.removeprefix(prefix)
+    match = DECORATED.fullmatch(name)
+    return match[1] if match else name.removeprefix(prefix)
 
 
 def _note(count: int) -> str:
