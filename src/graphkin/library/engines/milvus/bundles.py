@@ -12,7 +12,6 @@ a few hundred bytes.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
@@ -23,12 +22,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from graphkin._support.files import write_atomically
+from graphkin._support.files import storing, sync_folder, write_atomically
 from graphkin.errors import FormatError, StorageError
 
 NAME = re.compile("[0-9a-f]{64}")
 FAN_OUT = 2
 """Characters of a name that choose its subfolder: 256 of them."""
+INTACT = "; what was written before is intact"
 
 
 class Piece(NamedTuple):
@@ -68,11 +68,11 @@ class BundleStore:
         content = b"".join(starts)
         name = hashlib.sha256(content).hexdigest()
         path = self._path(name)
-        with _storage(f"write {path}"):
+        with storing(f"write {path}", INTACT):
             if not _touched(path, len(content)):
                 write_atomically(path, content)
                 for folder in (path.parent, path.parent.parent):
-                    _sync_folder(folder)
+                    sync_folder(folder)
         return [Piece(name, starts[part], len(part)) for part in parts]
 
     def read(self, pieces: Sequence[Piece]) -> list[bytes]:
@@ -108,7 +108,7 @@ class BundleStore:
 
     def __iter__(self) -> Iterator[Bundle]:
         """Every bundle, in the order of names."""
-        with _storage(f"list {self.folder}"):
+        with storing(f"list {self.folder}", INTACT):
             for folder in sorted(self.folder.glob("?" * FAN_OUT)):
                 for path in sorted(folder.iterdir()):
                     if not NAME.fullmatch(path.name):
@@ -119,7 +119,7 @@ class BundleStore:
 
     def discard_leftovers(self, before: float) -> None:
         """Deletes what writers that were killed before some time left behind."""
-        with _storage(f"clear {self.folder}"):
+        with storing(f"clear {self.folder}", INTACT):
             for path in sorted(self.folder.glob(f"{'?' * FAN_OUT}/.*")):
                 with suppress(FileNotFoundError):
                     if path.stat().st_mtime < before:
@@ -128,7 +128,7 @@ class BundleStore:
     def discard(self, bundle: str) -> None:
         """Deletes a bundle, if it is there."""
         path = self._path(bundle)
-        with _storage(f"delete {path}"):
+        with storing(f"delete {path}", INTACT):
             path.unlink(missing_ok=True)
 
     def _path(self, bundle: str) -> Path:
@@ -147,30 +147,6 @@ def _touched(path: Path, size: int) -> bool:
         return path.stat().st_size == size
     except OSError:
         return False
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        # File systems over object storage have no folders to flush.
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(handle)
-
-
-@contextmanager
-def _storage(action: str) -> Iterator[None]:
-    try:
-        yield
-    except StorageError:
-        raise
-    except OSError as error:
-        raise StorageError(
-            f"cannot {action}: {error.strerror or error}; what was written before is intact"
-        ) from error
 
 
 @contextmanager
