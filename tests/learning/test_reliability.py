@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,10 @@ import pytest
 
 from graphkin.errors import ConfigError, ModelError
 from graphkin.graphs import Graph
-from graphkin.learning.reliability import Bin, Reliability, fit_calibration, reliability
+from graphkin.learning.reliability import fit_calibration, reliability
 from graphkin.learning.task import EvaluationSet
 from graphkin.models import ModelConfig, build_model
 from graphkin.models.model import GraphModel
-from graphkin.results.drawing.charts import plot_reliability
 
 CHAIN, RING = Graph(3, [(0, 1), (1, 2)]), Graph(3, [(0, 1), (1, 2), (2, 0)])
 ALIKE, UNLIKE = (CHAIN, CHAIN), (CHAIN, RING)
@@ -106,11 +104,3 @@ def test_a_fit_that_is_refused() -> None:
     with pytest.raises(ModelError, match="16 of 16 scores are not finite"):
         fit_calibration(model, pairs_of((6, 2), (2, 6)))
     assert model.calibration is None
-
-
-def test_a_picture(tmp_path: Path) -> None:
-    found = Reliability((Bin(0.0, 0.5, 0.2, 0.25, 30), Bin(0.5, 1.0, 0.9, 0.8, 50)))
-    plot_reliability(found, tmp_path / "curve.png")
-    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(ConfigError, match=r"curve\.txt"):
-        plot_reliability(found, tmp_path / "curve.txt")

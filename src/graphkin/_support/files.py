@@ -36,6 +36,17 @@ def hash_file(path: PathLike) -> str:
         raise FormatError(f"cannot read {path}: {error.strerror or error}") from error
 
 
+@contextlib.contextmanager
+def storing(action: str, note: str = "") -> Iterator[None]:
+    """Raises a StorageError, "cannot ``action``: why" and a note, for an OSError inside."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot {action}: {error.strerror or error}{note}") from error
+
+
 def write_atomically(path: PathLike, content: bytes) -> None:
     """:func:`write_all_atomically` for one file."""
     write_all_atomically({Path(path): content})
@@ -58,12 +69,11 @@ def write_all_atomically(contents: Mapping[Path, bytes]) -> None:
         for file in files:
             path = file.path
             file.move()
-    except BaseException as error:
+    except BaseException:
         for file in files:
             file.drop()
-        if isinstance(error, OSError):
-            raise _unwritable(path, error) from error
-        raise
+        with storing(f"write {path}"):
+            raise
 
 
 @contextlib.contextmanager
@@ -79,7 +89,7 @@ def replacing(path: PathLike, *, prefix: str | None = None) -> Iterator[Path]:
     Raises:
         StorageError: where it cannot be written; an existing file is intact.
     """
-    try:
+    with storing(f"write {path}"):
         file = _Replacement(Path(path), prefix)
         try:
             yield file.temporary
@@ -88,10 +98,6 @@ def replacing(path: PathLike, *, prefix: str | None = None) -> Iterator[Path]:
         except BaseException:
             file.drop()
             raise
-    except StorageError:
-        raise
-    except OSError as error:
-        raise _unwritable(path, error) from error
 
 
 @contextlib.contextmanager
@@ -108,17 +114,14 @@ def locked(path: PathLike, busy: str) -> Iterator[None]:
     import fcntl  # Locking needs POSIX, importing this module does not.
 
     flags = os.O_RDONLY if os.path.isdir(path) else os.O_RDWR | os.O_CREAT
-    try:
+    with storing(f"lock {path}"):
         handle = os.open(path, flags, 0o644)
-    except OSError as error:
-        raise StorageError(f"cannot lock {path}: {error.strerror or error}") from error
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StorageError(busy) from None
-        except OSError as error:
-            raise StorageError(f"cannot lock {path}: {error.strerror or error}") from error
+        with storing(f"lock {path}"):
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise StorageError(busy) from None
         try:
             yield
         finally:
@@ -163,10 +166,6 @@ class _Replacement:
     def drop(self) -> None:
         with contextlib.suppress(OSError):
             os.unlink(self.temporary)
-
-
-def _unwritable(path: PathLike, error: OSError) -> StorageError:
-    return StorageError(f"cannot write {path}: {error.strerror or error}")
 
 
 def _open_regular(path: str, flags: int) -> int:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from graphkin._support.files import PathLike, locked
+from graphkin._support.files import PathLike, locked, storing
 from graphkin._support.progress import Progress
 from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.backends.choose import (
@@ -100,25 +100,21 @@ def extract(
         read_records, builds=builds, min_blocks=min_blocks, backend=backend, limits=limits
     )
     pool = reading_pool(jobs, read, limits)
-    try:
-        # Closed at once, so that no worker outlives an error.
-        with (
-            TemporaryDirectory(prefix="graphkin-") as spool,
-            _workplace(out) as folder,
-            closing(pool.run(files)) as results,  # type: ignore[type-var]
-        ):
-            writer = CorpusWriter(folder / "corpus")
-            in_order = _in_order(files, results, _Spool(Path(spool)))
-            for batch in _batches(_functions(in_order, summary, progress)):
-                writer.add(batch)
-                summary.functions += len(batch)
-            if not summary.functions:
-                raise FormatError(_nothing(summary, min_blocks))
-            os.replace(folder / "corpus", out)
-    except StorageError:
-        raise
-    except OSError as error:
-        raise StorageError(f"cannot write {out}: {error.strerror or error}") from error
+    # Closed at once, so that no worker outlives an error.
+    with (
+        storing(f"write {out}"),
+        TemporaryDirectory(prefix="graphkin-") as spool,
+        _workplace(out) as folder,
+        closing(pool.run(files)) as results,  # type: ignore[type-var]
+    ):
+        writer = CorpusWriter(folder / "corpus")
+        in_order = _in_order(files, results, _Spool(Path(spool)))
+        for batch in _batches(_functions(in_order, summary, progress)):
+            writer.add(batch)
+            summary.functions += len(batch)
+        if not summary.functions:
+            raise FormatError(_nothing(summary, min_blocks))
+        os.replace(folder / "corpus", out)
     return summary
 
 

@@ -84,7 +84,7 @@ class TrainOptions:
 
     def tables(self, task: type[Any], task_options: dict[str, Any]) -> Tables:
         """Settings of model, training and task: from the file, the options, and ``--set``."""
-        from graphkin._support.overrides import gather
+        from graphkin._support.settings import gather
         from graphkin.learning.training import TrainConfig
         from graphkin.models import ModelConfig
 
@@ -164,7 +164,7 @@ def _train(run: Run, options: TrainOptions) -> None:
     """Trains, and prints how far it came."""
     import torch
 
-    from graphkin.learning.training.progress import TrainingProgress
+    from graphkin.learning.training.log import TrainingProgress
 
     torch.set_num_threads(options.threads)
     try:

@@ -1,13 +1,17 @@
-"""Groups pairs of similar size, so that dense attention over a group pads little."""
+"""Pairs of graphs: the distinct graphs, and groups of similar size, to pad little in attention."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from graphkin.errors import GraphError
+from graphkin.graphs.graph import Graph
 
 Index = NDArray[np.int64]
 
@@ -16,6 +20,22 @@ GROUP_OVERHEAD = 4_000
 operator calls, and a pair of about 64 x 64 nodes takes as long as those."""
 MAX_PADDING = 0.2
 """Largest share of the cells that may be padding; more groups are made until it holds."""
+
+
+def distinct_graphs(pairs: Sequence[tuple[Graph, Graph]]) -> tuple[list[Graph], Index, Index]:
+    """The graphs of pairs, each object once; and (P,) the numbers of left and right graphs."""
+    numbers: dict[int, int] = {}
+    graphs: list[Graph] = []
+    index = np.empty((len(pairs), 2), dtype=np.int64)
+    for row, pair in enumerate(pairs):
+        if len(pair) != 2:
+            raise GraphError(f"pair {row} holds {len(pair)} graphs, not 2")
+        for column, graph in enumerate(pair):
+            number = numbers.setdefault(id(graph), len(graphs))
+            if number == len(graphs):
+                graphs.append(graph)
+            index[row, column] = number
+    return graphs, index[:, 0], index[:, 1]
 
 
 @dataclass(frozen=True, eq=False)

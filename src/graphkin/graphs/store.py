@@ -28,7 +28,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise, zip_longest
@@ -38,12 +38,13 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkin._support.files import locked, sync_folder, write_atomically
+from graphkin._support.files import locked, storing, sync_folder, write_atomically
 from graphkin.errors import FormatError, GraphError, GraphkinError, StorageError
 from graphkin.graphs.graph import Graph, TokenBags
 
 FORMAT = {"format": "graphkin graph store", "version": 1}
 FILES = INDEX, WORDS, TEXTS = "index.i64", "words.u32", "texts.jsonl"
+INTACT = "; what was committed is intact"
 ROW = struct.Struct("<4q")
 INT, FLOAT = np.dtype("<i4"), np.dtype("<f4")
 TO_JSON = json.JSONEncoder(allow_nan=False, sort_keys=True).encode
@@ -95,7 +96,7 @@ class _Manifest:
     @classmethod
     def read(cls, path: Path) -> _Manifest:
         file = path / "manifest.json"
-        with _storage(f"read {file}"):
+        with storing(f"read {file}", INTACT):
             text = file.read_bytes() if file.is_file() else b"{}"
         try:
             values = json.loads(text)
@@ -131,8 +132,9 @@ class _Manifest:
             try:
                 write_atomically(path / "manifest.json", text.encode())
             except StorageError as error:
-                raise StorageError(f"{error}; what was committed is intact") from error
-            with _storage(f"sync {path}, though the graphs are in, so do not append them again"):
+                raise StorageError(f"{error}{INTACT}") from error
+            in_already = "though the graphs are in, so do not append them again"
+            with storing(f"sync {path}, {in_already}", INTACT):
                 sync_folder(path)
         except BaseException:
             # Give the space back, unless an interrupt came after the rename. What fails here
@@ -163,7 +165,7 @@ class GraphStore(Sequence[Graph]):
     def create(cls, path: str | os.PathLike[str]) -> GraphStore:
         """Makes an empty store in a new directory."""
         path = Path(path)
-        with _storage(f"create {path}"):
+        with storing(f"create {path}", INTACT):
             path.mkdir()
             _Manifest().commit(path, 0, None, b"", bytearray(ROW.size), bytearray(), bytearray())
             sync_folder(path.absolute().parent)
@@ -369,7 +371,7 @@ def _dense(kind: str, words: NDArray[Any], width: int) -> NDArray[Any] | None:
 
 
 def _map(file: Path, length: int) -> NDArray[np.uint8]:
-    with _storage(f"read {file}"):
+    with storing(f"read {file}", INTACT):
         actual = file.stat().st_size if file.exists() else 0
         if actual < length:
             raise FormatError(
@@ -383,23 +385,12 @@ def _map(file: Path, length: int) -> NDArray[np.uint8]:
 
 def _write(file: Path, start: int, data: bytearray) -> None:
     """Puts ``data`` at ``start``, as the end of the file, and waits for the disk."""
-    with _storage(f"write {file}"), open(file, "ab", buffering=0) as handle:
+    with storing(f"write {file}", INTACT), open(file, "ab", buffering=0) as handle:
         handle.truncate(start)
         view = memoryview(data)
         while view:
             view = view[os.write(handle.fileno(), view) :]
         os.fsync(handle.fileno())
-
-
-@contextmanager
-def _storage(action: str) -> Iterator[None]:
-    try:
-        yield
-    except StorageError:
-        raise
-    except OSError as error:
-        reason = error.strerror or error
-        raise StorageError(f"cannot {action}: {reason}; what was committed is intact") from error
 
 
 def _damaged(file: Path, reason: str) -> FormatError:

@@ -13,6 +13,7 @@ from graphkin._support.progress import Progress
 from graphkin.errors import ModelError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
 from graphkin.graphs.batch import check_uniform
+from graphkin.graphs.pair_groups import distinct_graphs
 from graphkin.models.config import ModelConfig
 from graphkin.models.model import GraphModel, PairOutput, checked_pairs, size_batches
 from graphkin.models.similarity import pack_codes
@@ -104,15 +105,7 @@ class GraphEmbedder(GraphModel):
         pairs = checked_pairs(pairs)
         if not pairs:
             return np.zeros(0, dtype=np.float32)
-        distinct: dict[int, int] = {}
-        graphs: list[Graph] = []
-        index = np.empty((len(pairs), 2), dtype=np.int64)
-        for row, pair in enumerate(pairs):
-            for side, graph in enumerate(pair):
-                if id(graph) not in distinct:
-                    distinct[id(graph)] = len(graphs)
-                    graphs.append(graph)
-                index[row, side] = distinct[id(graph)]
+        graphs, left, right = distinct_graphs(pairs)
         vectors = self.encode(graphs, steps=steps, progress=progress)
-        left, right = (self.as_tensor(vectors[index[:, side]]) for side in (0, 1))
-        return self.compare(left, right).float().cpu().numpy()
+        similarities = self.compare(self.as_tensor(vectors[left]), self.as_tensor(vectors[right]))
+        return similarities.float().cpu().numpy()

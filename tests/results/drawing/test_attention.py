@@ -16,7 +16,6 @@ from graphkin.errors import ConfigError, StorageError
 from graphkin.graphs import Graph
 from graphkin.models import AttentionMaps, GraphMatcher, ModelConfig
 from graphkin.results.drawing.attention import plot_attention
-from graphkin.results.drawing.charts import plot_sizes
 
 RING = Graph(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (0, 3)])
 STAR = Graph(4, [(0, 1), (0, 2), (0, 3)])
@@ -158,44 +157,3 @@ def test_no_figure_stays_open(matcher: GraphMatcher, tmp_path: Path) -> None:
     with pytest.raises(StorageError):
         plot_attention(RING, STAR, maps, tmp_path / "picture.doc")
     assert pyplot.get_fignums() == before
-
-
-# --- Sizes of a corpus --------------------------------------------------------------------
-
-NODES = np.array([30, 5, 7, 400, 12])
-EDGES = np.array([44, 6, 9, 610, 0])
-
-
-@pytest.mark.parametrize("ending", MAGIC)
-def test_sizes_in_every_format(tmp_path: Path, ending: str) -> None:
-    plot_sizes(NODES, EDGES, tmp_path / f"sizes{ending}")
-    assert (tmp_path / f"sizes{ending}").read_bytes().startswith(MAGIC[ending])
-    assert pyplot.get_fignums() == []
-
-
-def test_sizes_are_drawn_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: dict[str, list[float]] = {}
-    plot = Axes.plot
-
-    def noted(self: Axes, x: Any, y: Any, **options: Any) -> Any:
-        drawn[options["label"]] = np.asarray(y).tolist()
-        assert np.asarray(x).tolist() == [1, 2, 3, 4, 5]
-        return plot(self, x, y, **options)
-
-    monkeypatch.setattr(Axes, "plot", noted)
-    plot_sizes(NODES, EDGES, tmp_path / "sizes.svg")
-    assert drawn == {"nodes": [5, 7, 12, 30, 400], "edges": [0, 6, 9, 44, 610]}
-
-
-def test_no_sizes_to_draw(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no graphs"):
-        plot_sizes(NODES[:0], EDGES[:0], tmp_path / "sizes.png")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_sizes_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="cannot write the picture"):
-        plot_sizes(NODES, EDGES, tmp_path / "absent" / "sizes.png")
-    with pytest.raises(ConfigError, match=r"sizes.xyz: name a file that ends in .png"):
-        plot_sizes(NODES, EDGES, tmp_path / "sizes.xyz")
-    assert pyplot.get_fignums() == []

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from graphkin._support.files import locked, read_file, write_atomically
+from graphkin._support.files import locked, read_file, storing, write_atomically
 from graphkin.binaries.building.compilers import Compiler, check_level, check_works
 from graphkin.binaries.building.outputs import BuiltFile, OutputError, collect, intact
 from graphkin.binaries.building.recipes import Recipe
@@ -116,10 +116,8 @@ def build_package(
     ]
     folder = output.absolute() / f"{recipe.name}-{source.version}"
     outcomes: list[Outcome] = []
-    try:
+    with storing(f"write to {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"cannot write to {folder}: {error.strerror or error}") from error
     busy = f"another process is building in {folder}; wait for it"
     with locked(folder / ".lock", busy), workspace() as work:
         run = _Run(recipe, source, folder, work, jobs)

@@ -15,7 +15,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from graphkin.errors import FormatError, MissingDependencyError, StorageError
+from graphkin._support.files import storing
+from graphkin.errors import FormatError, MissingDependencyError
 
 FRESH = 24 * 3600
 """Seconds for which an index is not asked for again."""
@@ -52,12 +53,10 @@ def fetch(
     folder = cache or default_cache()
     downloads = folder / "sources"
     base = [apt, *_options(folder / "apt")]
-    try:
+    with storing(f"write to {folder}"):
         downloads.mkdir(parents=True, exist_ok=True)
         _write_lists(folder / "apt")
         _update(base, folder / "apt", note)
-    except OSError as error:
-        raise StorageError(f"cannot write to {folder}: {error.strerror or error}") from error
     source = [*base, "source", "--only-source", "-q"]
     # In another folder than the downloads, because apt is silent about files that are there.
     listed = _run([*source, "--print-uris", package], folder / "apt")

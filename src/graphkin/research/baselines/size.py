@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphkin.graphs import Graph
-from graphkin.research.baselines.scoring import Floats, distinct_graphs
+from graphkin.graphs.pair_groups import distinct_graphs
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,9 @@ from scipy import sparse
 
 from graphkin.errors import ConfigError, GraphError
 from graphkin.graphs import Graph
-from graphkin.research.baselines.scoring import Floats, distinct_graphs
+from graphkin.graphs.pair_groups import distinct_graphs
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,8 +19,8 @@ from graphkin._support.progress import counter
 from graphkin.learning.evaluation import PairScorer
 from graphkin.learning.recipes import Run, assemble
 from graphkin.learning.task import Task
+from graphkin.learning.training.log import TrainingProgress
 from graphkin.learning.training.loop import CHECKPOINT_FILE
-from graphkin.learning.training.progress import TrainingProgress
 from graphkin.models import GraphEmbedder, GraphMatcher, load_model
 from graphkin.models.joining import join
 from graphkin.models.model import GraphModel

@@ -14,7 +14,7 @@ from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
 from graphkin.graphs.converters.from_networkx import to_networkx
 from graphkin.models import AttentionMaps
-from graphkin.results.drawing.files import save_picture
+from graphkin.results.drawing.files import headless_pyplot, save_picture
 
 Positions = NDArray[np.float64]
 
@@ -52,11 +52,7 @@ def plot_attention(
         relative: whether the largest weight is drawn in full; else a weight of 1 would be.
         title: a line above the picture.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+    pyplot = headless_pyplot()
     chosen = list(range(maps.steps + 1)) if steps is None else list(steps)
     if not chosen:
         raise ConfigError("steps is empty; name at least one step to draw")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError
 from graphkin.learning.reliability import Reliability
-from graphkin.results.drawing.files import picture_ending, save_picture
+from graphkin.results.drawing.files import headless_pyplot, picture_ending, save_picture
 
 
 def plot_sizes(nodes: NDArray[np.int64], edges: NDArray[np.int64], path: str | Path) -> None:
@@ -20,11 +20,7 @@ def plot_sizes(nodes: NDArray[np.int64], edges: NDArray[np.int64], path: str | P
         edges: (G,) number of edges.
         path: a file with the ending .png, .svg or .pdf.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+    pyplot = headless_pyplot()
     picture_ending(path)
     if not len(nodes):
         raise ConfigError("there are no graphs to draw; extract some binaries first")
@@ -42,27 +38,22 @@ def plot_sizes(nodes: NDArray[np.int64], edges: NDArray[np.int64], path: str | P
     save_picture(figure, path)
 
 
-def plot_reliability(found: Reliability, path: str | Path, title: str = "") -> None:
+def plot_reliability(measured: Reliability, path: str | Path) -> None:
     """Draws the share of similar pairs over their probability, and below how many there are.
 
     Bars span two standard errors each way: where probabilities are right, 19 of 20 reach the
     diagonal.
 
     Args:
-        found: from :func:`graphkin.learning.reliability.reliability`.
+        measured: from :func:`graphkin.learning.reliability.reliability`.
         path: a file with the ending .png, .svg or .pdf.
-        title: a line above the picture.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+    pyplot = headless_pyplot()
     picture_ending(path)
-    means = np.array([b.mean_probability for b in found.bins])
-    shares = np.array([b.share_similar for b in found.bins])
-    counts = np.array([b.count for b in found.bins])
-    lows, highs = (np.array([getattr(b, end) for b in found.bins]) for end in ("low", "high"))
+    means = np.array([b.mean_probability for b in measured.bins])
+    shares = np.array([b.share_similar for b in measured.bins])
+    counts = np.array([b.count for b in measured.bins])
+    lows, highs = (np.array([getattr(b, end) for b in measured.bins]) for end in ("low", "high"))
     errors = 2 * np.sqrt(means * (1 - means) / counts)
     figure, (curve, sizes) = pyplot.subplots(
         2, 1, figsize=(5, 6), sharex=True, height_ratios=(4, 1), layout="constrained"
@@ -81,8 +72,8 @@ def plot_reliability(found: Reliability, path: str | Path, title: str = "") -> N
     curve.set_xlim(0, 1)
     curve.set_ylim(-0.02, 1.02)
     curve.set_ylabel("share of similar pairs")
-    error = 100 * found.expected_calibration_error
-    curve.set_title(title or f"expected calibration error {error:.1f} points", fontsize=11)
+    error = 100 * measured.expected_calibration_error
+    curve.set_title(f"expected calibration error {error:.1f} points", fontsize=11)
     curve.legend(frameon=False, loc="upper left")
     sizes.bar((lows + highs) / 2, counts, width=0.9 * (highs - lows), color="#1f4e79")
     sizes.set_ylabel("pairs")

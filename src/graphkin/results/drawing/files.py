@@ -11,6 +11,16 @@ from graphkin.errors import ConfigError, StorageError
 PICTURES = (".png", ".svg", ".pdf")
 
 
+def headless_pyplot() -> Any:
+    """Matplotlib's pyplot, which is slow to import, without a display."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot
+
+
 def picture_ending(path: PathLike) -> str:
     """The ending of a picture's file, in small letters; another than ``PICTURES`` is refused."""
     ending = Path(path).suffix.lower()

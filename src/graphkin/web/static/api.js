@@ -69,10 +69,10 @@ export const remove = (path) => request(path, { method: "DELETE" });
 
 /** A path with its query; empty values are left out. */
 export function withQuery(path, params) {
-  const given = Object.entries(params).filter(
+  const present = Object.entries(params).filter(
     ([, value]) => value !== null && value !== undefined && value !== "",
   );
-  return `${path}?${new URLSearchParams(given)}`;
+  return `${path}?${new URLSearchParams(present)}`;
 }
 
 /** Sends a file; fetch cannot tell how much has gone, so this is an XMLHttpRequest. */

@@ -53,9 +53,9 @@ export function libraryView() {
   async function load() {
     if (!facts) fill(content, spinner("reading the library…"));
     try {
-      const [about, held] = await Promise.all([get("/api/library"), get("/api/library/binaries")]);
+      const [about, list] = await Promise.all([get("/api/library"), get("/api/library/binaries")]);
       facts = about;
-      files = held.binaries;
+      files = list.binaries;
     } catch (error) {
       fill(content, failure(error, load));
       return;
@@ -110,11 +110,11 @@ export function libraryView() {
   }
 
   async function removeFile(file) {
-    const held = plural(file.functions, "function");
+    const amount = plural(file.functions, "function");
     const agreed = await confirmed({
       title: `Remove ${file.name}?`,
-      text: `${held} of ${file.binary} will be taken out of the library. This cannot be undone.`,
-      action: `Remove ${held}`,
+      text: `${amount} of ${file.binary} will be taken out of the library. This cannot be undone.`,
+      action: `Remove ${amount}`,
     });
     if (!agreed) return;
     try {
@@ -150,8 +150,8 @@ function showFacts({ library, entries, graphs, binaries, bytes: sizes, model }) 
 
 /** Buttons of which one is chosen. */
 function segments(names, onChoose) {
-  const choices = names.map((name, place) => {
-    const radio = make("input", { type: "radio", name: "mode", value: name, checked: place === 0 });
+  const choices = names.map((name, index) => {
+    const radio = make("input", { type: "radio", name: "mode", value: name, checked: index === 0 });
     radio.addEventListener("change", () => onChoose(name));
     return make("label", {}, radio, name);
   });

@@ -88,10 +88,10 @@ function toggle(file, rows, button) {
     rows.pop().remove();
     return;
   }
-  const place = make("td", { colspan: COLUMNS.length + 1 });
-  const details = make("tr", { class: "details" }, place);
+  const element = make("td", { colspan: COLUMNS.length + 1 });
+  const details = make("tr", { class: "details" }, element);
   const where = { binary: exactly(file.binary), file_hash: exactly(file.file_hash) };
-  showLibraryFunctions(place, where, entryLinks);
+  showLibraryFunctions(element, where, entryLinks);
   rows[0].after(details);
   rows.push(details);
 }
@@ -100,18 +100,18 @@ const PAGE = 100;
 const latest = new WeakMap();
 
 /**
- * Fills `place` with the functions that fit `where`, and a button for more.
+ * Fills `element` with the functions that fit `where`, and a button for more.
  *
  * `actions` gives the elements at the end of each row. `withBinary` shows the file of each.
  */
-export async function showLibraryFunctions(place, where, actions, { withBinary = false } = {}) {
+export async function showLibraryFunctions(element, where, actions, { withBinary = false } = {}) {
   const rows = make("tbody");
   const more = make("button", { type: "button", hidden: true }, "Show more");
   const wait = spinner("reading…");
-  // A later question for the same place may be answered first.
-  const isLatest = () => latest.get(place) === rows;
+  // A later question for the same element may be answered first.
+  const isLatest = () => latest.get(element) === rows;
   let next = 0;
-  latest.set(place, rows);
+  latest.set(element, rows);
 
   async function load() {
     more.hidden = true;
@@ -123,17 +123,17 @@ export async function showLibraryFunctions(place, where, actions, { withBinary =
       rows.append(...answer.functions.map((entry) => row(entry, actions, withBinary)));
       next = answer.next;
     } catch (error) {
-      if (isLatest()) fill(place, failure(error, begin));
+      if (isLatest()) fill(element, failure(error, begin));
       return;
     }
     wait.hidden = true;
     more.hidden = next === null;
-    if (!rows.rows.length) fill(place, empty("No function of the library fits."));
+    if (!rows.rows.length) fill(element, empty("No function of the library fits."));
   }
 
   function begin() {
     const table = make("table", { class: "hits entries" }, head(withBinary), rows);
-    fill(place, make("div", { class: "fits" }, table), wait, more);
+    fill(element, make("div", { class: "fits" }, table), wait, more);
     return load();
   }
 

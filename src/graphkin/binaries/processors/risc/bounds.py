@@ -88,7 +88,7 @@ class Walk:
 def entries(listing: Listing, walk: Walk, load: int, index: str, condition: str = "") -> int | None:
     """Entries that the code can reach, or None where no comparison with the index is found.
 
-    Walks back from the load of an entry with the places (registers, stack slots) that hold the
+    Walks back from the load of an entry with the locations (registers, stack slots) that hold the
     index. The first comparison of one of them that feeds a conditional jump counts; failing
     that, the comparison right ahead of the block, for -O0 code compares a copy.
 
@@ -117,7 +117,7 @@ def entries(listing: Listing, walk: Walk, load: int, index: str, condition: str 
             continue
         name = plain_name(raw)
         parts = split(listing.text(at))
-        place = family(parts[0])
+        location = family(parts[0])
         if raw in COMPARES:
             compared, limit = _comparison(listing, at, raw, parts)
             if jump and limit is not None and 0 <= limit <= MOST:
@@ -131,13 +131,13 @@ def entries(listing: Listing, walk: Walk, load: int, index: str, condition: str 
                 continue
         if name in STORES:
             if parse_memory(parts[-1]).text in tracked:
-                if place == guarded:
+                if location == guarded:
                     return guard
-                tracked.add(place)
+                tracked.add(location)
             continue
-        if place not in tracked or len(parts) < 2:
+        if location not in tracked or len(parts) < 2:
             continue
-        tracked.discard(place)
+        tracked.discard(location)
         bits = _mask(name, parts)
         if bits is not None and bits < 0xFF:
             return bits + 1
@@ -160,17 +160,17 @@ def _comparison(
     listing: Listing, position: int, name: str, parts: list[str]
 ) -> tuple[str, int | None]:
     """What is compared, and with which number."""
-    place = family(parts[-2]) if len(parts) > 1 else ""
+    location = family(parts[-2]) if len(parts) > 1 else ""
     limit = number(parts[-1])
     if limit is not None or name != "cmp":
-        return place, limit
+        return location, limit
     # A number too large for the instruction is in a register.
     for at in range(position - 1, max(-1, position - 8), -1):
         if plain_name(listing.mnemonics[at]) == "mov":
             target, *source = split(listing.text(at))
             if family(target) == family(parts[-1]) and source:
-                return place, number(source[0])
-    return place, None
+                return location, number(source[0])
+    return location, None
 
 
 def _mask(name: str, parts: list[str]) -> int | None:

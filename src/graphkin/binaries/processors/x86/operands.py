@@ -72,7 +72,7 @@ def parse_memory(text: str) -> Memory:
     return Memory(inside, base, other, "", 1, displacement)
 
 
-def place_of(operand: str) -> str:
+def location_of(operand: str) -> str:
     """Where a value is: a register's family, or a memory operand without its width."""
     return parse_memory(operand).text if "[" in operand else family(operand)
 
@@ -80,7 +80,7 @@ def place_of(operand: str) -> str:
 def table_entries(listing: Listing, load: int, memory: Memory) -> int | None:
     """Entries that the code can reach, or None where no comparison with the index is found.
 
-    Walks back from the load of an entry with the places (registers, stack slots) that hold the
+    Walks back from the load of an entry with the locations (registers, stack slots) that hold the
     index. The first comparison of one of them that feeds a conditional jump counts; failing
     that, the comparison right ahead of the block, for -O0 code compares a copy.
     """
@@ -104,33 +104,33 @@ def table_entries(listing: Listing, load: int, memory: Memory) -> int | None:
         if name in IGNORED:
             continue
         target, _, source = listing.text(at).partition(", ")
-        place = place_of(target)
+        location = location_of(target)
         if name in COMPARES:
             limit = _number(source)
             if jump and limit is not None and limit <= 0xFFFF:
-                if place in tracked:
+                if location in tracked:
                     return limit + EXTRA[jump]
                 if may_guard:
-                    guard, guarded, may_guard = limit + EXTRA[jump], place, False
+                    guard, guarded, may_guard = limit + EXTRA[jump], location, False
             jump = ""
-        if place not in tracked or name == "cmp":
+        if location not in tracked or name == "cmp":
             continue
         if name == "and":
             limit = _number(source)
             if limit is not None and limit <= 0xFFFF:
                 return limit + 1
         if name in MOVES and not source.startswith("0x"):
-            if place_of(source) == guarded:
+            if location_of(source) == guarded:
                 return guard
-            tracked.discard(place)
-            tracked.add(place_of(source))
+            tracked.discard(location)
+            tracked.add(location_of(source))
         elif name == "lea":
-            tracked.discard(place)
+            tracked.discard(location)
             inner = parse_memory(source)
             if inner.scaled and not inner.base:
                 tracked.add(inner.scaled)
         elif name != "shl":  # only scales the index
-            tracked.discard(place)
+            tracked.discard(location)
         if not tracked:
             break
     return guard

@@ -31,8 +31,8 @@ from graphkin.binaries.image import Image
 from graphkin.binaries.processors.x86.operands import (
     Memory,
     family,
+    location_of,
     parse_memory,
-    place_of,
     table_entries,
 )
 from graphkin.binaries.recovery.listing import Listing
@@ -274,16 +274,16 @@ def table_base(image: Image, listing: Listing, register: str, position: int) -> 
 
     That is ``call thunk; add R, N`` or ``call next; pop R; add R, N``, and copies of R.
     """
-    place = family(register)
+    location = family(register)
     for at in range(position - 1, max(-1, position - FAR), -1):
         name = listing.mnemonics[at]
         if name in READ_ONLY or name in ("pop", "leave", "ret") or name[0] == "j":
             continue
         target, _, source = listing.text(at).partition(", ")
-        if place_of(target) != place:
+        if location_of(target) != location:
             continue
         if name == "mov" and not source.startswith("0x"):
-            place = place_of(source)
+            location = location_of(source)
         elif name == "add" and source[:1].isdigit():
             return _base_of_call(listing, at, int(source, 0))
         else:

@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphkin._support.files import PathLike, write_atomically
-from graphkin.errors import ConfigError, FormatError, GraphError, StorageError
+from graphkin._support.files import PathLike, storing, write_atomically
+from graphkin.errors import ConfigError, FormatError, GraphError
 from graphkin.graphs.converters.from_pyg import both_directions, one_direction
 from graphkin.graphs.converters.tudataset.files import MAX_BYTES, TUFiles
 from graphkin.graphs.graph import Graph, TokenBags
@@ -115,10 +115,8 @@ def write_tudataset(
         if getattr(first, kind) is not None:
             doubled = [getattr(g, kind)[r] for g, r in zip(graphs, edge_rows, strict=True)]
             parts[part] = [value for values in doubled for value in _rows(values)]
-    try:
+    with storing(f"make {folder}"):
         Path(folder).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"cannot make {folder}: {error.strerror or error}") from error
     for part, values in parts.items():
         lines = [", ".join(map(repr, v)) if isinstance(v, list) else repr(v) for v in values]
         text = "".join(f"{line}\n" for line in lines)

@@ -22,12 +22,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from graphkin._support.files import sync_folder, write_atomically
+from graphkin._support.files import storing, sync_folder, write_atomically
 from graphkin.errors import FormatError, StorageError
 
 NAME = re.compile("[0-9a-f]{64}")
 FAN_OUT = 2
 """Characters of a name that choose its subfolder: 256 of them."""
+INTACT = "; what was written before is intact"
 
 
 class Piece(NamedTuple):
@@ -67,7 +68,7 @@ class BundleStore:
         content = b"".join(starts)
         name = hashlib.sha256(content).hexdigest()
         path = self._path(name)
-        with _storage(f"write {path}"):
+        with storing(f"write {path}", INTACT):
             if not _touched(path, len(content)):
                 write_atomically(path, content)
                 for folder in (path.parent, path.parent.parent):
@@ -107,7 +108,7 @@ class BundleStore:
 
     def __iter__(self) -> Iterator[Bundle]:
         """Every bundle, in the order of names."""
-        with _storage(f"list {self.folder}"):
+        with storing(f"list {self.folder}", INTACT):
             for folder in sorted(self.folder.glob("?" * FAN_OUT)):
                 for path in sorted(folder.iterdir()):
                     if not NAME.fullmatch(path.name):
@@ -118,7 +119,7 @@ class BundleStore:
 
     def discard_leftovers(self, before: float) -> None:
         """Deletes what writers that were killed before some time left behind."""
-        with _storage(f"clear {self.folder}"):
+        with storing(f"clear {self.folder}", INTACT):
             for path in sorted(self.folder.glob(f"{'?' * FAN_OUT}/.*")):
                 with suppress(FileNotFoundError):
                     if path.stat().st_mtime < before:
@@ -127,7 +128,7 @@ class BundleStore:
     def discard(self, bundle: str) -> None:
         """Deletes a bundle, if it is there."""
         path = self._path(bundle)
-        with _storage(f"delete {path}"):
+        with storing(f"delete {path}", INTACT):
             path.unlink(missing_ok=True)
 
     def _path(self, bundle: str) -> Path:
@@ -146,18 +147,6 @@ def _touched(path: Path, size: int) -> bool:
         return path.stat().st_size == size
     except OSError:
         return False
-
-
-@contextmanager
-def _storage(action: str) -> Iterator[None]:
-    try:
-        yield
-    except StorageError:
-        raise
-    except OSError as error:
-        raise StorageError(
-            f"cannot {action}: {error.strerror or error}; what was written before is intact"
-        ) from error
 
 
 @contextmanager

@@ -14,8 +14,8 @@ from graphkin._support.files import PathLike
 from graphkin.errors import ConfigError, FormatError
 from graphkin.graphs import Graph
 from graphkin.graphs.batch import check_uniform
+from graphkin.graphs.pair_groups import distinct_graphs
 from graphkin.models.similarity import pack_codes
-from graphkin.research.baselines.scoring import Floats, distinct_graphs
 from graphkin.research.baselines.simhash.features import FeatureSets, extract_features
 from graphkin.research.baselines.simhash.learning import learn_weights
 from graphkin.research.baselines.simhash.weights import (
@@ -28,6 +28,7 @@ from graphkin.research.baselines.simhash.weights import (
 )
 
 Codes = NDArray[np.uint8]
+Floats = NDArray[np.float64]
 
 BLOCK = 1024
 """Graphs whose features are held at once."""

@@ -22,7 +22,7 @@ from graphkin.research.reproduce.sections import (
     TABLES,
     sweep_row,
 )
-from graphkin.results.drawing.files import PICTURES, save_picture
+from graphkin.results.drawing.files import PICTURES, headless_pyplot, save_picture
 
 LINE = 0.27
 """Height of a line of text, in inches."""
@@ -79,8 +79,8 @@ def _attention(results: Sequence[Result], folder: Path, warning: str) -> list[Pa
 
 def draw_tables(filled: Sequence[Filled], path: Path, quick: bool = False) -> None:
     """Draws sections below each other."""
-    pyplot = _pyplot()
-    parts = [(block.section.title, table_of(block), measures_text(block)) for block in filled]
+    pyplot = headless_pyplot()
+    parts = [(item.section.title, table_of(item), measures_text(item)) for item in filled]
     titles = max(TITLE_CHARACTER * len(title) for title, _, _ in parts)
     starts, width = _columns([lines for _, lines, _ in parts])
     width = max(titles, width) + 0.6
@@ -126,8 +126,8 @@ def _draw_section(
 
 def draw_sweep(filled: Sequence[Filled], path: Path, quick: bool = False) -> None:
     """Draws both measures against T: edit distance above, functions below."""
-    pyplot = _pyplot()
-    cells = {(c.row, c.model, c.metric): c for block in filled for c in block.cells}
+    pyplot = headless_pyplot()
+    cells = {(c.row, c.model, c.metric): c for item in filled for c in item.cells}
     figure, axes = pyplot.subplots(2, 2, figsize=(9.5, 7), layout="constrained")
     kinds: tuple[tuple[str, Sequence[str], Sequence[int]], ...] = (
         ("graph edit distance, n=20 p=0.2", ("edits",), EDIT_STEPS),
@@ -189,12 +189,3 @@ def _columns(tables: Sequence[Sequence[Sequence[str]]]) -> tuple[list[float], fl
         texts = (line[column] for lines in tables for line in lines if column < len(line))
         edges.append(edges[-1] + CHARACTER * max(len(text) for text in texts) + 0.3)
     return edges[:-1], edges[-1] - 0.3
-
-
-def _pyplot() -> Any:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    return pyplot

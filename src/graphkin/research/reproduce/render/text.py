@@ -19,31 +19,31 @@ WIDTH = 100
 def to_text(filled: Sequence[Filled], quick: bool = False) -> str:
     """All sections for a terminal, and for each table how its values were made."""
     parts = [QUICK] if quick else []
-    for _, group in groupby(filled, key=lambda block: block.section.table):
+    for _, group in groupby(filled, key=lambda item: item.section.table):
         sections = list(group)
-        for block in sections:
-            parts.append(f"{block.section.title}\n{measures_text(block)}")
-            parts.append(_aligned(table_of(block)))
-            if block.section.note:
-                parts.append(textwrap.fill(block.section.note, WIDTH))
+        for item in sections:
+            parts.append(f"{item.section.title}\n{measures_text(item)}")
+            parts.append(_aligned(table_of(item)))
+            if item.section.note:
+                parts.append(textwrap.fill(item.section.note, WIDTH))
         made = facts(sections)
         if made:
             parts.append("\n".join(["Measured by", *(f"  {fact}" for fact in made)]))
     return "\n\n".join([*parts, *_ending(filled, quick)])
 
 
-def to_markdown(filled: Sequence[Filled], quick: bool = False, heading: str = "##") -> str:
+def to_markdown(filled: Sequence[Filled], quick: bool = False) -> str:
     """The same in Markdown."""
     parts = [f"**{QUICK}**"] if quick else []
-    for _, group in groupby(filled, key=lambda block: block.section.table):
+    for _, group in groupby(filled, key=lambda item: item.section.table):
         sections = list(group)
-        for block in sections:
-            header, *rows = table_of(block)
+        for item in sections:
+            header, *rows = table_of(item)
             lines = [header, ["---"] * len(header), *rows]
             table = (f"| {' | '.join(cell or ' ' for cell in line)} |" for line in lines)
-            measures = measures_text(block)
-            parts.append(f"{heading} {block.section.title}")
-            parts.append(f"{measures[0].upper()}{measures[1:]}. {block.section.note}".rstrip())
+            measures = measures_text(item)
+            parts.append(f"## {item.section.title}")
+            parts.append(f"{measures[0].upper()}{measures[1:]}. {item.section.note}".rstrip())
             parts.append("\n".join(table))
         made = facts(sections, code="`")
         if made:
@@ -54,7 +54,7 @@ def to_markdown(filled: Sequence[Filled], quick: bool = False, heading: str = "#
 def table_of(filled: Filled) -> list[list[str]]:
     """A header, and one line for each row and model."""
     variants = filled.variants
-    lines = [["", "", "paper", *(COLUMNS[block] for block in variants)]]
+    lines = [["", "", "paper", *(COLUMNS[variant] for variant in variants)]]
     for row, group in groupby(filled.rows, key=lambda pair: pair[0].row):
         label = row
         for line, cells in group:
@@ -101,7 +101,7 @@ def seeds_text(cells: Iterable[Cell]) -> str:
 
 def facts(filled: Iterable[Filled], code: str = "") -> list[str]:
     """How values came about: seeds, steps, time and command, for each group of runs."""
-    results = {result.name: result for block in filled for result in block.results}
+    results = {result.name: result for item in filled for result in item.results}
     lines = []
     for group, members in groupby(sorted(results.values(), key=_group), _group):
         runs = list(members)
@@ -118,8 +118,8 @@ def facts(filled: Iterable[Filled], code: str = "") -> list[str]:
             parts.append(f"{sum(run.seconds or 0 for run in runs) / len(runs):,.0f} s each")
         about = f" ({', '.join(parts)})" if parts else ""
         # A group runs by its own name.
-        only = runs[0].name if len(runs) == 1 else group
-        lines.append(f"{group}{about}: {code}{runs[0].command.replace(runs[0].name, only)}{code}")
+        name = runs[0].name if len(runs) == 1 else group
+        lines.append(f"{group}{about}: {code}{runs[0].command.replace(runs[0].name, name)}{code}")
     return lines
 
 
@@ -129,7 +129,7 @@ def _group(result: Result) -> str:
 
 def summary(filled: Sequence[Filled]) -> str:
     """How many cells of the paper are measured, and how many reach it."""
-    cells = [cell for block in filled for cell in block.cells]
+    cells = [cell for item in filled for cell in item.cells]
     printed, same, same_reached = counts(cells, "paper")
     _, changed, changed_reached = counts(cells, "ours")
     if not printed:
