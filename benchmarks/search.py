@@ -33,9 +33,8 @@ from graphkin.library.engines.base import Space
 from graphkin.library.engines.sqlite.engine import SqliteEngine
 from graphkin.library.indexing.run import index_paths
 from graphkin.library.models import SearchModel
-from graphkin.library.records import Filter, Row, SearchOptions
+from graphkin.library.records import Filter, KnownFunction, Row, SearchOptions
 from graphkin.library.scan import look_up, read_queries
-from graphkin.results.known_function import KnownFunction
 
 WIDTH = 128
 BATCH = 20_000

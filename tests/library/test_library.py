@@ -22,9 +22,9 @@ from graphkin.library.engines.base import Nearest
 from graphkin.library.engines.sqlite.engine import SqliteEngine
 from graphkin.library.models import SearchModel, read_model_id
 from graphkin.library.probability import distances
+from graphkin.library.records import KnownFunction
 from graphkin.models.calibration import pair_features
 from graphkin.results.evidence import best_evidence, matched_blocks
-from graphkin.results.known_function import KnownFunction
 from tests.library.sample_models import WORDS, search_model
 
 

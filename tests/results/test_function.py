@@ -9,7 +9,7 @@ import pytest
 
 from graphkin.binaries import Block, Function
 from graphkin.binaries.backends.native import NativeSource
-from graphkin.binaries.edges import edge_kinds
+from graphkin.binaries.function import edge_kinds
 from graphkin.results.function import code_of, summary, summary_of, to_dot, to_text
 from graphkin.results.render import to_json
 from tests.binaries.compiling import Compile

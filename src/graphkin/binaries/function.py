@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from graphkin.errors import GraphError
 
@@ -16,6 +16,9 @@ CLONE_SUFFIX = re.compile(r"\.(?:part|isra|constprop|cold|lto_priv|llvm)(?:\.\d+
 """What gcc and clang append to the name of a function that they cut, cloned or privatised."""
 MEMBER = re.compile(r"(.+)\(([^()]+)\)$", re.DOTALL)
 """A file, and what it holds: a member of an archive, or a slice of a fat file."""
+EdgeKind = Literal["taken", "not taken", "next", "jump", "case"]
+TARGET = re.compile(r"(?:^|[\s,#])(0x[0-9a-f]+)$")
+"""An address as the last operand."""
 
 
 def base_name(name: str) -> str:
@@ -96,3 +99,52 @@ class Skipped(NamedTuple):
     def __str__(self) -> str:
         target = f"{self.binary}:{self.function}" if self.function else self.binary
         return f"{target} skipped: {self.reason}"
+
+
+def edge_kinds(function: Function) -> tuple[EdgeKind, ...]:
+    """The kind of each edge, in the order of ``function.edges``.
+
+    Of two successors, the one that the last instruction names is where a branch goes when it is
+    taken; without the text of instructions, the one that does not follow in memory.
+    """
+    following: dict[int, list[int]] = {}
+    for source, target in function.edges:
+        following.setdefault(source, []).append(target)
+    kinds: dict[tuple[int, int], EdgeKind] = {}
+    for source, targets in following.items():
+        if len(targets) == 2:
+            named = _taken(function, source, targets)
+            for target in targets:
+                kinds[source, target] = "taken" if target == named else "not taken"
+        elif len(targets) > 2:
+            kinds.update({(source, target): "case" for target in targets})
+        else:
+            kinds[source, targets[0]] = _single(function, source, targets[0])
+    return tuple(kinds[edge] for edge in function.edges)
+
+
+def _taken(function: Function, source: int, targets: list[int]) -> int:
+    named = _named_address(function, source)
+    for target in targets:
+        if function.blocks[target].address == named:
+            return target
+    first, second = targets
+    # Padding may lie between a block and the one that it runs on into.
+    end = function.blocks[source].address + function.blocks[source].size
+    gaps = [function.blocks[target].address - end for target in targets]
+    if gaps[0] >= 0 and (gaps[1] < 0 or gaps[0] < gaps[1]):
+        return second
+    return first
+
+
+def _single(function: Function, source: int, target: int) -> EdgeKind:
+    if _named_address(function, source) == function.blocks[target].address:
+        return "jump"
+    end = function.blocks[source].address + function.blocks[source].size
+    return "next" if function.blocks[target].address >= end else "jump"
+
+
+def _named_address(function: Function, source: int) -> int | None:
+    instructions = function.blocks[source].instructions
+    match = TARGET.search(instructions[-1]) if instructions else None
+    return int(match[1], 16) if match else None

@@ -11,9 +11,8 @@ from graphkin.errors import ConfigError, GraphError, GraphkinError, ModelError, 
 from graphkin.graphs import Graph
 from graphkin.library.engines.base import Engine, Verification
 from graphkin.library.engines.open import engine_of
-from graphkin.library.records import Filter, Hits, Row, SearchOptions
+from graphkin.library.records import Filter, Hits, KnownFunction, Row, SearchOptions
 from graphkin.results.document import Match
-from graphkin.results.known_function import KnownFunction
 
 if TYPE_CHECKING:
     from graphkin._support.progress import Progress

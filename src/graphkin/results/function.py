@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from graphkin.binaries.edges import edge_kinds
-from graphkin.binaries.function import Block, Function
+from graphkin.binaries.function import Block, Function, edge_kinds
 from graphkin.results.document import (
     CodeBlock,
     CodeEdge,

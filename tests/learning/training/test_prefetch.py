@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graphkin.learning.training.prefetch import PREFETCH, prefetch
+from graphkin.learning.training.loop import PREFETCH, prefetch
 
 
 def workers() -> list[threading.Thread]:

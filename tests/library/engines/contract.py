@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
 from graphkin.library.engines.base import Engine, Space, UnknownIdError
-from graphkin.library.records import Filter, Row, Vector
-from graphkin.results.known_function import KnownFunction
+from graphkin.library.records import Filter, KnownFunction, Row, Vector
 
 SPACES = (Space("hamming", 64), Space("euclidean", 12), Space("cosine", 12))
 DOCUMENTS = {"config.json": b"{}", "weights": bytes(range(256)) * 300}

@@ -31,8 +31,7 @@ from graphkin.library.indexing.files import FileJob, ReadSettings, groups
 from graphkin.library.indexing.run import index_paths
 from graphkin.library.library import Library
 from graphkin.library.models import SearchModel
-from graphkin.library.records import Filter
-from graphkin.results.known_function import KnownFunction
+from graphkin.library.records import Filter, KnownFunction
 from tests.function_samples import body, function
 from tests.library.indexing.samples import BUILDS, SAMPLES, WORDS, content, search_model
 

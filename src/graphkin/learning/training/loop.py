@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import queue
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -45,10 +46,11 @@ from graphkin.learning.training.distributed import (
 )
 from graphkin.learning.training.log import Report, RunLog
 from graphkin.learning.training.optimizer import FlatOptimizer
-from graphkin.learning.training.prefetch import prefetch
 from graphkin.models.model import GraphModel, PairOutput
 
 CHECKPOINT_FILE, MODEL_FOLDER = "checkpoint.safetensors", "model"
+PREFETCH = 4
+"""Batches that a thread of their own keeps ready, so that making them holds nothing back."""
 
 
 @dataclass(frozen=True)
@@ -314,3 +316,36 @@ def _loop(
             saved = time.monotonic()
         if stopping and not last:
             raise KeyboardInterrupt
+
+
+def prefetch(make: Callable[[int], PairBatch], start: int, stop: int) -> Generator[PairBatch]:
+    """make(start), ..., make(stop - 1), computed ahead by a thread of their own."""
+    ready: queue.Queue[PairBatch | BaseException] = queue.Queue(maxsize=PREFETCH)
+    closed = threading.Event()
+
+    def put(item: PairBatch | BaseException) -> None:
+        while not closed.is_set():
+            with contextlib.suppress(queue.Full):
+                ready.put(item, timeout=0.1)
+                return
+
+    def work() -> None:
+        try:
+            for step in range(start, stop):
+                if closed.is_set():
+                    return
+                put(make(step))
+        except BaseException as error:
+            put(error)
+
+    worker = threading.Thread(target=work, name="graphkin-batches", daemon=True)
+    worker.start()
+    try:
+        for _ in range(start, stop):
+            item = ready.get()
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        closed.set()
+        worker.join()

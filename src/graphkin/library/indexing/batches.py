@@ -17,8 +17,7 @@ from graphkin.binaries.workers import Done, Failure
 from graphkin.graphs import Graph, TokenBags
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.indexing.files import FileJob, Result
-from graphkin.library.records import Row, Vector
-from graphkin.results.known_function import KnownFunction
+from graphkin.library.records import KnownFunction, Row, Vector
 
 if TYPE_CHECKING:
     from graphkin.library.models import SearchModel

@@ -33,8 +33,7 @@ from graphkin.library.indexing.batches import Batch, Chunk, Embedding, Pending, 
 from graphkin.library.indexing.corpora import CorpusJob, open_corpora
 from graphkin.library.indexing.files import FileJob, Listing, ReadSettings, Result
 from graphkin.library.indexing.writer import IndexSummary, LibraryWriter
-from graphkin.library.records import Filter
-from graphkin.results.known_function import KnownFunction
+from graphkin.library.records import Filter, KnownFunction
 
 if TYPE_CHECKING:
     from graphkin.library.library import Library

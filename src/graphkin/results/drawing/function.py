@@ -10,8 +10,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from graphkin._support.files import PathLike, write_atomically
-from graphkin.binaries.edges import edge_kinds
-from graphkin.binaries.function import Block, Function
+from graphkin.binaries.function import Block, Function, edge_kinds
 from graphkin.errors import ConfigError
 from graphkin.results.drawing.files import picture_ending
 from graphkin.results.drawing.layout import Layout, Spacing, lay_out

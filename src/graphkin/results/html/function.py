@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from graphkin.binaries.edges import edge_kinds
-from graphkin.binaries.function import Block, Function
+from graphkin.binaries.function import Block, Function, edge_kinds
 from graphkin.results.drawing.layout import Spacing, lay_out
 from graphkin.results.function import block_roles
 from graphkin.results.html.page import text

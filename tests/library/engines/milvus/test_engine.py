@@ -33,8 +33,7 @@ from graphkin.library.engines.milvus import (
     schema as milvus_schema,
 )
 from graphkin.library.engines.milvus.engine import MilvusEngine
-from graphkin.library.records import Filter
-from graphkin.results.known_function import KnownFunction
+from graphkin.library.records import Filter, KnownFunction
 from tests.library.engines.contract import (
     DOCUMENTS,
     SPACES,

@@ -18,8 +18,7 @@ from graphkin.graphs import Graph
 from graphkin.library.engines.base import Space
 from graphkin.library.engines.sqlite import cache as sqlite_cache
 from graphkin.library.engines.sqlite.engine import SqliteEngine
-from graphkin.library.records import Filter, Row
-from graphkin.results.known_function import KnownFunction
+from graphkin.library.records import Filter, KnownFunction, Row
 
 SPACE = Space("hamming", 64)
 BATCH = 40

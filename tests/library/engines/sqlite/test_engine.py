@@ -25,8 +25,7 @@ from graphkin.library.engines.base import Engine, Space
 from graphkin.library.engines.sqlite import cache as sqlite_cache
 from graphkin.library.engines.sqlite import nearest as scanning
 from graphkin.library.engines.sqlite.engine import SqliteEngine
-from graphkin.library.records import Filter
-from graphkin.results.known_function import KnownFunction
+from graphkin.library.records import Filter, KnownFunction
 from tests.library.engines.contract import (
     BINARIES,
     DOCUMENTS,

@@ -17,8 +17,7 @@ from graphkin.library.engines.base import COUNTED, Nearest, Space, counts_docume
 from graphkin.library.engines.milvus.bundles import BundleStore
 from graphkin.library.engines.milvus.client import MOST_HITS, Collection
 from graphkin.library.engines.milvus.schema import TAG, read_entry
-from graphkin.library.records import BinarySummary
-from graphkin.results.known_function import KnownFunction
+from graphkin.library.records import BinarySummary, KnownFunction
 
 SPARE_HITS = 64
 """Asked for beyond those wanted: a server cuts anywhere among equal distances."""

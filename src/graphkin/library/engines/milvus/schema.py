@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from graphkin.errors import ConfigError, FormatError
 from graphkin.library.engines.base import Space
 from graphkin.library.engines.milvus.bundles import Piece
-from graphkin.library.records import TEXT_CONDITIONS, Stored
+from graphkin.library.records import TEXT_CONDITIONS, KnownFunction, Stored
 from graphkin.library.records import Row as GraphRow
-from graphkin.results.known_function import KnownFunction
 
 FORMAT = "graphkin library"
 VERSION = 1

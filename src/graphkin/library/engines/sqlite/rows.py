@@ -23,8 +23,7 @@ from graphkin.library.engines.sqlite.interned import (
     to_sql,
 )
 from graphkin.library.engines.sqlite.nearest import Chosen
-from graphkin.library.records import Row, Stored
-from graphkin.results.known_function import KnownFunction
+from graphkin.library.records import KnownFunction, Row, Stored
 
 T = TypeVar("T")
 
