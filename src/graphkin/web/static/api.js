@@ -49,7 +49,8 @@ async function send(path, method, body, signal) {
 const unreachable = () =>
   new ApiError(0, "network", "The server cannot be reached. Is graphkin serve still running?");
 
-function errorOf(status, text) {
+/** The error in the text of an answer. */
+export function errorOf(status, text) {
   try {
     const { kind, message } = JSON.parse(text).error;
     return new ApiError(status, kind, message);

@@ -1,6 +1,6 @@
 // Compare: two functions side by side, in the same page that `graphkin compare --html` writes.
 
-import { get, withQuery } from "./api.js";
+import { errorOf, get, withQuery } from "./api.js";
 import { chooser } from "./chooser.js";
 import { byId, copyFrom, empty, failure, fill, gone, make, say, spinner } from "./dom.js";
 import { baseName, built, plural } from "./format.js";
@@ -84,7 +84,7 @@ export function compareView() {
     const frame = make("iframe", { title, src: path, class: "loading" });
     frame.addEventListener("load", async () => {
       if (staged !== path) return;
-      const error = isComparison(frame) ? null : await problemOf(path);
+      const error = isComparison(frame) ? null : (errorIn(frame) ?? (await problemOf(path)));
       if (staged !== path) return;
       if (error === SOLVED && !again) return load(path, { again: true });
       wait.remove();
@@ -100,7 +100,7 @@ export function compareView() {
   }
 
   function showProblem(error) {
-    if (error.status !== 404) return fill(stage, failure(error, showStage));
+    if (error.status !== 404 && !GONE.has(error.kind)) return fill(stage, failure(error, showStage));
     // The same file has the same reference, so opening it again is enough.
     const zone = dropZone({ title: "Open the file once more", take: () => refresh() });
     fill(stage, gone(), zone.element);
@@ -147,6 +147,16 @@ function sideHead(facts, change) {
 
 // A frame loads errors like pages and does not tell its status, so look for the drawing.
 const isComparison = (frame) => Boolean(frame.contentDocument?.getElementById("overlay"));
+
+/** The error that a frame shows, if it can be read: nothing need be computed again to know it. */
+function errorIn(frame) {
+  const text = frame.contentDocument?.body?.textContent;
+  const error = text ? errorOf(0, text) : null;
+  return error?.kind === "unknown" ? null : error;
+}
+
+/** Kinds of errors that mean: the server does not have the function any more. */
+const GONE = new Set(["UnknownError", "UnknownIdError"]);
 
 const SOLVED = new Error("The comparison cannot be shown here. Save it as a file instead.");
 
