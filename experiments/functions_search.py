@@ -35,7 +35,7 @@ from graphkin.learning.evaluation import evaluate
 from graphkin.learning.reliability import fit_calibration
 from graphkin.learning.task import RetrievalPool
 from graphkin.library.models import CALIBRATION_FILE, EMBEDDER, MATCHER, SearchModel
-from graphkin.library.probability import figures_of
+from graphkin.library.probability import features_of
 from graphkin.models import load_model
 from graphkin.models.calibration import Calibration, Logistic
 from graphkin.models.joining import join
@@ -124,9 +124,9 @@ def examples(model: SearchModel, task: FunctionTask, split: str, seed: int) -> E
             )
     rows, scores, labels, numbers = [], [], [], []
     for number, ((group, query, _), hits) in enumerate(zip(asked, found, strict=True)):
-        apart = np.array([hit.distance for hit in hits], dtype=np.float32)
+        distances = np.array([hit.distance for hit in hits], dtype=np.float32)
         others = [(hit.blocks, hit.graph_hash) for hit in hits]
-        rows.append(figures_of(model.space, query, others, apart))
+        rows.append(features_of(model.space, query, others, distances))
         scores += [hit.score for hit in hits]
         labels += [hit.function == str(group) for hit in hits]
         numbers += [number] * len(hits)

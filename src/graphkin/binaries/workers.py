@@ -297,7 +297,7 @@ class _Outbox:
 
 
 def _describe(error: Exception) -> str:
-    """One line; the name of the class only where it is no error that graphkin words itself."""
+    """One line; the name of the class only where graphkin has no words of its own for it."""
     text = " ".join(str(error).split())
     return text if isinstance(error, GraphkinError) else f"{type(error).__name__}: {text}"
 

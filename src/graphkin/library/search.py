@@ -89,19 +89,19 @@ def _search_chunk(
     model: SearchModel, engine: Engine, queries: Sequence[Graph], options: SearchOptions
 ) -> list[Hits]:
     nearest = engine.nearest(model.vectors(queries), options.candidates, options.where)
-    found = [
+    candidates = [
         _candidates(model, engine, query, ids[ids >= 0].tolist(), distances[ids >= 0])
         for query, ids, distances in zip(queries, nearest.ids, nearest.distances, strict=True)
     ]
     graphs: dict[int, Graph] = {}
     if options.rerank:
-        graphs = _graphs(engine, found)
-        found = _reranked(model, queries, found, graphs)
+        graphs = _graphs(engine, candidates)
+        candidates = _reranked(model, queries, candidates, graphs)
     elif options.evidence:
-        graphs = _graphs(engine, [candidates[: options.top] for candidates in found])
+        graphs = _graphs(engine, [nearby[: options.top] for nearby in candidates])
     return [
-        _hits(model, query, candidates, graphs, options)
-        for query, candidates in zip(queries, found, strict=True)
+        _hits(model, query, ranked, graphs, options)
+        for query, ranked in zip(queries, candidates, strict=True)
     ]
 
 
@@ -124,38 +124,38 @@ def _candidates(
     ]
 
 
-def _graphs(engine: Engine, found: Sequence[Sequence[Candidate]]) -> dict[int, Graph]:
+def _graphs(engine: Engine, candidates: Sequence[Sequence[Candidate]]) -> dict[int, Graph]:
     """The graphs of all candidates, by id; each is read once."""
-    ids = sorted({candidate.stored.id for candidates in found for candidate in candidates})
+    ids = sorted({candidate.stored.id for nearby in candidates for candidate in nearby})
     return dict(zip(ids, engine.graphs(ids), strict=True))
 
 
 def _reranked(
     model: SearchModel,
     queries: Sequence[Graph],
-    found: Sequence[list[Candidate]],
+    candidates: Sequence[list[Candidate]],
     graphs: dict[int, Graph],
 ) -> list[list[Candidate]]:
     """Candidates with the matcher's scores, the most probable first."""
     assert model.matcher is not None, "_check_matcher refuses a model without"
     pairs = [
         (query, query_hash, graphs[candidate.stored.id], candidate.stored.graph_hash)
-        for query, query_hash, candidates in zip(
-            queries, (query.digest() for query in queries), found, strict=True
+        for query, query_hash, nearby in zip(
+            queries, (query.digest() for query in queries), candidates, strict=True
         )
-        for candidate in candidates
+        for candidate in nearby
     ]
     scores = score_pairs(model.matcher, pairs)
     ranked, start = [], 0
-    for query, candidates in zip(queries, found, strict=True):
-        own = scores[start : start + len(candidates)]
-        start += len(candidates)
-        distances = np.array([candidate.distance for candidate in candidates], dtype=np.float32)
-        others = [(candidate.stored.nodes, candidate.stored.graph_hash) for candidate in candidates]
+    for query, nearby in zip(queries, candidates, strict=True):
+        own = scores[start : start + len(nearby)]
+        start += len(nearby)
+        distances = np.array([candidate.distance for candidate in nearby], dtype=np.float32)
+        others = [(candidate.stored.nodes, candidate.stored.graph_hash) for candidate in nearby]
         by_score = probabilities(model, query, others, distances, own)
         scored = [
             replace(candidate, score=float(score), probability=probability)
-            for candidate, score, probability in zip(candidates, own, by_score, strict=True)
+            for candidate, score, probability in zip(nearby, own, by_score, strict=True)
         ]
         ranked.append(sorted(scored, key=_order))
     return ranked

@@ -75,17 +75,17 @@ class References:
         if uploaded:
             return self._uploads.with_text(uploaded[1], int(uploaded[2])), True
         stored = self._stored(reference)
-        found = self._from_disk(stored)
-        return (found, True) if found is not None else (self._from_graph(stored), False)
+        function = self._from_disk(stored)
+        return (function, True) if function is not None else (self._from_graph(stored), False)
 
     def _stored(self, reference: str) -> Stored:
-        found = STORED.fullmatch(reference)
-        if not found or int(found[1]) >= 2**63:
+        match = STORED.fullmatch(reference)
+        if not match or int(match[1]) >= 2**63:
             raise ConfigError(
                 f"{encodable(reference[:100])!r} names no function; write upload:FILE:NUMBER with "
                 "the SHA-256 of a file that was sent, or library:ID"
             )
-        return self._library.engine.fetch([int(found[1])])[0]
+        return self._library.engine.fetch([int(match[1])])[0]
 
     def _from_disk(self, stored: Stored) -> Function | None:
         """The function as its file has it, where that is unchanged."""
@@ -99,11 +99,11 @@ class References:
                 path, member = Path(inside[1]), inside[2]
             if self._hash(path) != entry.file_hash:
                 return None
-            found = self._reader.function(path, entry.address, member)
+            function = self._reader.function(path, entry.address, member)
         except (OSError, ValueError, GraphkinError):
             return None
-        is_same = len(found.blocks) == stored.nodes
-        return replace(found, binary=entry.binary) if is_same else None
+        is_same = len(function.blocks) == stored.nodes
+        return replace(function, binary=entry.binary) if is_same else None
 
     def _hash(self, path: Path) -> str | None:
         if not path.is_file():

@@ -108,7 +108,7 @@ def find_compiler(spelling: str) -> Compiler:
 
 
 def check_level(level: str) -> None:
-    """Refuses what is no optimisation level."""
+    """Refuses what is not an optimisation level."""
     if level not in LEVELS:
         raise ConfigError(f"a level is one of {', '.join(LEVELS)}; got {level!r}")
 

@@ -81,7 +81,7 @@ def _hash_folder(folder: Path) -> str:
             inside = path.relative_to(folder)
             link = os.readlink(path).encode() if path.is_symlink() else None
             if link is None and not path.is_file():
-                continue  # a socket or a pipe is no source code
+                continue  # a socket or a pipe is not source code
             content = hashlib.sha256(read_file(path) if link is None else b"link " + link)
             digest.update(os.fsencode(inside) + b"\0" + content.digest())
     return digest.hexdigest()

@@ -102,7 +102,7 @@ class Decoder:
     Args:
         architecture: of capstone.
         mode: of capstone.
-        resumes: whether what is no instruction becomes a record with id 0 and the mnemonic
+        resumes: whether what is not an instruction becomes a record with id 0 and the mnemonic
             ``.byte``, instead of an end. For processors whose instructions are all aligned.
     """
 

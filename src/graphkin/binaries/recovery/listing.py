@@ -78,7 +78,7 @@ class Listing:
         return self._strays.get(address)
 
     def locate(self, address: int) -> int | None:
-        """The same, decoding from there where needed; None for what is no code of the function."""
+        """The same, decoding from there where needed; None for what is not code of the function."""
         position = self.position(address)
         if position is not None:
             return position

@@ -44,7 +44,9 @@ def draw(function: Function) -> Drawing:
     takes seconds to lay out the text of thousands.
     """
     lines = [_lines(block) for block in function.blocks]
-    sizes = [_size(found, block) for found, block in zip(lines, function.blocks, strict=True)]
+    sizes = [
+        _size(text_lines, block) for text_lines, block in zip(lines, function.blocks, strict=True)
+    ]
     layout = lay_out(sizes, function.edges, SPACING)
     kinds = [
         "back" if edge in layout.back else kind
@@ -61,8 +63,8 @@ def draw(function: Function) -> Drawing:
     )
     roles = block_roles(function)
     blocks = "".join(
-        _block(number, block, found, role)
-        for number, (block, found, role) in enumerate(
+        _block(number, block, text_lines, role)
+        for number, (block, text_lines, role) in enumerate(
             zip(function.blocks, lines, roles, strict=True)
         )
     )
@@ -75,11 +77,11 @@ def draw(function: Function) -> Drawing:
 
 def _lines(block: Block) -> list[tuple[str, str]]:
     """Mnemonic and operands of each instruction, printable."""
-    found = []
+    lines = []
     for instruction in block.instructions or block.mnemonics:
         mnemonic, _, operands = printable(instruction).partition(" ")
-        found.append((mnemonic, operands))
-    return found
+        lines.append((mnemonic, operands))
+    return lines
 
 
 def _size(lines: list[tuple[str, str]], block: Block) -> tuple[float, float]:

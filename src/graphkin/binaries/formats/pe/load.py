@@ -213,7 +213,7 @@ class _Reader:
 def _regions(sections: list[lief.PE.Section], base: int, data: bytes) -> Iterator[Region]:
     view = memoryview(data)
     for section in sections:
-        # The rest of the file's alignment is no part of the section.
+        # The rest of the file's alignment is not part of the section.
         size = min(section.sizeof_raw_data, section.virtual_size or section.sizeof_raw_data)
         content = view[section.pointerto_raw_data : section.pointerto_raw_data + size]
         executable = bool(section.characteristics & EXECUTE)

@@ -104,7 +104,7 @@ class RiscTables:
         return best
 
     def _read(self, listing: Listing, table: Table, length: int | None) -> list[int]:
-        """Targets up to a known length; otherwise up to the first that is no code of the
+        """Targets up to a known length; otherwise up to the first that is not code of the
         function, the next table, or the code that follows a table inside the function."""
         if not table.width:
             return [table.address + 4 * number for number in range(length or 0)]

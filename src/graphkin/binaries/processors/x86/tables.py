@@ -76,7 +76,7 @@ class X86Tables:
     def __call__(self, listing: Listing, position: int, guess: bool) -> list[int] | None:
         """Targets of an indirect jump; None when only a guess could tell how many there are.
 
-        A jump through memory that is no table, as in a tail call, has no targets here.
+        A jump through memory that is not a table, as in a tail call, has no targets here.
         """
         best: list[int] = []
         chosen, rank = 0, (False, 0)
@@ -99,7 +99,7 @@ class X86Tables:
 
     def _read(self, listing: Listing, table: Table, length: int, known_length: bool) -> list[int]:
         """Targets up to a known length, where clang leaves entries that no index reaches without
-        meaning; otherwise up to the first that is no instruction of the function.
+        meaning; otherwise up to the first that is not an instruction of the function.
         """
         targets: list[int] = []
         for number in range(length):

@@ -240,7 +240,7 @@ def encoded(text: str) -> str:
     """A text that Milvus can hold.
 
     Names in binaries need not be UTF-8; what Python makes of their stray bytes, lone surrogates,
-    is no text to Milvus. They become the last characters of Unicode, which nobody uses.
+    is not text to Milvus. They become the last characters of Unicode, which nobody uses.
     """
     if not text.isascii():
         if TAKEN.search(text):
