@@ -15,8 +15,8 @@ import pytest
 from graphkin._support.files import write_all_atomically
 from graphkin.binaries import samples
 from graphkin.binaries.targets import list_functions, parse_target
-from graphkin.cli.reporting import ReportOptions
 from graphkin.cli.scan import scan
+from graphkin.cli.search_options import ReportOptions
 from graphkin.library.engines.sqlite.engine import SqliteEngine
 from graphkin.library.scan import MIN_BLOCKS, MIN_PROBABILITY, RERANK, TOP
 from tests.command_line import Graphkin, Outcome

@@ -17,7 +17,7 @@ from graphkin.results.document import (
     Evidence,
     FunctionRef,
     FunctionResult,
-    Match,
+    Hit,
     Report,
     Tool,
 )
@@ -31,7 +31,7 @@ TERMINAL = "clear\x1b[2J\x07\u202eback\nline"
 NOT_UTF8 = "caf\udce9\ud800"
 HOSTILE = (IMAGE, SCRIPT, TERMINAL, NOT_UTF8, '=HYPERLINK("x")', "operator[](int){0}", "a,b'c\"d")
 
-HEARTBEAT = Match(
+HEARTBEAT = Hit(
     id=1,
     reference="library:1",
     function="tls1_process_heartbeat",
@@ -50,7 +50,7 @@ HEARTBEAT = Match(
     probability=0.987,
     evidence=Evidence(matched_share=0.93, pairs=(BlockPair(0, 0, 0.99), BlockPair(3, 4, 0.75))),
 )
-INFLATE = Match(
+INFLATE = Hit(
     id=2,
     function="inflate.part.0",
     binary="libz.so",
@@ -62,7 +62,7 @@ INFLATE = Match(
     score=-3.0,
     probability=0.6,
 )
-ADLER = Match(
+ADLER = Hit(
     id=3,
     function="adler32",
     binary="libz.so",
@@ -82,7 +82,7 @@ def changed(document: D, **fields: object) -> D:
     return document.model_copy(update=fields)
 
 
-def result(*hits: Match, query: FunctionRef = QUERY) -> FunctionResult:
+def result(*hits: Hit, query: FunctionRef = QUERY) -> FunctionResult:
     """Hits in this order."""
     ranked = (changed(hit, rank=rank) for rank, hit in enumerate(hits, start=1))
     return FunctionResult(query=query, hits=tuple(ranked))
@@ -98,7 +98,7 @@ def report(*results: FunctionResult, library: str = "library.kin") -> Report:
     )
 
 
-def hit_named(name: str) -> Match:
+def hit_named(name: str) -> Hit:
     return changed(INFLATE, function=name, binary=name, address=None, tags={name: name})
 
 

@@ -95,7 +95,7 @@ def test_every_field_is_described() -> None:
         if not field.description
     ]
     assert set(undescribed) <= {
-        "FunctionResult.query", "Match.architecture", "Match.compiler", "Match.evidence",
+        "FunctionResult.query", "Hit.architecture", "Hit.compiler", "Hit.evidence",
         "Report.tool",
     }  # fmt: skip
 

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pytest
 from jsonschema import Draft202012Validator
 
-from graphkin.results.document import FunctionRef, FunctionResult, Match
+from graphkin.results.document import FunctionRef, FunctionResult, Hit
 from graphkin.results.sarif import level, sarif
 from tests.results.samples import (
     ADLER,
@@ -118,7 +118,7 @@ def test_nothing_found_is_a_valid_run() -> None:
     assert len(run["artifacts"]) == 1, "the file was scanned"
 
 
-def fingerprint(query: FunctionRef, hit: Match = HEARTBEAT) -> dict[str, str]:
+def fingerprint(query: FunctionRef, hit: Hit = HEARTBEAT) -> dict[str, str]:
     found = log(result(hit, query=query))["results"][0]["partialFingerprints"]
     assert isinstance(found, dict)
     return found

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphkin.cli.filters import parse_tags
-from graphkin.cli.library import GraphsFolder
 from graphkin.cli.options import (
     AddTag,
     Backend,
+    GraphsFolder,
     Jobs,
     Json,
     Seconds,
     checked_backend,
     checked_jobs,
+    parse_tags,
     show_skipped,
 )
 from graphkin.errors import ConfigError, FormatError

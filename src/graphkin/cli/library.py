@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from graphkin.cli.filters import FilterOptions, parse_tags
-from graphkin.cli.options import AddTag, Json, with_groups
+from graphkin.cli.options import (
+    AddTag,
+    GraphsFolder,
+    Json,
+    LibraryArgument,
+    parse_tags,
+    with_groups,
+)
+from graphkin.cli.search_options import FilterOptions
 from graphkin.errors import ConfigError, FormatError
 from graphkin.results.text import address_text, plural, printable
 
 if TYPE_CHECKING:
     from graphkin.library.library import Library
 
-LibraryArgument = Annotated[
-    str, typer.Argument(help="Library: a file, or milvus://host:port/collection.")
-]
-GraphsFolder = Annotated[
-    Path | None, typer.Option(help="Folder in which a Milvus library keeps its graphs.")
-]
 
 MOST_SHOWN = 12
 """Lines of a table of counts."""

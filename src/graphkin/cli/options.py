@@ -43,6 +43,12 @@ Backend = Annotated[str, typer.Option(help="What reads a binary: auto, native, s
 Jobs = Annotated[int | None, typer.Option(help="Processes; by default one a core.")]
 Seconds = Annotated[float, typer.Option(help="Seconds to read one file.", min=1)]
 Html = Annotated[Path | None, typer.Option(help="Write the result as one HTML file, too.")]
+LibraryArgument = Annotated[
+    str, typer.Argument(help="Library: a file, or milvus://host:port/collection.")
+]
+GraphsFolder = Annotated[
+    Path | None, typer.Option(help="Folder in which a Milvus library keeps its graphs.")
+]
 AddTag = Annotated[
     list[str] | None, typer.Option(help="Tag the functions with KEY=VALUE; repeatable.")
 ]
@@ -111,3 +117,15 @@ def show_skipped(skipped: Sequence[Skipped]) -> None:
     if len(skipped) > MAX_WARNINGS:
         left = len(skipped) - MAX_WARNINGS
         typer.echo(f"graphkin: and {left} more skipped; --json lists them all", err=True)
+
+
+def parse_tags(items: Sequence[str], option: str = "--add-tag") -> dict[str, str]:
+    """Tags to keep, from the KEY=VALUE of an option."""
+    tags: dict[str, str] = {}
+    for item in items:
+        key, equals, value = item.partition("=")
+        if not key or not equals:
+            raise ConfigError(f"{option} takes KEY=VALUE, such as cve=CVE-2014-0160; got {item!r}")
+        if tags.setdefault(key, value) != value:
+            raise ConfigError(f"{option} {key} has two values, {tags[key]!r} and {value!r}")
+    return tags

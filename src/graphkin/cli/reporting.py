@@ -1,17 +1,17 @@
-"""What ``search`` and ``scan`` share: options, the work itself, and how the report is written."""
+"""What ``search`` and ``scan`` do: look up functions, and write the report."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from graphkin.cli.library import GraphsFolder, open_library
-from graphkin.cli.options import Backend, Html, Json, checked_backend, show_skipped
-from graphkin.errors import ConfigError, GraphkinError
+from graphkin.cli.library import open_library
+from graphkin.cli.options import checked_backend, show_skipped
+from graphkin.cli.search_options import FOUND, ReportOptions
+from graphkin.errors import GraphkinError
 from graphkin.results.text import plural
 
 if TYPE_CHECKING:
@@ -20,56 +20,8 @@ if TYPE_CHECKING:
     from graphkin.library.records import SearchOptions
     from graphkin.results.document import Report
 
-FOUND = 20
-"""The exit code of ``--exit-code`` where something was found; no error has it."""
 WORTH_A_LOOK = 0.1
 """A probability that is above that of most functions."""
-
-Rerank = Annotated[
-    int, typer.Option(help="Nearest candidates that the matcher scores again; 0 for none.", min=0)
-]
-Top = Annotated[int, typer.Option(help="Hits to show for each function.", min=1)]
-MinProbability = Annotated[
-    float, typer.Option(help="Show only hits at least this probable.", min=0.0, max=1.0)
-]
-
-
-@dataclass(frozen=True)
-class ReportOptions:
-    """How queries are read, and how the report is written."""
-
-    query_min_blocks: Annotated[
-        int, typer.Option(help="Skip query functions with fewer basic blocks.", min=1)
-    ] = 5
-    backend: Backend = "auto"
-    graphs_folder: GraphsFolder = None
-    format_: Annotated[
-        str | None,
-        typer.Option(
-            "--format", help="Format of the report: table, hits, json, jsonl, csv, sarif or html."
-        ),
-    ] = None
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write to this file, not to stdout.")
-    ] = None
-    html: Html = None
-    exit_code: Annotated[
-        bool,
-        typer.Option(
-            "--exit-code", help=f"Exit with {FOUND} when something was found, else with 0."
-        ),
-    ] = False
-    as_json: Json = False
-
-    def format(self, default: str) -> str:
-        """The name of the format; contradictions and unknown names are refused."""
-        from graphkin.results.render import format_named
-
-        chosen = self.format_ or ("json" if self.as_json else default)
-        format_named(chosen)
-        if self.as_json and chosen != "json":
-            raise ConfigError(f"--json and --format {chosen} ask for different things")
-        return chosen
 
 
 def report_and_exit(

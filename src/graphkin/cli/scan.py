@@ -6,10 +6,15 @@ from typing import Annotated
 
 import typer
 
-from graphkin.cli.filters import FilterOptions
-from graphkin.cli.library import LibraryArgument
-from graphkin.cli.options import with_groups
-from graphkin.cli.reporting import MinProbability, ReportOptions, Rerank, Top, report_and_exit
+from graphkin.cli.options import LibraryArgument, with_groups
+from graphkin.cli.reporting import report_and_exit
+from graphkin.cli.search_options import (
+    FilterOptions,
+    MinProbability,
+    ReportOptions,
+    Rerank,
+    Top,
+)
 
 
 def register(app: typer.Typer) -> None:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphkin.cli.library import GraphsFolder
-from graphkin.cli.options import Json, Seconds
+from graphkin.cli.options import GraphsFolder, Json, Seconds
 from graphkin.errors import ConfigError, FormatError
 from graphkin.results.text import plural
 

@@ -12,7 +12,7 @@ from graphkin.graphs import Graph
 from graphkin.library.engines.base import Engine, Verification
 from graphkin.library.engines.open import engine_of
 from graphkin.library.records import Filter, Hits, KnownFunction, Row, SearchOptions
-from graphkin.results.document import Match
+from graphkin.results.document import Hit
 
 if TYPE_CHECKING:
     from graphkin._support.progress import Progress
@@ -208,7 +208,7 @@ class Library:
         rerank: int = 0,
         where: Filter | None = None,
         evidence: bool = False,
-    ) -> list[Match]:
+    ) -> list[Hit]:
         """The kin of one graph, best first; see :meth:`search_many`."""
         if not isinstance(query, Graph):
             raise GraphError(f"search takes a graph, got {type(query).__name__}")
@@ -223,7 +223,7 @@ class Library:
         where: Filter | None = None,
         evidence: bool = False,
         progress: Progress | None = None,
-    ) -> list[list[Match]]:
+    ) -> list[list[Hit]]:
         """The kin of each graph, best first.
 
         Args:
@@ -235,9 +235,9 @@ class Library:
             progress: called as ``progress(done, total)``, in queries.
         """
         options = SearchOptions(top_k, rerank, where, evidence=evidence)
-        hits: list[list[Match]] = []
+        hits: list[list[Hit]] = []
         for found in self.hits(queries, options):
-            hits.append(list(found.matches))
+            hits.append(list(found.hits))
             if progress is not None:
                 progress(len(hits), len(queries))
         return hits
@@ -248,14 +248,14 @@ class Library:
 
         return search(self.model, self.engine, queries, options)
 
-    def rank(self, query: Graph, ids: Sequence[int], top_k: int | None = None) -> list[Match]:
+    def rank(self, query: Graph, ids: Sequence[int], top_k: int | None = None) -> list[Hit]:
         """Graphs of the library, by id, in the order of the matcher."""
         from graphkin.library.search import rank
 
         if any(isinstance(number, Graph) for number in ids):
             raise ConfigError("rank takes ids of the library; a matcher's rank takes graphs")
         options = SearchOptions(top_k or max(len(ids), 1), rerank=max(len(ids), 1))
-        return list(rank(self.model, self.engine, query, ids, options).matches)
+        return list(rank(self.model, self.engine, query, ids, options).hits)
 
     def stats(self) -> dict[str, Any]:
         """What is in the library, and the model that made it."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
-from graphkin.results.document import Match
+from graphkin.results.document import Hit
 
 Vector = NDArray[np.uint8] | NDArray[np.float32]
 """(W,) the bytes of a code, or a float vector."""
@@ -215,6 +215,6 @@ class SearchOptions:
 class Hits:
     """What a query found."""
 
-    matches: tuple[Match, ...]
+    hits: tuple[Hit, ...]
     best_left_out: float | None
     """The highest probability of what was less probable than asked for."""

@@ -144,7 +144,7 @@ def look_up(
         hits = library.hits([query.graph for query in chunk], options)
         for query, found in zip(chunk, hits, strict=True):
             yield FunctionResult(
-                query=query.ref, hits=found.matches, best_left_out=found.best_left_out
+                query=query.ref, hits=found.hits, best_left_out=found.best_left_out
             )
             done += 1
             if progress is not None:

@@ -20,7 +20,7 @@ from graphkin.library.models import SearchModel
 from graphkin.library.probability import distances as distances_between
 from graphkin.library.probability import probabilities
 from graphkin.library.records import Hits, SearchOptions, Stored
-from graphkin.results.document import Evidence, Match
+from graphkin.results.document import Evidence, Hit
 from graphkin.results.evidence import best_evidence
 
 if TYPE_CHECKING:
@@ -207,13 +207,13 @@ def _hits(
             left_out.append(probability)
         else:
             kept.append(candidate)
-    matches = []
+    hits = []
     for rank_, candidate in enumerate(kept, start=1):
         evidence = None
         if options.evidence and model.matcher is not None:
             evidence = _evidence(model.matcher, query, graphs[candidate.stored.id])
-        matches.append(match_of(candidate, rank_, evidence))
-    return Hits(tuple(matches), max(left_out, default=None))
+        hits.append(hit_of(candidate, rank_, evidence))
+    return Hits(tuple(hits), max(left_out, default=None))
 
 
 def _evidence(matcher: GraphMatcher, query: Graph, graph: Graph) -> Evidence | None:
@@ -223,10 +223,10 @@ def _evidence(matcher: GraphMatcher, query: Graph, graph: Graph) -> Evidence | N
     return best_evidence(matcher.explain(query, graph))
 
 
-def match_of(candidate: Candidate, rank_: int, evidence: Evidence | None) -> Match:
+def hit_of(candidate: Candidate, rank_: int, evidence: Evidence | None) -> Hit:
     """A candidate as the document of a hit."""
     stored = candidate.stored
-    return Match(
+    return Hit(
         **stored.to_document(),
         rank=rank_,
         rank_by_distance=candidate.rank_by_distance,

@@ -13,7 +13,7 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
 
-from graphkin.results.document import FunctionRef, FunctionResult, Match
+from graphkin.results.document import FunctionRef, FunctionResult, Hit
 from graphkin.results.text import address_text, number_text, printable
 
 COLUMNS = (
@@ -38,7 +38,7 @@ def csv_rows(results: Iterable[FunctionResult]) -> Iterator[str]:
             yield _line(_cells(result.query, hit))
 
 
-def _cells(query: FunctionRef, hit: Match) -> list[str]:
+def _cells(query: FunctionRef, hit: Hit) -> list[str]:
     return [
         cell(query.binary),
         cell(query.function),

@@ -109,7 +109,7 @@ class Evidence(Document):
     """The propagation step after which this was seen."""
 
 
-class Match(LibraryFunction):
+class Hit(LibraryFunction):
     """A hit: a function of the library that resembles the query."""
 
     rank: int
@@ -131,7 +131,7 @@ class FunctionResult(Document):
     """One query function and its hits."""
 
     query: FunctionRef
-    hits: tuple[Match, ...]
+    hits: tuple[Hit, ...]
     """The best first."""
     best_left_out: Number = None
     """The highest probability among hits that were less probable than asked for."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from graphkin.results.document import FunctionResult, LibraryFunction, Match
+from graphkin.results.document import FunctionResult, Hit, LibraryFunction
 
 CVE_TAG = "cve"
 CVE = re.compile(r"CVE-\d{4}-\d{4,19}", re.IGNORECASE)
@@ -52,7 +52,7 @@ def groups(results: Iterable[FunctionResult]) -> list[Group]:
     return sorted(groups_, key=_order)
 
 
-def likelihood(hit: Match) -> tuple[float, float, float]:
+def likelihood(hit: Hit) -> tuple[float, float, float]:
     """A key that puts the likeliest hit first: by probability, then score, then distance."""
     missing = float("inf")
     return (

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from graphkin.binaries.function import MEMBER, base_name
-from graphkin.results.document import FunctionRef, FunctionResult, LibraryFunction, Match, Report
+from graphkin.results.document import FunctionRef, FunctionResult, Hit, LibraryFunction, Report
 from graphkin.results.grouping import CVE, likelihood, vulnerabilities
 from graphkin.results.text import address_text, encodable, plural, printable, share_text
 
@@ -46,7 +46,7 @@ class Finding(NamedTuple):
 
     query: FunctionRef
     rule_id: str
-    hits: list[Match]
+    hits: list[Hit]
     """The likeliest first."""
 
 
@@ -59,7 +59,7 @@ def sarif(report: Report, root: str | os.PathLike[str] | None = None) -> dict[st
             outside it gets its absolute ``file:`` URI.
     """
     findings = [finding for result in report.results for finding in _findings(result)]
-    rules: dict[str, list[Match]] = {}
+    rules: dict[str, list[Hit]] = {}
     for finding in findings:
         rules.setdefault(finding.rule_id, []).extend(finding.hits)
     rule_indices = {name: index for index, name in enumerate(rules)}
@@ -94,7 +94,7 @@ def sarif(report: Report, root: str | os.PathLike[str] | None = None) -> dict[st
 
 
 def _findings(result: FunctionResult) -> list[Finding]:
-    by_rule: dict[str, list[Match]] = {}
+    by_rule: dict[str, list[Hit]] = {}
     for hit in result.hits:
         for name in rule_ids(hit):
             by_rule.setdefault(name, []).append(hit)
@@ -238,7 +238,7 @@ def function_name(function: LibraryFunction) -> str:
     return encodable(base_name(function.function)) or UNNAMED
 
 
-def rule(rule_id: str, hits: Sequence[Match]) -> dict[str, Any]:
+def rule(rule_id: str, hits: Sequence[Hit]) -> dict[str, Any]:
     """The rule for some hits, with what the library says of them."""
     names = sorted({function_name(hit) for hit in hits})
     is_function = not vulnerabilities(hits[0])
@@ -271,7 +271,7 @@ def message_text(name: str) -> str:
     return printable(name).replace("{", "{{").replace("}", "}}").replace("](", "] (")
 
 
-def _tags(hits: Sequence[Match]) -> list[str]:
+def _tags(hits: Sequence[Hit]) -> list[str]:
     """All tags of the hits, as ``key=value``."""
     tags = {f"{key}={value}" for hit in hits for key, value in hit.tags.items()}
     return sorted(encodable(tag) for tag in tags)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from graphkin.binaries.function import Function
-from graphkin.results.document import Comparison, Evidence, FunctionRef, FunctionResult, Match
+from graphkin.results.document import Comparison, Evidence, FunctionRef, FunctionResult, Hit
 from graphkin.results.grouping import count, groups
 from graphkin.results.text import (
     address_text,
@@ -116,7 +116,7 @@ def _scan_lines(results: Sequence[FunctionResult], width: int, *, several: bool)
     return _lines(columns, width)
 
 
-def _measures(hits: Sequence[Match]) -> list[Column]:
+def _measures(hits: Sequence[Hit]) -> list[Column]:
     """Probability, score, distance and blocks matched, where there are any."""
     columns = [
         Column("prob.", [number_text(hit.probability, 3) for hit in hits], right=True),
@@ -139,7 +139,7 @@ def _sentence(query: FunctionRef, width: int) -> str:
     return f"{function} of {shortened(query.binary, room - cell_len(function))}{end}"
 
 
-def _details(hit: Match, width: int) -> list[str]:
+def _details(hit: Hit, width: int) -> list[str]:
     """Tags and the strongest pairs of blocks, as many as fit on a line."""
     lines = []
     if hit.tags:

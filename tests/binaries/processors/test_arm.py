@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from graphkin.binaries.arm_starts import index_starts, survey
 from graphkin.binaries.backends.native import load
-from graphkin.binaries.formats.elf.arm_starts import index_starts, survey
 from graphkin.binaries.image import Region
 from graphkin.binaries.processors.arm import Arm
 from tests.binaries import shapes

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import lief
 
+from graphkin.binaries.arm_starts import index_starts, ranges, survey, without_thumb_bit
 from graphkin.binaries.formats.eh_frame import unwind_ranges
-from graphkin.binaries.formats.elf.arm_starts import index_starts, ranges, survey, without_thumb_bit
 from graphkin.binaries.formats.elf.objects import link
 from graphkin.binaries.formats.elf.stubs import stubs
 from graphkin.binaries.formats.elf.symbols import EXECUTABLE, function_symbols, is_loaded

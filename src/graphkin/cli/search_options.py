@@ -1,0 +1,102 @@
+"""Options of searches: which part of a library, how many hits, how the report is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphkin.cli.options import Backend, GraphsFolder, Html, Json
+from graphkin.errors import ConfigError
+
+if TYPE_CHECKING:
+    from graphkin.library.records import Filter
+
+FOUND = 20
+"""The exit code of ``--exit-code`` where something was found; no error has it."""
+PANEL = "Functions of the library (texts may hold * and ?)"
+
+
+def _option(text: str, **more: Any) -> Any:
+    return typer.Option(help=text, rich_help_panel=PANEL, **more)
+
+
+@dataclass(frozen=True)
+class FilterOptions:
+    """The options of a filter; see :func:`graphkin.cli.options.with_groups`."""
+
+    function: Annotated[str | None, _option("Name of the function.")] = None
+    binary: Annotated[str | None, _option("Path of the binary.")] = None
+    architecture: Annotated[str | None, _option("Processor: x86-64, aarch64, ...")] = None
+    compiler: Annotated[str | None, _option("Compiler named in the binary.")] = None
+    build: Annotated[str | None, _option("Build, the name of the binary's folder.")] = None
+    tag: Annotated[list[str] | None, _option("KEY=VALUE, or KEY for any; repeatable.")] = None
+    min_blocks: Annotated[int, _option("Skip functions with fewer basic blocks.", min=0)] = 0
+    max_blocks: Annotated[int | None, _option("Skip functions with more basic blocks.", min=1)] = (
+        None
+    )
+
+    def filter(self) -> Filter:
+        """The filter that the options describe."""
+        from graphkin.library.records import Filter
+
+        pairs = [item.partition("=") for item in self.tag or ()]
+        return Filter(
+            function=self.function,
+            binary=self.binary,
+            architecture=self.architecture,
+            compiler=self.compiler,
+            build=self.build,
+            tags={key: value if equals else "*" for key, equals, value in pairs},
+            min_blocks=self.min_blocks,
+            max_blocks=self.max_blocks,
+        )
+
+
+Rerank = Annotated[
+    int, typer.Option(help="Nearest candidates that the matcher scores again; 0 for none.", min=0)
+]
+Top = Annotated[int, typer.Option(help="Hits to show for each function.", min=1)]
+MinProbability = Annotated[
+    float, typer.Option(help="Show only hits at least this probable.", min=0.0, max=1.0)
+]
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """How queries are read, and how the report is written."""
+
+    query_min_blocks: Annotated[
+        int, typer.Option(help="Skip query functions with fewer basic blocks.", min=1)
+    ] = 5
+    backend: Backend = "auto"
+    graphs_folder: GraphsFolder = None
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format", help="Format of the report: table, hits, json, jsonl, csv, sarif or html."
+        ),
+    ] = None
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write to this file, not to stdout.")
+    ] = None
+    html: Html = None
+    exit_code: Annotated[
+        bool,
+        typer.Option(
+            "--exit-code", help=f"Exit with {FOUND} when something was found, else with 0."
+        ),
+    ] = False
+    as_json: Json = False
+
+    def format(self, default: str) -> str:
+        """The name of the format; contradictions and unknown names are refused."""
+        from graphkin.results.render import format_named
+
+        chosen = self.format_ or ("json" if self.as_json else default)
+        format_named(chosen)
+        if self.as_json and chosen != "json":
+            raise ConfigError(f"--json and --format {chosen} ask for different things")
+        return chosen
