@@ -6,4 +6,6 @@ set -u
 room=$(mktemp -d /tmp/gk.XXXXXX) || exit 1
 trap 'rm -rf "$room"' EXIT
 mkdir "$room/home" "$room/tmp"
+# As /tmp is: some tests read their files as another user.
+chmod 755 "$room" && chmod 1777 "$room/tmp"
 HOME="$room/home" TMPDIR="$room/tmp" "$@"
