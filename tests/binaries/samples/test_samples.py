@@ -16,9 +16,9 @@ from graphkin.binaries import Function, samples
 from graphkin.binaries.backends.choose import open_source
 from graphkin.errors import ConfigError, MissingDependencyError
 from tests.binaries.samples.sample_library import runs_samples
-from tests.paths import load_script
+from tests.scripts import script
 
-build = load_script("tools/samples/build.py")
+build = script("tools/samples/build.py")
 
 FIXED_LIBRARY = "gcc-O2/libkinbeat-fixed.so"
 FILES = sorted(file for file in samples.ELF.rglob("*") if file.suffix != ".json" and file.is_file())
