@@ -13,7 +13,7 @@ from graphkin.learning.reliability import fit_calibration, reliability
 from graphkin.learning.task import Task
 from graphkin.models import ModelConfig, build_model, load_model
 from graphkin.models.calibration import Logistic
-from graphkin.models.saving import save_calibration
+from graphkin.models.saving import SHIPPED, save_calibration
 from graphkin.research.tasks.edits import EditTask
 from graphkin.research.tasks.functions.task import FunctionTask
 from graphkin.research.tasks.meshes import MeshTask
@@ -128,16 +128,11 @@ def test_what_is_refused(run: Graphkin, tmp_path: Path) -> None:
     assert (folder / "config.json").read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("edits", "edits"),
-        ("functions", "functions", "--corpus", "none"),
-        ("meshes", "edits", "--data", "none"),
-    ],
-)
-def test_what_ships_is_not_written_to(
-    run: Graphkin, arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    refused(run("calibrate", *arguments), 12, arguments[1], "ships with graphkin")
+def test_what_ships_is_checked_and_not_written_to(run: Graphkin) -> None:
+    config = SHIPPED / "edits" / "matcher" / "config.json"
+    before = config.read_bytes()
+    outcome = run("calibrate", "edits", "edits", "--size", 40, "--json")
+    assert outcome.code == 0, outcome.err
+    assert "ships with graphkin; nothing was written" in outcome.err
+    assert json.loads(outcome.out)["test"]["pairs"] == 40
+    assert config.read_bytes() == before

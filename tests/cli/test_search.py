@@ -156,6 +156,28 @@ class TestIndex:
         assert not Path("new.kin").exists()
 
 
+class TestNothingIsLeftBehind:
+    @pytest.mark.parametrize("arguments", [("{empty}",), ("{known}", "--model", "edits")])
+    def test_a_new_library_that_nothing_was_added_to(
+        self, run: Graphkin, tmp_path: Path, arguments: tuple[str, ...]
+    ):
+        empty = tmp_path / "empty"
+        empty.mkdir()
+        places = {"empty": empty, "known": KNOWN}
+        outcome = run("index", tmp_path / "new.kin", *(a.format(**places) for a in arguments))
+        assert outcome.code in (11, 13)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["empty"]
+
+    def test_a_library_that_was_there_stays(self, run: Graphkin, library: Path, tmp_path: Path):
+        before = json.loads(run("library", library, "stats", "--json").out)["entries"]
+        assert run("index", library, tmp_path / "absent.so").code == 11
+        assert json.loads(run("library", library, "stats", "--json").out)["entries"] == before
+
+    def test_a_folder_for_a_report_is_refused_at_once(self, run: Graphkin, library: Path):
+        outcome = run("scan", library, KNOWN, "-o", library.parent)
+        assert (outcome.code, "is a folder" in outcome.err) == (12, True)
+
+
 class TestSearch:
     def test_a_function_finds_itself(self, run: Graphkin, library: Path):
         outcome = run("search", library, f"{KNOWN}:{NAME}", "--top", 3, "--rerank", 10)

@@ -16,6 +16,7 @@ from graphkin.binaries.backends.base import Limits
 from graphkin.cli.main import main
 from tests.binaries import bad_readers
 from tests.paths import BINARIES
+from tests.web.browser.objects import branching, object_file
 
 SAMPLE = BINARIES / "show" / "shapes.o"
 Run = Callable[..., tuple[int, str, str]]
@@ -196,3 +197,15 @@ def test_options_that_do_not_go_together(show: Run, tmp_path: Path) -> None:
     doc = tmp_path / "x.doc"
     assert_refused(show(f"{SAMPLE}:find", "--plot", doc), 12, "x.doc", ".png")
     assert_refused(show(f"{SAMPLE}:find", "--plot", SAMPLE / "x.png"), 15, "x.png")
+
+
+def test_names_do_nothing_to_a_terminal(show: Run, tmp_path: Path) -> None:
+    """Whoever made a binary chose its names; here one that sets a title and a colour."""
+    path = tmp_path / "evil.o"
+    path.write_bytes(object_file([("ev\x1b]0;x\x07il\x1b[31m", branching(6))]))
+    address = json.loads(show(path, "--json")[1])["functions"][0]["address"]
+    for arguments in ((path,), (f"{path}:{address}",), (f"{path}:{address}", "--dot")):
+        code, out, _ = show(*arguments)
+        assert code == 0
+        assert "\x1b" not in out
+        assert "\\x1b" in out

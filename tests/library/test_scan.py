@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -145,3 +147,24 @@ def test_what_is_less_probable_is_left_out(library: Library) -> None:
 def test_a_part_of_the_library(library: Library) -> None:
     (result,) = scan(library, f"{KNOWN}:{NAME}", where=Filter(binary="*O0*"), min_probability=0)
     assert {hit.binary for hit in result.hits} == {str(OTHER)}
+
+
+SCRIPT = """
+import graphkin
+left, right = {sides!r}
+print(graphkin.compare(left, right).document.left.blocks)
+print(len(list(graphkin.scan({library!r}, left, min_probability=0))))
+"""
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_an_ordinary_script_may_scan_and_compare(path: Path, tmp_path: Path, is_file: bool) -> None:
+    """Without ``if __name__ == "__main__":``, from a file and from standard input."""
+    code = SCRIPT.format(sides=(f"{KNOWN}:{NAME}", f"{OTHER}:{NAME}"), library=str(path))
+    script = tmp_path / "script.py"
+    script.write_text(code)
+    command = [sys.executable, str(script) if is_file else "-"]
+    done = subprocess.run(command, input=code, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[-1] == "1"
+    assert len(done.stdout.split()) == 2, "the script ran once"

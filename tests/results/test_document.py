@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
+from graphkin.binaries import samples
 from graphkin.errors import ConfigError
 from graphkin.results.document import DOCUMENTS, FunctionResult, Report, all_schemas, schema_of
 from graphkin.results.render import FORMATS, render, to_json
+from tests.command_line import Graphkin
 from tests.results.samples import ADLER, HEARTBEAT, HOSTILE, changed, report, result, result_named
 
 
@@ -110,3 +113,12 @@ def test_every_format_renders(name: str) -> None:
 def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(ConfigError, match="unknown format 'xml'; choose one of table"):
         render(report(), "xml")
+
+
+def test_a_list_of_functions_fits_its_schema(run: Graphkin, tmp_path: Path) -> None:
+    listed = json.loads(run("show", samples.FIRMWARE, "--json").out)
+    Draft202012Validator(schema_of("functions")).validate(listed)
+    address = listed["functions"][0]["address"]
+    picture = tmp_path / "picture.svg"
+    drawn = run("show", f"{samples.FIRMWARE}:{address}", "--json", "--plot", picture)
+    Draft202012Validator(schema_of("function")).validate(json.loads(drawn.out))

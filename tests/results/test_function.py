@@ -134,6 +134,7 @@ def test_the_document_is_complete() -> None:
         "file_hash": "ab" * 32,
         "reference": None,
         "text": "disassembly",
+        "picture": None,
         "blocks": [
             {
                 "address": f"{one.address:#x}",

@@ -14,12 +14,14 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import ceil
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
 from pathlib import Path
+from threading import Lock
+from types import ModuleType
 from typing import Generic, TypeVar
 
 from graphkin.errors import GraphkinError
@@ -37,6 +39,7 @@ START_SECONDS = 120.0
 """Time for a worker to import what its task needs. It does not count for the first item."""
 PRELOADED = ("graphkin.binaries.backends.native", "graphkin.binaries.formats.elf.load")
 """Imported once, before workers are forked: capstone and LIEF take most of a second to load."""
+_MAIN_LOCK = Lock()
 GRACE_SECONDS = 10
 """CPU time beyond the limit after which the system ends a worker whose parent is gone."""
 
@@ -141,7 +144,8 @@ class _Worker(Generic[T, R]):
         self._process = context.Process(
             target=_serve, args=(task, theirs, seconds, memory_bytes), daemon=True
         )
-        self._process.start()
+        with _main_for(task):
+            self._process.start()
         theirs.close()
         self._has_started = False
         self.is_alive = True
@@ -226,9 +230,33 @@ def _context(task: Callable[[T], Iterator[R]]) -> ForkServerContext | SpawnConte
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    home = getattr(getattr(task, "func", task), "__module__", None)
-    context.set_forkserver_preload(["__main__", __name__, *([home] if home else []), *PRELOADED])
+    home = _home(task)
+    context.set_forkserver_preload([__name__, *([home] if home else []), *PRELOADED])
     return context
+
+
+def _home(task: Callable[[T], Iterator[R]]) -> str | None:
+    """The module that a task is defined in."""
+    return getattr(getattr(task, "func", task), "__module__", None)
+
+
+@contextmanager
+def _main_for(task: Callable[[T], Iterator[R]]) -> Iterator[None]:
+    """Lets a worker import the caller's script only where the task is defined in it.
+
+    Otherwise a script without ``if __name__ == "__main__":`` would run again in each worker, and
+    one from standard input could not be imported at all.
+    """
+    if _home(task) == "__main__":
+        yield
+        return
+    with _MAIN_LOCK:
+        caller = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = caller
 
 
 def _serve(

@@ -43,7 +43,7 @@ def build(
         Path | None,
         typer.Option(help="Keep downloads in this folder.", show_default="~/.cache/graphkin"),
     ] = None,
-    jobs: Jobs = 1,
+    jobs: Jobs = None,
     list_recipes: Annotated[
         bool, typer.Option("--list", help="List the recipes and exit.")
     ] = False,

@@ -14,7 +14,6 @@ import typer
 
 from graphkin.cli.options import Corpus, Json, Threads, with_groups, without_none
 from graphkin.cli.task_options import EditOptions, MeshOptions, Protocol, Size, function_options
-from graphkin.errors import ConfigError
 
 if TYPE_CHECKING:
     from graphkin.learning.task import Task
@@ -56,9 +55,10 @@ class CalibrationOptions:
 @with_groups
 def calibrate_edits(model: Model, edits: EditOptions, options: CalibrationOptions) -> None:
     """Fit the probability that a pair is the nearer kind of graph edit distance."""
+    from graphkin.models import load_model
     from graphkin.research.tasks.edits import EditTask
 
-    trained = _own_model(model)
+    trained = load_model(model)
     task = EditTask(**edits.for_task(), **options.for_task())
     _calibrate(model, trained, task, options)
 
@@ -68,9 +68,10 @@ def calibrate_functions(
     model: Model, corpus: Corpus, options: CalibrationOptions, protocol: Protocol = "clean"
 ) -> None:
     """Fit the probability that two graphs are compiled from the same function."""
+    from graphkin.models import load_model
     from graphkin.research.tasks.functions.task import FunctionTask
 
-    trained = _own_model(model)
+    trained = load_model(model)
     own = {"protocol": protocol, **options.for_task()}
     task = FunctionTask(**function_options(trained, model, corpus, own))
     _calibrate(model, trained, task, options)
@@ -79,42 +80,35 @@ def calibrate_functions(
 @with_groups
 def calibrate_meshes(model: Model, meshes: MeshOptions, options: CalibrationOptions) -> None:
     """Fit the probability that two meshes show the same object."""
+    from graphkin.models import load_model
     from graphkin.research.tasks.meshes import MeshTask
 
-    trained = _own_model(model)
+    trained = load_model(model)
     task = MeshTask(**meshes.for_test_of(trained, model), **options.for_task())
     _calibrate(model, trained, task, options)
 
 
-def _own_model(name: str) -> GraphModel:
-    """A model that may be written to: the calibration is kept beside the weights."""
-    from graphkin.models import load_model
-    from graphkin.models.saving import SHIPPED, model_home
-
-    if model_home(name).is_relative_to(SHIPPED):
-        raise ConfigError(
-            f"{name} ships with graphkin, and has its calibration; name the folder of a model of "
-            "your own"
-        )
-    return load_model(name)
-
-
 def _calibrate(name: str, model: GraphModel, task: Task, options: CalibrationOptions) -> None:
-    """Fits on validation pairs, measures on test pairs, and writes to the model's folder."""
+    """Fits on validation pairs, measures on test pairs, and writes to the model's folder.
+
+    The calibration of a model that ships is measured, and not replaced.
+    """
     import torch
 
     from graphkin._support.progress import counter
     from graphkin.learning.reliability import fit_calibration, reliability
     from graphkin.models.calibration import score_calibration_to_json
-    from graphkin.models.saving import model_folder, save_calibration
+    from graphkin.models.saving import SHIPPED, model_folder, save_calibration
     from graphkin.results.drawing.files import picture_ending
 
     torch.set_num_threads(options.threads)
     if options.plot is not None:
         picture_ending(options.plot)
     validation, test = task.evaluation_set("validation"), task.evaluation_set("test")
-    with counter("fitting") as progress:
-        model.calibration = calibration = fit_calibration(model, validation, progress=progress)
+    calibration, ships = model.calibration, model_folder(name).is_relative_to(SHIPPED)
+    if calibration is None or not ships:
+        with counter("fitting") as progress:
+            model.calibration = calibration = fit_calibration(model, validation, progress=progress)
     with counter("checking") as progress:
         probabilities = model.predict(test.pairs, progress=progress, probability=True)
     curve = reliability(probabilities, test.labels)
@@ -122,7 +116,10 @@ def _calibrate(name: str, model: GraphModel, task: Task, options: CalibrationOpt
         from graphkin.results.drawing.charts import plot_reliability
 
         plot_reliability(curve, options.plot)
-    save_calibration(model_folder(name), calibration)
+    if ships:
+        typer.echo(f"graphkin: {name} ships with graphkin; nothing was written", err=True)
+    else:
+        save_calibration(model_folder(name), calibration)
     document = {
         "model": name,
         "task": task.describe(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +22,7 @@ from graphkin.cli.options import (
     parse_tags,
     show_skipped,
 )
-from graphkin.errors import ConfigError, FormatError
+from graphkin.errors import ConfigError, FormatError, GraphkinError
 from graphkin.results.text import plural
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def index(
     """
     from graphkin._support.progress import counter
     from graphkin.binaries.backends.base import Limits
+    from graphkin.library.engines.open import exists
     from graphkin.library.indexing.run import index_paths
 
     library, sources = (to, paths) if to is not None else (paths[0], paths[1:])
@@ -82,32 +84,40 @@ def index(
         raise ConfigError(f"name what to add to {library}: graphkin index LIBRARY PATH...")
     tags = parse_tags(add_tag or [])
     reader, processes = checked_backend(backend), checked_jobs(jobs)
-    with _open_or_create(library, model, approximate, graphs_folder) as opened:
-        try:
-            with counter("indexing files") as progress:
-                summary = index_paths(
-                    opened,
-                    sources,
-                    tags=tags,
-                    jobs=processes,
-                    min_blocks=min_blocks,
-                    backend=reader,
-                    limits=Limits(seconds=seconds),
-                    ray=ray,
-                    progress=progress,
-                )
-        except KeyboardInterrupt:
-            typer.echo("graphkin: interrupted; the same command goes on from here", err=True)
-            raise typer.Exit(130) from None
-        show_skipped(summary.skipped)
-        total = len(opened)
+    is_new = not exists(library)
+    total: int | None = None
+    try:
+        with _open_or_create(library, model, approximate, graphs_folder) as opened:
+            try:
+                with counter("indexing files") as progress:
+                    summary = index_paths(
+                        opened,
+                        sources,
+                        tags=tags,
+                        jobs=processes,
+                        min_blocks=min_blocks,
+                        backend=reader,
+                        limits=Limits(seconds=seconds),
+                        ray=ray,
+                        progress=progress,
+                    )
+            except KeyboardInterrupt:
+                typer.echo("graphkin: interrupted; the same command goes on from here", err=True)
+                raise typer.Exit(130) from None
+            finally:
+                with suppress(GraphkinError):
+                    total = len(opened)
+    finally:
+        if is_new and total == 0:
+            _remove_empty(library)
+    show_skipped(summary.skipped)
     if as_json:
         typer.echo(json.dumps({"library": library, "total": total, **_document(summary)}))
     else:
         tagged = f", {summary.tagged:,} tagged" if tags else ""
         rate = summary.rates().get("total", 0.0)
         typer.echo(
-            f"{library}: {plural(summary.added, 'function')} added, {total:,} in all; "
+            f"{library}: {plural(summary.added, 'function')} added, {total or 0:,} in all; "
             f"{summary.known:,} known{tagged}, "
             f"{summary.small:,} smaller than {plural(min_blocks, 'block')}, "
             f"{len(summary.skipped):,} skipped; {plural(summary.files, 'file')}, "
@@ -131,9 +141,17 @@ def _open_or_create(
 ) -> Library:
     from graphkin.library.engines.open import exists
     from graphkin.library.library import DEFAULT_MODEL, Library
+    from graphkin.library.models import search_model
 
     if exists(library):
         return Library.open(library, model, graphs_folder=graphs_folder)
-    return Library.create(
-        library, model or DEFAULT_MODEL, approximate=approximate, graphs_folder=graphs_folder
-    )
+    made_by = search_model(model or DEFAULT_MODEL)
+    made_by.vocabulary  # noqa: B018 (a model that cannot read functions makes no library)
+    return Library.create(library, made_by, approximate=approximate, graphs_folder=graphs_folder)
+
+
+def _remove_empty(library: str) -> None:
+    """Removes a file that was made for this run, and that nothing was added to."""
+    if Path(library).is_file():
+        for ending in ("", "-wal", "-shm"):
+            Path(library + ending).unlink(missing_ok=True)

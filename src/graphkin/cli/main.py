@@ -75,7 +75,10 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except GraphkinError as error:
-        typer.echo(f"graphkin: {error}", err=True)
+        from graphkin.results.text import printable
+
+        for line in str(error).split("\n"):
+            typer.echo(f"graphkin: {printable(line)}", err=True)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         typer.echo("graphkin: interrupted", err=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from graphkin.errors import ConfigError
+from graphkin.results.text import printable
 
 if TYPE_CHECKING:
     from graphkin.binaries.backends.choose import Backend as BackendName
@@ -113,7 +114,7 @@ def checked_jobs(jobs: int | None) -> int:
 def show_skipped(skipped: Sequence[Skipped]) -> None:
     """Says on stderr what could not be read."""
     for skip in skipped[:MAX_WARNINGS]:
-        typer.echo(f"graphkin: {skip}", err=True)
+        typer.echo(f"graphkin: {printable(str(skip))}", err=True)
     if len(skipped) > MAX_WARNINGS:
         left = len(skipped) - MAX_WARNINGS
         typer.echo(f"graphkin: and {left} more skipped; --json lists them all", err=True)

@@ -12,7 +12,7 @@ from graphkin.cli.library import open_library
 from graphkin.cli.options import checked_backend, show_skipped
 from graphkin.cli.search_options import FOUND, ReportOptions
 from graphkin.errors import GraphkinError
-from graphkin.results.text import plural
+from graphkin.results.text import plural, printable
 
 if TYPE_CHECKING:
     from graphkin.binaries.function import Skipped
@@ -77,7 +77,7 @@ def _report(
     if len(failures) == len(targets) == 1:
         raise failures[0]
     for error in failures:
-        typer.echo(f"graphkin: {error}", err=True)
+        typer.echo(f"graphkin: {printable(str(error))}", err=True)
     if len(failures) == len(targets):
         raise typer.Exit(failures[0].exit_code)
     if options.min_probability and library.model.calibration is None:

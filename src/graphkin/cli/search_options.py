@@ -97,6 +97,9 @@ class ReportOptions:
 
         chosen = self.format_ or ("json" if self.as_json else default)
         format_named(chosen)
+        for file in (self.output, self.html):
+            if file is not None and file.is_dir():
+                raise ConfigError(f"{file} is a folder; name a file to write the report to")
         if self.as_json and chosen != "json":
             raise ConfigError(f"--json and --format {chosen} ask for different things")
         return chosen

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graphkin.cli.options import Backend, Json, checked_backend
 from graphkin.errors import ConfigError
+from graphkin.results.text import printable
 
 if TYPE_CHECKING:
     from graphkin.binaries.backends.choose import Backend as BackendName
@@ -37,6 +37,7 @@ def show(
     from graphkin.binaries.reading import read_function
     from graphkin.binaries.targets import parse_target
     from graphkin.results.function import code_of, to_dot, to_text
+    from graphkin.results.render import to_json
 
     if dot and as_json:
         raise ConfigError("--dot and --json both print on stdout; choose one")
@@ -54,33 +55,39 @@ def show(
 
         plot_function(function, plot)
     if dot:
-        typer.echo(to_dot(function))
+        typer.echo(_printable(to_dot(function)))
     elif as_json:
-        document = code_of(function).to_dict()
-        typer.echo(json.dumps(document if plot is None else {**document, "picture": str(plot)}))
+        typer.echo(to_json(code_of(function, picture=None if plot is None else str(plot))))
     elif plot is not None:
         typer.echo(str(plot))
     else:
-        typer.echo(to_text(function))
+        typer.echo(_printable(to_text(function)))
 
 
 def _list_functions(target: Target, backend: BackendName, as_json: bool) -> None:
     from graphkin.binaries.reading import read_functions
+    from graphkin.results.document import FunctionList, FunctionSummary
     from graphkin.results.function import summary_of
+    from graphkin.results.render import to_json
 
     skipped: list[Skipped] = []
-    rows: list[dict[str, Any]] = []
+    rows: list[FunctionSummary] = []
     for number, function in enumerate(read_functions(target, backend=backend, skipped=skipped)):
         if as_json:
-            rows.append(summary_of(function).to_dict())
+            rows.append(summary_of(function))
             continue
         if not number:
             typer.echo(f"{'address':>12} {'bytes':>8} {'blocks':>7} {'edges':>7}  name")
         size, blocks, edges = function.size, len(function.blocks), len(function.edges)
         origin = f"  ({function.unit})" if function.unit else ""
-        name = f"{function.name}{origin}"
+        name = printable(f"{function.name}{origin}")
         typer.echo(f"{function.address:#12x} {size:>8} {blocks:>7} {edges:>7}  {name}")
     if as_json:
-        typer.echo(json.dumps({"binary": target.binary, "functions": rows}))
+        typer.echo(to_json(FunctionList(binary=target.binary, functions=tuple(rows))))
     for item in skipped:
-        typer.echo(f"graphkin: {item}", err=True)
+        typer.echo(f"graphkin: {printable(str(item))}", err=True)
+
+
+def _printable(text: str) -> str:
+    """Lines that do nothing to a terminal but show: names in a binary are its maker's choice."""
+    return "\n".join(map(printable, text.split("\n")))

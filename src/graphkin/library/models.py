@@ -142,7 +142,13 @@ def search_model(model: str | Path | SearchModel | GraphEmbedder) -> SearchModel
     """Whatever a person may name as the model of a library."""
     if isinstance(model, SearchModel):
         return model
-    return SearchModel.of(model) if isinstance(model, GraphEmbedder) else SearchModel.load(model)
+    if isinstance(model, GraphEmbedder):
+        return SearchModel.of(model)
+    if isinstance(model, str | Path):
+        return SearchModel.load(model)
+    raise ModelError(
+        f"a library is made by an embedder, a folder or a name, not by a {type(model).__name__}"
+    )
 
 
 def space_of(embedder: GraphEmbedder) -> Space:

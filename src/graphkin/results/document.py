@@ -190,6 +190,14 @@ class FunctionSummary(Document):
     """The source file that a static function is local to."""
 
 
+class FunctionList(Document):
+    """The functions of a file."""
+
+    binary: Name
+    functions: tuple[FunctionSummary, ...]
+    """In the order of the file."""
+
+
 class CodeBlock(Document):
     """A basic block."""
 
@@ -232,6 +240,8 @@ class FunctionCode(Document):
     """What the HTTP API calls it."""
     text: Literal["disassembly", "mnemonics"] = "disassembly"
     """Mnemonics where the file of a library's function is no longer at hand."""
+    picture: Name | None = None
+    """The file that its control flow was drawn into."""
 
 
 class LibraryBinary(Document):
@@ -275,7 +285,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "result": FunctionResult,
     "comparison": Comparison,
     "function": FunctionCode,
-    "functions": FunctionSummary,
+    "functions": FunctionList,
     "library": LibraryContent,
     "library-function": LibraryFunction,
 }
@@ -299,4 +309,5 @@ def all_schemas() -> dict[str, Any]:
         "properties": {
             name: references[document, "serialization"] for name, document in DOCUMENTS.items()
         },
+        "additionalProperties": False,
     }

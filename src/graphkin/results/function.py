@@ -110,7 +110,11 @@ def summary_of(function: Function) -> FunctionSummary:
 
 
 def code_of(
-    function: Function, reference: str | None = None, *, has_text: bool = True
+    function: Function,
+    reference: str | None = None,
+    *,
+    has_text: bool = True,
+    picture: str | None = None,
 ) -> FunctionCode:
     """Everything that is known of a function; edges count blocks from 0.
 
@@ -118,6 +122,7 @@ def code_of(
         function: what is described.
         reference: what the HTTP API calls it.
         has_text: whether its instructions are known, and not only their mnemonics.
+        picture: the file that it was drawn into.
     """
     return FunctionCode(
         function=function.name,
@@ -146,6 +151,7 @@ def code_of(
         ),
         reference=reference,
         text="disassembly" if has_text else "mnemonics",
+        picture=picture,
     )
 
 

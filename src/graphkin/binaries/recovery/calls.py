@@ -54,18 +54,18 @@ def called_starts(
     if search is None or not code or max(region.end for region in code) >= LIMIT:
         return []
     called = np.unique(np.concatenate([search(region) for region in code]))
-    found = [_inside(called, region) for region in code]
+    candidates = [_inside(called, region) for region in code]
     if architecture == "aarch64":
-        found = [near[near % 4 == 0] for near in found]
+        candidates = [near[near % 4 == 0] for near in candidates]
     else:
-        found = [
+        candidates = [
             near[_may_start(near, region) | (near % ALIGNMENT == 0)]
-            for near, region in zip(found, code, strict=True)
+            for near, region in zip(candidates, code, strict=True)
         ]
         if pointers is not None:
-            found.append(_pointed(pointers, code))
+            candidates.append(_pointed(pointers, code))
     ranges = sorted(item for item in known if item.end < LIMIT)
-    starts: list[int] = _outside(np.unique(np.concatenate(found)), ranges).tolist()
+    starts: list[int] = _outside(np.unique(np.concatenate(candidates)), ranges).tolist()
     return starts
 
 

@@ -108,12 +108,12 @@ class Flow:
                 if target is not None:
                     self._follow(position, target, todo)
                 else:
-                    found = self._switch(position, todo, guess=False)
-                    if found is None:
+                    targets = self._switch(position, todo, guess=False)
+                    if targets is None:
                         self._unsure.append(position)
                     else:
-                        self._add(position, found)
-                        if found and self._architecture.doubts_bounds:
+                        self._add(position, targets)
+                        if targets and self._architecture.doubts_bounds:
                             self._bounded.append(position)
             else:
                 assert kind == STOP

@@ -42,9 +42,9 @@ class _Kind(NamedTuple):
 
 def apply(kind: str, site: Site) -> None:
     """Writes what a relocation asks for; kinds that no control flow depends on do nothing."""
-    found = KINDS.get(UNNAMED.get(kind, kind))
-    if found is not None and site.offset + found.width <= len(site.content):
-        found.apply(site)
+    relocation = KINDS.get(UNNAMED.get(kind, kind))
+    if relocation is not None and site.offset + relocation.width <= len(site.content):
+        relocation.apply(site)
 
 
 def _signed(value: int, bits: int) -> int:

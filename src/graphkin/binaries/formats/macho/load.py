@@ -132,14 +132,14 @@ class _Reader:
         if self._is_object or any(symbol.rank == LOCAL for symbol in named):
             # Who strips a file strips the names of static functions first.
             return named, True
-        found = set(self._unwound())
+        unnamed = set(self._unwound())
         if self._binary.main_command is not None:
-            found.add(self._binary.imagebase + self._binary.main_command.entrypoint)
-        known = sorted({*found, *(symbol.address for symbol in named)})
+            unnamed.add(self._binary.imagebase + self._binary.main_command.entrypoint)
+        known = sorted({*unnamed, *(symbol.address for symbol in named)})
         ranges = [UnwindRange(start, start + 1, False) for start in known]
-        found.update(called_starts(regions, self._architecture, ranges))
-        found -= {symbol.address for symbol in named}
-        return [*named, *(Symbol(address, 0, "") for address in sorted(found))], False
+        unnamed.update(called_starts(regions, self._architecture, ranges))
+        unnamed -= {symbol.address for symbol in named}
+        return [*named, *(Symbol(address, 0, "") for address in sorted(unnamed))], False
 
     def _unwound(self) -> Iterator[int]:
         for section in self._sections:
