@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from graphkin.library.library import Library
     from graphkin.library.records import Filter
     from graphkin.library.scan import scan
-    from graphkin.models import AttentionMaps, GraphEmbedder, GraphMatcher, ModelConfig
+    from graphkin.models import AttentionMaps, GraphEmbedder, GraphMatcher, ModelConfig, load_model
 
 __version__ = "0.1.0"
 
@@ -26,6 +26,7 @@ _HOMES = {
     "PairBatch": "graphkin.graphs",
     "TokenBags": "graphkin.graphs",
     "compare": "graphkin.library.compare",
+    "load_model": "graphkin.models",
     "scan": "graphkin.library.scan",
 }
 
@@ -41,12 +42,13 @@ __all__ = [
     "PairBatch",
     "TokenBags",
     "compare",
+    "load_model",
     "scan",
 ]
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return [*__all__, "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -19,13 +19,13 @@ Text = Annotated[str, Field(max_length=1000)]
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 
 
-class Document(BaseModel):
+class ApiDocument(BaseModel):
     """A document whose fields are described by the text below each."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-class Request(Document):
+class Request(ApiDocument):
     """A request: an unknown key is a mistake."""
 
     model_config = ConfigDict(extra="forbid")
@@ -38,17 +38,17 @@ class SearchAnswer(FunctionResult):
     """That the search took."""
 
 
-class ErrorBody(Document):
+class ErrorBody(ApiDocument):
     kind: str
     """The class of the error."""
     message: str
 
 
-class Error(Document):
+class Error(ApiDocument):
     error: ErrorBody
 
 
-class Limits(Document):
+class Limits(ApiDocument):
     upload_bytes: int
     extraction_seconds: float
     extraction_bytes: int
@@ -56,7 +56,7 @@ class Limits(Document):
     rerank: int
 
 
-class Status(Document):
+class Status(ApiDocument):
     """What the server is, and what it can do."""
 
     version: str
@@ -78,7 +78,7 @@ class SessionRequest(Request):
     token: Text
 
 
-class Binary(Document):
+class Binary(ApiDocument):
     """An uploaded file."""
 
     id: str
@@ -103,7 +103,7 @@ class FunctionRow(FunctionSummary):
     """Of an archive."""
 
 
-class FunctionList(Document):
+class FunctionList(ApiDocument):
     binary: Binary
     functions: list[FunctionRow]
 
@@ -152,7 +152,7 @@ class ScanRequest(Request):
     where: Where = Where()
 
 
-class Scan(Document):
+class Scan(ApiDocument):
     id: str
     binary: Binary
     state: State
@@ -171,7 +171,7 @@ class AdditionRequest(Request):
     min_blocks: Annotated[int, Field(ge=1)] = 5
 
 
-class Addition(Document):
+class Addition(ApiDocument):
     id: str
     binary: Binary
     state: State
@@ -190,17 +190,17 @@ class RemovalRequest(Request):
     binary: Annotated[str, Field(max_length=10_000)] | None = None
 
 
-class Removal(Document):
+class Removal(ApiDocument):
     removed: int
     entries: int
     """That are left."""
 
 
-class LibraryBinaries(Document):
+class LibraryBinaries(ApiDocument):
     binaries: list[LibraryBinary]
 
 
-class LibraryFunctions(Document):
+class LibraryFunctions(ApiDocument):
     functions: list[LibraryFunction]
     next: int | None
     """``after`` of the next page."""

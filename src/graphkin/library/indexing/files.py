@@ -92,7 +92,7 @@ def _renamed(
 
 
 @dataclass
-class Listing:
+class FileQueue:
     """Files that may have to be read."""
 
     files: Sequence[Path]

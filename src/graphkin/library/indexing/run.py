@@ -31,7 +31,7 @@ from graphkin.errors import ConfigError, FormatError
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.indexing.batches import Batch, Chunk, Embedding, Pending, batches, ready
 from graphkin.library.indexing.corpora import CorpusJob, open_corpora
-from graphkin.library.indexing.files import FileJob, Listing, ReadSettings, Result
+from graphkin.library.indexing.files import FileJob, FileQueue, ReadSettings, Result
 from graphkin.library.indexing.writer import IndexSummary, LibraryWriter
 from graphkin.library.records import Filter, KnownFunction
 
@@ -113,7 +113,7 @@ def index_paths(
 
 def _sort_paths(
     paths: Sequence[PathLike], min_blocks: int, skipped: list[Skipped]
-) -> tuple[Listing, list[CorpusJob], list[Target]]:
+) -> tuple[FileQueue, list[CorpusJob], list[Target]]:
     """The binaries and the corpora under some paths, and single functions."""
     targets = {path: target for path in paths if (target := _function_target(path)) is not None}
     are_corpora = {path: os.path.isfile(Path(path, DOCUMENT)) for path in paths}
@@ -125,7 +125,7 @@ def _sort_paths(
     if not files and not targets and not any(are_corpora.values()):
         names = ", ".join(map(str, paths))
         raise FormatError(f"there is no binary and no corpus in {names or 'no paths at all'}")
-    return Listing(files), corpora, list(targets.values())
+    return FileQueue(files), corpora, list(targets.values())
 
 
 def _file_batches(

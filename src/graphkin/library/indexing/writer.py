@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from graphkin.binaries.function import Skipped
 from graphkin.library.indexing.batches import Chunk
 from graphkin.library.indexing.corpora import CorpusJob
-from graphkin.library.indexing.files import Listing
+from graphkin.library.indexing.files import FileQueue
 from graphkin.library.records import Filter
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class LibraryWriter:
         self,
         library: Library,
         summary: IndexSummary,
-        listing: Listing,
+        listing: FileQueue,
         tags: Mapping[str, str],
         progress: Callable[[int, int], None] | None,
     ) -> None:

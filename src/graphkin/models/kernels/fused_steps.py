@@ -47,7 +47,7 @@ class MessageRoute:
 
 
 @dataclass(frozen=True)
-class Layout:
+class GraphLayout:
     """What does not change over the steps."""
 
     steps: int
@@ -76,7 +76,7 @@ class _Stack:
 class Buffers:
     """Arrays of all steps (or of one, reused, where no gradient is wanted)."""
 
-    def __init__(self, h: Tensor, layout: Layout, columns: int, keep: bool) -> None:
+    def __init__(self, h: Tensor, layout: GraphLayout, columns: int, keep: bool) -> None:
         width = h.shape[1]
         slots = layout.steps if keep else 1
         routes = len(layout.routes)
@@ -108,7 +108,7 @@ class Buffers:
 
 
 def step_forward(
-    t: int, inputs: Tensor, layout: Layout, weights: Composed, buffers: Buffers, keep: bool
+    t: int, inputs: Tensor, layout: GraphLayout, weights: Composed, buffers: Buffers, keep: bool
 ) -> Kept:
     """Writes the states after step t + 1; returns the attention weights for the backward pass."""
     slot, now, after = (t, t, t + 1) if keep else (0, t % 2, (t + 1) % 2)
@@ -161,7 +161,7 @@ def step_forward(
 def step_backward(
     t: int,
     grad: Tensor,
-    layout: Layout,
+    layout: GraphLayout,
     weights: Composed,
     buffers: Buffers,
     kept: Kept,
@@ -227,12 +227,14 @@ def step_backward(
     return out
 
 
-def _key_bias(h: Tensor, layout: Layout) -> Tensor | None:
+def _key_bias(h: Tensor, layout: GraphLayout) -> Tensor | None:
     """-|h_j|^2 for Euclidean attention."""
     return -torch.linalg.vecdot(h, h) if layout.attention.distances else None
 
 
-def _attention_backward(grad: Tensor, kept: Kept, h: Tensor, layout: Layout, out: Tensor) -> None:
+def _attention_backward(
+    grad: Tensor, kept: Kept, h: Tensor, layout: GraphLayout, out: Tensor
+) -> None:
     """Adds to ``out`` the gradient of attention for states that are key and value in one."""
     grad_bias = h.new_zeros(len(h)) if layout.attention.distances else None
     grads = Gradients(query=None, key=out, value=out, bias=grad_bias)
@@ -253,7 +255,7 @@ class FirstStep:
     def __init__(
         self,
         h: Tensor,
-        layout: Layout,
+        layout: GraphLayout,
         classes: tuple[Tensor, Tensor],
         weights: Composed,
         buffers: Buffers,

@@ -38,7 +38,7 @@ from graphkin.models.kernels.composition import (
 from graphkin.models.kernels.fused_steps import (
     Buffers,
     FirstStep,
-    Layout,
+    GraphLayout,
     MessageRoute,
     step_backward,
     step_forward,
@@ -88,7 +88,7 @@ def propagate_fused(
     if starts_alike(config):
         counts, members = batch.degree_classes
         classes = counts[:, : len(routes)], members
-    layout = Layout(
+    layout = GraphLayout(
         steps=count,
         routes=tuple(routes),
         message_dim=config.message_dim,
@@ -126,7 +126,7 @@ class _Propagate(Function):
     def forward(
         ctx: Any,
         h: Tensor,
-        layout: Layout,
+        layout: GraphLayout,
         shape: tuple[int, int],
         differentiable: bool,
         *flat: Tensor | None,
