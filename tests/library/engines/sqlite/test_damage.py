@@ -206,3 +206,9 @@ def test_a_new_tag_does_not_hide_damage(path: Path) -> None:
             engine.tag(Filter(), {"seen": "yes"})
         assert engine.count(Filter(tags={"seen": "*"})) == 0
         assert engine.verify().damage == [f"entry {damaged} is not what was stored"]
+
+
+def test_a_missing_table_is_named(path: Path) -> None:
+    change(path, "DROP TABLE finished")
+    with SqliteEngine.open(path) as engine:
+        assert "the table finished is missing" in engine.verify().damage

@@ -6,6 +6,7 @@ documents carry checksums; texts, keys and hashes are in an index too, which mus
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from graphkin.errors import FormatError, GraphkinError
 from graphkin.graphs.encoding import load_graph
 from graphkin.library.engines.base import Space, Verification
 from graphkin.library.engines.sqlite.cache import ColumnCache, side_file
-from graphkin.library.engines.sqlite.file import SqliteFile
+from graphkin.library.engines.sqlite.file import SCHEMA, SqliteFile
 from graphkin.library.engines.sqlite.interned import INTERNED, InternedStrings, from_sql, parse_tags
 from graphkin.library.engines.sqlite.nearest import ListIndex
 from graphkin.library.engines.sqlite.rows import ENTRY_COLUMNS, entry_checksum
@@ -65,6 +66,14 @@ def _pages(library: _Library) -> Iterator[str]:
     for (sentence,) in library.file.execute("PRAGMA integrity_check"):
         if sentence != "ok":
             yield f"SQLite finds: {sentence}"
+
+
+def _tables(library: _Library) -> Iterator[str]:
+    rows = library.file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    present = {row[0] for row in rows}
+    for table in re.findall(r"CREATE TABLE (\w+)", SCHEMA):
+        if table not in present:
+            yield f"the table {table} is missing"
 
 
 def _references(library: _Library) -> Iterator[str]:
@@ -170,6 +179,7 @@ def _recall(library: _Library) -> Iterator[str]:
 
 CHECKS: dict[str, Check] = {
     "the file": _pages,
+    "tables": _tables,
     "references": _references,
     "counters": _counters,
     "documents": _documents,
