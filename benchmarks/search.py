@@ -31,7 +31,7 @@ from graphkin._support.progress import counter
 from graphkin.graphs import TokenBags
 from graphkin.library.engines.base import Space
 from graphkin.library.engines.sqlite.engine import SqliteEngine
-from graphkin.library.indexing.run import index_paths
+from graphkin.library.indexing.index import index_paths
 from graphkin.library.models import SearchModel
 from graphkin.library.records import Filter, KnownFunction, Row, SearchOptions
 from graphkin.library.scan import look_up, read_queries

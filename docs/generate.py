@@ -28,7 +28,7 @@ import typer.main
 from graphkin import errors
 from graphkin.cli.main import app
 from graphkin.research.reproduce.cells import fill
-from graphkin.research.reproduce.render.text import to_markdown
+from graphkin.research.reproduce.render.text_tables import to_markdown
 from graphkin.research.reproduce.results import CHECKOUT, read_results
 
 HERE = Path(__file__).parent

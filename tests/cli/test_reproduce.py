@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphkin.research.reproduce import sources
-from graphkin.research.reproduce.render.text import QUICK
+from graphkin.research.reproduce.render.text_tables import QUICK
 from graphkin.research.reproduce.results import CHECKOUT
 from tests.command_line import Graphkin
 from tests.research.reproduce.made_up import folder_of, result

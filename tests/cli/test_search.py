@@ -47,7 +47,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def library_bytes(model: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """The library of :func:`library`, made once."""
     from graphkin import Library
-    from graphkin.library.indexing.run import index_paths
+    from graphkin.library.indexing.index import index_paths
     from graphkin.library.models import SearchModel
 
     path = tmp_path_factory.mktemp("library") / "library.kin"

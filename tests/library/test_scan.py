@@ -13,7 +13,7 @@ import pytest
 from graphkin.binaries import Function, samples
 from graphkin.binaries.targets import list_functions, parse_target
 from graphkin.errors import FormatError, GraphkinError
-from graphkin.library.indexing.run import index_paths
+from graphkin.library.indexing.index import index_paths
 from graphkin.library.library import Library
 from graphkin.library.records import Filter, SearchOptions
 from graphkin.library.scan import look_up, read_queries, scan

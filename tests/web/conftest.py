@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 
 from graphkin import Library
 from graphkin.binaries import samples
-from graphkin.library.indexing.run import index_paths
+from graphkin.library.indexing.index import index_paths
 from graphkin.web.app import create_app
 from graphkin.web.server import Options
 

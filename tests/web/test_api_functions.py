@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from graphkin.binaries import samples
 from graphkin.binaries.targets import list_functions, parse_target
 from graphkin.web.limits import ServerLimits
-from graphkin.web.reading import MOST_LETTERS
+from graphkin.web.upload_reader import MOST_LETTERS
 from graphkin.web.uploads import NAME_BYTES, UNNAMED, safe_name
 from tests.web.browser.objects import branching, object_file
 from tests.web.conftest import Serve

@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from graphkin.binaries import samples
-from graphkin.web.errors import BusyError
+from graphkin.web.http_errors import BusyError
 from graphkin.web.jobs import Job, JobQueue
 from graphkin.web.limits import MOST_WAITING_JOBS
 from tests.web.requests import FIRMWARE_ID, events, message, send, suspect, wait_for

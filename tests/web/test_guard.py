@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from graphkin.errors import ConfigError
 from graphkin.web.guard import cookie_of, same, session_of
 from graphkin.web.limits import ServerLimits
-from graphkin.web.run import TOKEN_LETTERS, checked_token, is_loopback
+from graphkin.web.serve import TOKEN_LETTERS, checked_token, is_loopback
 from tests.web.conftest import Serve
 from tests.web.requests import message
 

@@ -99,7 +99,7 @@ def _calibrate(name: str, model: GraphModel, task: Task, options: CalibrationOpt
     from graphkin.learning.reliability import fit_calibration, reliability
     from graphkin.models.calibration import score_calibration_to_json
     from graphkin.models.saving import SHIPPED, model_folder, save_calibration
-    from graphkin.results.drawing.files import picture_ending
+    from graphkin.results.drawing.pictures import picture_ending
 
     torch.set_num_threads(options.threads)
     if options.plot is not None:

@@ -31,7 +31,7 @@ def compare(
     """Compare two functions: how alike they are, and which block matches which."""
     from graphkin._support.files import write_atomically
     from graphkin.library.compare import compare as run
-    from graphkin.results.drawing.files import picture_ending
+    from graphkin.results.drawing.pictures import picture_ending
     from graphkin.results.html.comparison import comparison_page
     from graphkin.results.render import to_json
     from graphkin.results.tables import comparison_text

@@ -109,7 +109,7 @@ def run_demo(output: Path) -> DemoResult:
     from graphkin import __version__
     from graphkin._support.files import write_atomically
     from graphkin._support.progress import counter
-    from graphkin.library.indexing.run import index_samples
+    from graphkin.library.indexing.index import index_samples
     from graphkin.library.library import Library
     from graphkin.library.records import Filter, SearchOptions
     from graphkin.library.scan import MIN_PROBABILITY, RERANK, TOP, look_up, read_queries

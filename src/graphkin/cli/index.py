@@ -76,7 +76,7 @@ def index(
     from graphkin._support.progress import counter
     from graphkin.binaries.backends.base import Limits
     from graphkin.library.engines.open import exists
-    from graphkin.library.indexing.run import index_paths
+    from graphkin.library.indexing.index import index_paths
 
     library, sources = (to, paths) if to is not None else (paths[0], paths[1:])
     sources = [line for path in sources for line in (_from_stdin() if path == "-" else [path])]

@@ -71,7 +71,7 @@ def reproduce(
     """Show the paper's tables and figures with our values beside the paper's."""
     from graphkin._support.files import write_atomically
     from graphkin.research.reproduce.cells import fill
-    from graphkin.research.reproduce.render.text import to_markdown, to_text
+    from graphkin.research.reproduce.render.text_tables import to_markdown, to_text
     from graphkin.research.reproduce.sections import sections_of
 
     if quick and rerun:

@@ -60,7 +60,7 @@ def serve(
 ) -> None:
     """Serve a web page and a JSON API to search, compare and scan."""
     from graphkin.web.limits import ServerLimits
-    from graphkin.web.run import address_of, bind, checked_token, run
+    from graphkin.web.serve import address_of, bind, checked_token, run
     from graphkin.web.server import Options
 
     if demo and library is not None:
@@ -111,6 +111,6 @@ def _opened(library: str, create: bool, graphs_folder: Path | None) -> Library:
 
 
 def _fill(library: Library) -> None:
-    from graphkin.library.indexing.run import index_samples
+    from graphkin.library.indexing.index import index_samples
 
     index_samples(library)

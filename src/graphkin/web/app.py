@@ -18,9 +18,9 @@ from starlette.requests import ClientDisconnect
 from graphkin import __version__
 from graphkin.errors import GraphkinError
 from graphkin.library.library import Library
-from graphkin.web import schema as api
-from graphkin.web.errors import ERRORS, RequestError, body, document, status_of
+from graphkin.web import api_documents as api
 from graphkin.web.guard import Guard, cookie_of, same, session_of
+from graphkin.web.http_errors import ERRORS, RequestError, body, document, status_of
 from graphkin.web.routes import binaries, library, scans, search
 from graphkin.web.server import Options, Server, ServerDep
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from graphkin.web.errors import RequestError, body
+from graphkin.web.http_errors import RequestError, body
 from graphkin.web.limits import ServerLimits
 
 API = "/api/"

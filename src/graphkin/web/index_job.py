@@ -7,9 +7,9 @@ from pathlib import Path
 
 from graphkin._support.files import replacing
 from graphkin.binaries.backends.base import Limits
-from graphkin.library.indexing.run import index_paths
+from graphkin.library.indexing.index import index_paths
 from graphkin.library.library import Library
-from graphkin.web import schema as api
+from graphkin.web import api_documents as api
 from graphkin.web.jobs import Job
 from graphkin.web.limits import ServerLimits
 from graphkin.web.uploads import Upload

@@ -21,9 +21,9 @@ from pydantic import BaseModel
 
 from graphkin.errors import GraphkinError
 from graphkin.results.text import printable
-from graphkin.web.errors import BusyError, UnknownError
+from graphkin.web.api_documents import State
+from graphkin.web.http_errors import BusyError, UnknownError
 from graphkin.web.limits import MOST_WAITING_JOBS
-from graphkin.web.schema import State
 
 log = logging.getLogger(__name__)
 R = TypeVar("R")

@@ -17,7 +17,7 @@ from graphkin.library.records import Stored
 from graphkin.library.scan import Query
 from graphkin.results.document import FunctionRef
 from graphkin.results.text import encodable
-from graphkin.web.reading import Reader
+from graphkin.web.upload_reader import Reader
 from graphkin.web.uploads import Uploads
 
 UPLOADED = re.compile(r"upload:([0-9a-f]{64}):(\d{1,9})", re.ASCII)

@@ -7,9 +7,9 @@ from graphkin.library.library import Library
 from graphkin.library.records import SearchOptions
 from graphkin.library.scan import look_up
 from graphkin.results.document import FunctionResult, Report, Tool
-from graphkin.web import schema as api
+from graphkin.web import api_documents as api
 from graphkin.web.jobs import Job
-from graphkin.web.reading import bounded
+from graphkin.web.upload_reader import bounded
 from graphkin.web.uploads import Upload, Uploads
 
 AT_ONCE = 8

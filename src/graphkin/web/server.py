@@ -14,13 +14,13 @@ from graphkin.binaries import samples
 from graphkin.library.engines.open import engine_of
 from graphkin.library.library import Library
 from graphkin.results.drawing.layout import lay_out
-from graphkin.web.errors import RequestError
+from graphkin.web.http_errors import RequestError
 from graphkin.web.index_job import IndexJob
 from graphkin.web.jobs import BoundedPool, JobQueue
 from graphkin.web.limits import ServerLimits
-from graphkin.web.reading import Reader
 from graphkin.web.references import References
 from graphkin.web.scans import ScanJob
+from graphkin.web.upload_reader import Reader
 from graphkin.web.uploads import Uploads
 
 

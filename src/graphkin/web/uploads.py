@@ -17,10 +17,10 @@ from graphkin.errors import FormatError, StorageError
 from graphkin.library.scan import Query
 from graphkin.results.document import FunctionRef
 from graphkin.results.text import encodable, printable
-from graphkin.web import schema as api
-from graphkin.web.errors import RequestError, UnknownError
+from graphkin.web import api_documents as api
+from graphkin.web.http_errors import RequestError, UnknownError
 from graphkin.web.limits import ServerLimits
-from graphkin.web.reading import FileFacts, Reader, UploadedFunction
+from graphkin.web.upload_reader import FileFacts, Reader, UploadedFunction
 
 UNNAMED = "unnamed"
 NAME_BYTES = 120

@@ -268,7 +268,7 @@ def test_absurd_sizes_are_refused_before_unpacking(tmp_path: Path) -> None:
 def test_too_many_one_hot_columns_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graphkin.graphs.converters.tudataset.files.MAX_ONE_HOT_CELLS", 24)
+    monkeypatch.setattr("graphkin.graphs.converters.tudataset.raw_files.MAX_ONE_HOT_CELLS", 24)
     parts = SMALL | {"node_labels": "1\n2\n3\n4\n5\n", "node_attributes": "1\n" * 5}
     with pytest.raises(FormatError, match=r"node_labels.txt: has 5 values"):
         read_tudataset(folder_of(tmp_path, parts))

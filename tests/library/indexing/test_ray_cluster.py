@@ -18,7 +18,7 @@ import pytest
 
 from graphkin.library.indexing import ray_cluster as ray_work
 from graphkin.library.indexing.batches import Chunk
-from graphkin.library.indexing.run import index_paths
+from graphkin.library.indexing.index import index_paths
 from graphkin.library.library import Library
 from tests.library.indexing.samples import SAMPLES, content, search_model
 

@@ -13,7 +13,7 @@ from graphkin.research.reproduce.measure import DataPaths
 from graphkin.research.reproduce.plan import all_experiments, experiments_for
 from graphkin.research.reproduce.queue import own_run, queue_status, status_text
 from graphkin.research.reproduce.results import result_file
-from graphkin.research.reproduce.run import Folders, run_experiments
+from graphkin.research.reproduce.run_experiment import Folders, run_experiments
 from tests.command_line import Graphkin
 from tests.research.reproduce.made_up import tiny_experiment
 

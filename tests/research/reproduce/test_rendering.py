@@ -11,7 +11,7 @@ from matplotlib import image
 from graphkin.errors import ConfigError
 from graphkin.research.reproduce.cells import fill
 from graphkin.research.reproduce.render.png import check_destination, draw
-from graphkin.research.reproduce.render.text import QUICK, to_markdown, to_text
+from graphkin.research.reproduce.render.text_tables import QUICK, to_markdown, to_text
 from graphkin.research.reproduce.sections import FUNCTION_STEPS, TABLES, sweep_row
 from tests.research.reproduce.made_up import result
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphkin.results.drawing.layout import Layout, Spacing, lay_out
-from graphkin.results.drawing.layout.rows import back_edges, rank
+from graphkin.results.drawing.layout.ordering import back_edges, rank
 
 Sizes = list[tuple[float, float]]
 Edges = list[tuple[int, int]]

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from graphkin._support.files import locked, read_file, storing, write_atomically
+from graphkin.binaries.building.build_recipes import Recipe
 from graphkin.binaries.building.compilers import Compiler, check_level, check_works
 from graphkin.binaries.building.outputs import BuiltFile, OutputError, collect, intact
-from graphkin.binaries.building.recipes import Recipe
 from graphkin.binaries.building.source_code import Source
 from graphkin.binaries.building.steps import StepError, environment, run_step, workspace
 from graphkin.errors import BuildError, MissingDependencyError, StorageError

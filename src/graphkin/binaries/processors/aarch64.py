@@ -10,8 +10,8 @@ from capstone import arm64_const
 from numpy.typing import NDArray
 
 from graphkin.binaries.image import Image
+from graphkin.binaries.processors.risc.jump_tables import RiscTables
 from graphkin.binaries.processors.risc.operands import family
-from graphkin.binaries.processors.risc.tables import RiscTables
 from graphkin.binaries.processors.risc.values import Values
 from graphkin.binaries.recovery.architecture import (
     BRANCH,

@@ -11,8 +11,8 @@ from capstone import arm_const
 from numpy.typing import NDArray
 
 from graphkin.binaries.image import Image
+from graphkin.binaries.processors.risc.jump_tables import RiscTables
 from graphkin.binaries.processors.risc.operands import CONDITIONS
-from graphkin.binaries.processors.risc.tables import RiscTables
 from graphkin.binaries.processors.risc.values import Values
 from graphkin.binaries.recovery.architecture import (
     BRANCH,

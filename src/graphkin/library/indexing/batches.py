@@ -16,7 +16,7 @@ from graphkin.binaries.function import Skipped
 from graphkin.binaries.workers import Done, Failure
 from graphkin.graphs import Graph, TokenBags
 from graphkin.graphs.vocabulary import Vocabulary
-from graphkin.library.indexing.files import FileJob, Result
+from graphkin.library.indexing.file_queue import FileJob, Result
 from graphkin.library.records import KnownFunction, Row, Vector
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from graphkin.graphs import Graph, TokenBags
 from graphkin.graphs.graph import IntArray
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.indexing.batches import Pending, Stream, pending
-from graphkin.library.indexing.files import FileJob
+from graphkin.library.indexing.file_queue import FileJob
 
 
 class CorpusJob:

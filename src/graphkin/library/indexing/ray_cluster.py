@@ -24,7 +24,7 @@ from graphkin.binaries.function import Skipped
 from graphkin.errors import ConfigError, FormatError, MissingDependencyError
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.indexing.batches import Chunk, Embedding, FileEnd, batches, ready
-from graphkin.library.indexing.files import FileJob, ReadSettings, groups
+from graphkin.library.indexing.file_queue import FileJob, ReadSettings, groups
 
 if TYPE_CHECKING:
     from graphkin.library.models import SearchModel

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from graphkin.binaries.function import Skipped
 from graphkin.library.indexing.batches import Chunk
 from graphkin.library.indexing.corpora import CorpusJob
-from graphkin.library.indexing.files import FileQueue
+from graphkin.library.indexing.file_queue import FileQueue
 from graphkin.library.records import Filter
 
 if TYPE_CHECKING:

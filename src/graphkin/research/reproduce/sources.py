@@ -17,7 +17,7 @@ from graphkin.research.reproduce.results import CHECKOUT, Result, read_results, 
 if TYPE_CHECKING:
     from graphkin.research.reproduce.experiment import Budget, Experiment
     from graphkin.research.reproduce.measure import DataPaths
-    from graphkin.research.reproduce.run import Folders
+    from graphkin.research.reproduce.run_experiment import Folders
 
 QUICK_FOLDER = "quick"
 RESULTS_FOLDER = "results"
@@ -37,8 +37,8 @@ def stored_results(target: str, folder: Path | None, runs: Path) -> list[Result]
     results = read_results(home)
     shown = target in ("attention", "all")
     if shown and not any(result.cases for result in results):
-        from graphkin.research.reproduce.attention import find_matcher, measure_attention
-        from graphkin.research.reproduce.run import versions
+        from graphkin.research.reproduce.attention_figure import find_matcher, measure_attention
+        from graphkin.research.reproduce.run_experiment import versions
 
         trained = find_matcher(runs / ATTENTION_MODEL)
         if trained is not None:
@@ -65,7 +65,7 @@ def rerun_results(
         store: where result files go as well; by default that of the checkout, if this is one.
         budget: the runs that take minutes, or those of the paper's budget.
     """
-    from graphkin.research.reproduce.run import Folders
+    from graphkin.research.reproduce.run_experiment import Folders
 
     results = runs / RESULTS_FOLDER
     home = store or (CHECKOUT if CHECKOUT.is_dir() else None)
@@ -78,7 +78,7 @@ def quick_results(target: str, only: str, runs: Path | None, data: DataPaths) ->
 
     Functions come from the samples of the package where no corpus is given.
     """
-    from graphkin.research.reproduce.run import Folders
+    from graphkin.research.reproduce.run_experiment import Folders
 
     with _folder(runs) as folder:
         if data.corpus is None and _needs_functions(target, only):
@@ -90,8 +90,8 @@ def quick_results(target: str, only: str, runs: Path | None, data: DataPaths) ->
 def _run(
     experiments: Sequence[Experiment], target: str, folders: Folders, data: DataPaths
 ) -> list[Result]:
-    from graphkin.research.reproduce.attention import find_matcher, measure_attention
-    from graphkin.research.reproduce.run import run_experiments, versions
+    from graphkin.research.reproduce.attention_figure import find_matcher, measure_attention
+    from graphkin.research.reproduce.run_experiment import run_experiments, versions
 
     done = run_experiments(experiments, folders, data)
     if not done:

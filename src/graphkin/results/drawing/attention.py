@@ -14,7 +14,7 @@ from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
 from graphkin.graphs.converters.from_networkx import to_networkx
 from graphkin.models import AttentionMaps
-from graphkin.results.drawing.files import headless_pyplot, save_picture
+from graphkin.results.drawing.pictures import headless_pyplot, save_picture
 
 Positions = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError
 from graphkin.learning.reliability import Reliability
-from graphkin.results.drawing.files import headless_pyplot, picture_ending, save_picture
+from graphkin.results.drawing.pictures import headless_pyplot, picture_ending, save_picture
 
 
 def plot_sizes(nodes: NDArray[np.int64], edges: NDArray[np.int64], path: str | Path) -> None:

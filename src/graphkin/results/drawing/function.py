@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from graphkin._support.files import PathLike, write_atomically
 from graphkin.binaries.function import Block, Function, edge_kinds
 from graphkin.errors import ConfigError
-from graphkin.results.drawing.files import picture_ending
 from graphkin.results.drawing.layout import Layout, Spacing, lay_out
+from graphkin.results.drawing.pictures import picture_ending
 from graphkin.results.function import EDGE_COLORS, ROLE_COLORS, block_roles, summary
 
 TEXT_LIMIT = 200

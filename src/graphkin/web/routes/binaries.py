@@ -11,10 +11,10 @@ from fastapi import APIRouter, Query, Request, Response
 from graphkin.results.document import FunctionCode
 from graphkin.results.function import code_of
 from graphkin.results.text import address_text, encodable
-from graphkin.web import schema as api
-from graphkin.web.errors import ERRORS, RequestError
-from graphkin.web.reading import UploadedFunction
+from graphkin.web import api_documents as api
+from graphkin.web.http_errors import ERRORS, RequestError
 from graphkin.web.server import ServerDep
+from graphkin.web.upload_reader import UploadedFunction
 from graphkin.web.uploads import Upload
 
 router = APIRouter(prefix="/api", tags=["functions"], responses=ERRORS)

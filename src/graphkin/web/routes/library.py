@@ -14,12 +14,12 @@ from graphkin.errors import ConfigError
 from graphkin.library.records import BinarySummary, Filter
 from graphkin.results.document import LibraryBinary, LibraryContent
 from graphkin.results.text import encodable
-from graphkin.web import schema as api
-from graphkin.web.errors import ERRORS
+from graphkin.web import api_documents as api
+from graphkin.web.http_errors import ERRORS
 from graphkin.web.index_job import IndexJob
 from graphkin.web.jobs import stream
-from graphkin.web.reading import library_function
 from graphkin.web.server import ServerDep
+from graphkin.web.upload_reader import library_function
 
 router = APIRouter(prefix="/api/library", tags=["library"], responses=ERRORS)
 

@@ -10,8 +10,8 @@ from fastapi.responses import StreamingResponse
 
 from graphkin.errors import ConfigError
 from graphkin.results.render import format_named
-from graphkin.web import schema as api
-from graphkin.web.errors import ERRORS
+from graphkin.web import api_documents as api
+from graphkin.web.http_errors import ERRORS
 from graphkin.web.jobs import stream
 from graphkin.web.scans import ScanJob
 from graphkin.web.server import ServerDep

@@ -15,10 +15,10 @@ from graphkin.library.records import SearchOptions
 from graphkin.library.scan import look_up
 from graphkin.results.document import Comparison
 from graphkin.results.html.comparison import comparison_page
-from graphkin.web import schema as api
-from graphkin.web.errors import ERRORS
-from graphkin.web.reading import bounded
+from graphkin.web import api_documents as api
+from graphkin.web.http_errors import ERRORS
 from graphkin.web.server import Server, ServerDep
+from graphkin.web.upload_reader import bounded
 
 router = APIRouter(prefix="/api", tags=["search"], responses=ERRORS)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from graphkin.library.engines.base import Engine, Space
+from graphkin.library.engines.milvus.collection import RECORDS
 from graphkin.library.engines.milvus.engine import MilvusEngine
-from graphkin.library.engines.milvus.schema import RECORDS
 
 
 class Factory:

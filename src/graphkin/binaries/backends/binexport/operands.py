@@ -6,7 +6,7 @@ import sys
 from array import array
 from dataclasses import dataclass, field
 
-from graphkin.binaries.backends.binexport.messages import (
+from graphkin.binaries.backends.binexport.wire import (
     Expression,
     Instruction,
     Operand,

@@ -21,7 +21,8 @@ from graphkin.binaries.backends.base import (
     extent_of,
     read_binary,
 )
-from graphkin.binaries.backends.binexport.messages import (
+from graphkin.binaries.backends.binexport.operands import OperandText, canonical
+from graphkin.binaries.backends.binexport.wire import (
     BasicBlock,
     CallGraph,
     Edge,
@@ -37,7 +38,6 @@ from graphkin.binaries.backends.binexport.messages import (
     numbers,
     signed,
 )
-from graphkin.binaries.backends.binexport.operands import OperandText, canonical
 from graphkin.binaries.function import Block, Function
 from graphkin.errors import FormatError
 

@@ -10,7 +10,7 @@ from capstone import x86_const
 from numpy.typing import NDArray
 
 from graphkin.binaries.image import Image
-from graphkin.binaries.processors.x86.tables import X86Tables, table_base
+from graphkin.binaries.processors.x86.jump_tables import X86Tables, table_base
 from graphkin.binaries.recovery.architecture import (
     BRANCH,
     CALL,

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from graphkin._support.files import PathLike, storing, write_atomically
 from graphkin.errors import ConfigError, FormatError, GraphError
 from graphkin.graphs.converters.from_pyg import both_directions, one_direction
-from graphkin.graphs.converters.tudataset.files import MAX_BYTES, TUFiles
+from graphkin.graphs.converters.tudataset.raw_files import MAX_BYTES, TUFiles
 from graphkin.graphs.graph import Graph, TokenBags
 
 Index = NDArray[np.int64]

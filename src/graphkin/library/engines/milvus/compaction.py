@@ -11,14 +11,14 @@ from graphkin.errors import FormatError, GraphkinError, StorageError
 from graphkin.graphs.encoding import load_graph
 from graphkin.library.engines.milvus.bundles import BundleStore, Piece
 from graphkin.library.engines.milvus.client import PAGE, Collection, literal, runs
-from graphkin.library.engines.milvus.rows import candidate_ids
-from graphkin.library.engines.milvus.schema import (
+from graphkin.library.engines.milvus.collection import (
     PIECE_FIELDS,
     ROW_FIELDS,
     Values,
     read_piece,
     written_vector,
 )
+from graphkin.library.engines.milvus.rows import candidate_ids
 
 SMALL = 64 << 10
 """Bytes of a bundle that is worth merging with others: a few hundred graphs."""

@@ -24,7 +24,6 @@ from graphkin.errors import ConfigError, FormatError, StorageError
 from graphkin.graphs import Graph
 from graphkin.graphs.encoding import dump_graph, load_graph
 from graphkin.library.engines.base import Engine, Nearest, Space, UnknownIdError, Verification
-from graphkin.library.engines.milvus import schema
 from graphkin.library.engines.milvus.address import MilvusAddress
 from graphkin.library.engines.milvus.bundles import BundleStore
 from graphkin.library.engines.milvus.client import (

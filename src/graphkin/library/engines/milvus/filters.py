@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from graphkin.errors import ConfigError
 from graphkin.library.engines.milvus.client import literal
-from graphkin.library.engines.milvus.schema import LISTED, TAG, encoded, tag_text
+from graphkin.library.engines.milvus.collection import LISTED, TAG, encoded, tag_text
 from graphkin.library.records import TEXT_CONDITIONS, Filter
 
 WILDCARDS = "*?["

@@ -16,7 +16,7 @@ from graphkin.errors import ConfigError
 from graphkin.library.engines.base import COUNTED, Nearest, Space, counts_document
 from graphkin.library.engines.milvus.bundles import BundleStore
 from graphkin.library.engines.milvus.client import MOST_HITS, Collection
-from graphkin.library.engines.milvus.schema import TAG, read_entry
+from graphkin.library.engines.milvus.collection import TAG, read_entry
 from graphkin.library.records import BinarySummary, KnownFunction
 
 SPARE_HITS = 64

@@ -12,7 +12,12 @@ from itertools import islice
 
 from graphkin.errors import StorageError
 from graphkin.library.engines.milvus.client import PAGE, Collection, runs
-from graphkin.library.engines.milvus.schema import Values, read_entry, written_tags, written_vector
+from graphkin.library.engines.milvus.collection import (
+    Values,
+    read_entry,
+    written_tags,
+    written_vector,
+)
 
 
 def candidate_ids(key: bytes) -> tuple[int, int]:

@@ -8,9 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from graphkin.errors import ConfigError
-from graphkin.research.reproduce.attention import draw_cases
+from graphkin.research.reproduce.attention_figure import draw_cases
 from graphkin.research.reproduce.cells import Cell, Filled
-from graphkin.research.reproduce.render.text import NOT_MEASURED, QUICK, measures_text, table_of
+from graphkin.research.reproduce.render.text_tables import (
+    NOT_MEASURED,
+    QUICK,
+    measures_text,
+    table_of,
+)
 from graphkin.research.reproduce.results import Result
 from graphkin.research.reproduce.sections import (
     EDIT_STEPS,
@@ -22,7 +27,7 @@ from graphkin.research.reproduce.sections import (
     TABLES,
     sweep_row,
 )
-from graphkin.results.drawing.files import PICTURES, headless_pyplot, save_picture
+from graphkin.results.drawing.pictures import PICTURES, headless_pyplot, save_picture
 
 LINE = 0.27
 """Height of a line of text, in inches."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphkin.results.drawing.layout.columns import place
+from graphkin.results.drawing.layout.horizontal import place
+from graphkin.results.drawing.layout.ordering import Edge, arrange, back_edges, rank
 from graphkin.results.drawing.layout.routes import Point, Router, Spacing
-from graphkin.results.drawing.layout.rows import Edge, arrange, back_edges, rank
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from graphkin.results.drawing.layout.rows import Edge, Rows
+from graphkin.results.drawing.layout.ordering import Edge, Rows
 from graphkin.results.drawing.layout.tracks import Net, assign_tracks
 
 FAN = 3

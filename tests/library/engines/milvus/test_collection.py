@@ -8,7 +8,7 @@ import pytest
 
 from graphkin.errors import FormatError
 from graphkin.library.engines.base import Space
-from graphkin.library.engines.milvus.schema import Description
+from graphkin.library.engines.milvus.collection import Description
 
 DESCRIPTION = Description(Space("hamming", 64), "/mnt/graphs", "known_code-0a1b2c3d", {"a": "b"})
 

@@ -12,7 +12,12 @@ from matplotlib import image
 
 from graphkin.graphs.converters.from_networkx import to_networkx
 from graphkin.models import GraphMatcher, ModelConfig, build_model
-from graphkin.research.reproduce.attention import Case, cases, find_matcher, measure_attention
+from graphkin.research.reproduce.attention_figure import (
+    Case,
+    cases,
+    find_matcher,
+    measure_attention,
+)
 from graphkin.research.reproduce.cells import fill
 from graphkin.research.reproduce.render.png import draw
 from graphkin.research.reproduce.results import Result, read_result, write_result
@@ -92,7 +97,6 @@ def test_pictures_come_from_the_file(measured: Result, tmp_path: Path) -> None:
 def test_a_matcher_is_found_in_its_run_unless_its_steps_have_parameters_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from graphkin.research.reproduce import attention
 
     monkeypatch.setattr(attention, "SHIPPED", tmp_path / "shipped")
     assert find_matcher(tmp_path / "run") is None

@@ -15,11 +15,16 @@ from graphkin.learning.evaluation import evaluate
 from graphkin.learning.training import Report, train
 from graphkin.models import GraphEmbedder, GraphMatcher, load_model
 from graphkin.models.joining import join
-from graphkin.research.reproduce import run as running
+from graphkin.research.reproduce import run_experiment as running
 from graphkin.research.reproduce.experiment import Evaluation, Experiment, TaskSpec
 from graphkin.research.reproduce.measure import DataPaths
 from graphkin.research.reproduce.results import read_result, result_file
-from graphkin.research.reproduce.run import Folders, prepare, run_experiment, run_experiments
+from graphkin.research.reproduce.run_experiment import (
+    Folders,
+    prepare,
+    run_experiment,
+    run_experiments,
+)
 from graphkin.research.tasks.edits import EditTask
 from tests.command_line import Graphkin
 from tests.research.reproduce.made_up import TINY, tiny_experiment

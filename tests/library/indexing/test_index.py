@@ -25,10 +25,10 @@ from graphkin.errors import ConfigError, FormatError, MissingDependencyError, Mo
 from graphkin.graphs import Graph
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.indexing import batches as indexing_chunks
-from graphkin.library.indexing import run as indexing
+from graphkin.library.indexing import index as indexing
 from graphkin.library.indexing.batches import Batch, Embedding, batches, ready
-from graphkin.library.indexing.files import FileJob, ReadSettings, groups
-from graphkin.library.indexing.run import index_paths
+from graphkin.library.indexing.file_queue import FileJob, ReadSettings, groups
+from graphkin.library.indexing.index import index_paths
 from graphkin.library.library import Library
 from graphkin.library.models import SearchModel
 from graphkin.library.records import Filter, KnownFunction
@@ -458,7 +458,7 @@ def test_an_interrupted_run_is_taken_up(
 
 KILLED = """
 import os, signal, sys
-from graphkin.library.indexing import run as indexing, batches as indexing_chunks
+from graphkin.library.indexing import index as indexing, batches as indexing_chunks
 from graphkin.library.library import Library
 
 indexing_chunks.BATCH, indexing.AHEAD = 5, 0

@@ -31,7 +31,7 @@ from graphkin.errors import ConfigError, FormatError
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.indexing.batches import Batch, Chunk, Embedding, Pending, batches, ready
 from graphkin.library.indexing.corpora import CorpusJob, open_corpora
-from graphkin.library.indexing.files import FileJob, FileQueue, ReadSettings, Result
+from graphkin.library.indexing.file_queue import FileJob, FileQueue, ReadSettings, Result
 from graphkin.library.indexing.writer import IndexSummary, LibraryWriter
 from graphkin.library.records import Filter, KnownFunction
 

@@ -14,7 +14,7 @@ from graphkin.errors import (
 )
 from graphkin.library.engines.base import UnknownIdError
 from graphkin.results.text import printable
-from graphkin.web.schema import Error
+from graphkin.web.api_documents import Error
 
 
 class RequestError(GraphkinError):

@@ -15,7 +15,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkin.results.drawing.layout.rows import Rows
+from graphkin.results.drawing.layout.ordering import Rows
 
 LANE_WEIGHT = 3.0
 """An edge between a box and a lane against one between boxes; between lanes it is the square."""
