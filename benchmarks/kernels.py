@@ -71,7 +71,7 @@ def compiled_torch(cache: Path) -> Operator:
 def numba(cache: Path) -> Operator:
     """What graphkin uses."""
     os.environ["NUMBA_CACHE_DIR"] = str(cache)
-    from graphkin.models.kernels import backend, message_sum
+    from graphkin.models.kernels.dispatch import backend, message_sum
 
     if backend() != "fused":
         raise UnavailableError("numba is not installed")

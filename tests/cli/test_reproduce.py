@@ -99,7 +99,7 @@ def test_rerun_stores_what_it_measures(
     run: Graphkin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The real way, but for the length of the training."""
-    from graphkin.research.reproduce.plan import experiments_for
+    from graphkin.research.reproduce.plan.experiments import experiments_for
 
     def short(target: str, *, only: str, budget: str) -> list[object]:
         return list(experiments_for(target, True, only))

@@ -17,8 +17,8 @@ from graphkin.errors import GraphError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs import pair_groups as grouping_module
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
-from graphkin.models import kernels as kernels_module
 from graphkin.models.kernels import attention_blocks as attention_module
+from graphkin.models.kernels import dispatch as kernels_module
 from graphkin.models.kernels import propagation as propagation_module
 from tests.models.literal import LiteralModel, gru, lstm
 from tests.models.samples import SHAPES, SMALL, make_model, random_pairs

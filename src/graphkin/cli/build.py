@@ -12,7 +12,7 @@ from graphkin.cli.options import Jobs, Json, checked_jobs
 from graphkin.errors import ConfigError
 
 if TYPE_CHECKING:
-    from graphkin.binaries.building import Outcome, Recipe
+    from graphkin.binaries.building import BuildRecipe, Outcome
 
 
 def register(app: typer.Typer) -> None:
@@ -82,7 +82,7 @@ def build(
     report.check()
 
 
-def _recipe(package: str | None, file: Path | None) -> Recipe:
+def _recipe(package: str | None, file: Path | None) -> BuildRecipe:
     from graphkin.binaries.building import known_recipe, read_recipe
 
     if file is None:
@@ -104,7 +104,7 @@ def _words(text: str, option: str) -> list[str]:
     return words
 
 
-def _print_recipes(recipes: list[Recipe], as_json: bool) -> None:
+def _print_recipes(recipes: list[BuildRecipe], as_json: bool) -> None:
     if as_json:
         fields = ("name", "about", "source_package")
         typer.echo(json.dumps([{key: getattr(each, key) for key in fields} for each in recipes]))

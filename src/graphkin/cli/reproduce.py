@@ -145,7 +145,7 @@ def _run(
 
 
 def _show_status(target: str, only: str, budget: Budget, runs: Path, as_json: bool) -> None:
-    from graphkin.research.reproduce.plan import experiments_for
+    from graphkin.research.reproduce.plan.experiments import experiments_for
     from graphkin.research.reproduce.queue import queue_status, status_text
     from graphkin.research.reproduce.sources import RESULTS_FOLDER
 

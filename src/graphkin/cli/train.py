@@ -14,9 +14,9 @@ from graphkin.cli.options import Corpus, Json, PropagationSteps, Seed, Threads, 
 from graphkin.cli.task_options import EditOptions, Features, MeshOptions, Protocol
 
 if TYPE_CHECKING:
-    from graphkin.learning.recipes import Run
+    from graphkin.learning.recipes import TrainingRun
     from graphkin.learning.task import Task
-    from graphkin.learning.training import Result
+    from graphkin.learning.training import TrainingResult
     from graphkin.models.model import GraphModel
 
 Tables = dict[str, dict[str, Any]]
@@ -95,7 +95,7 @@ class TrainOptions:
         options["task"] = {**task_options, "seed": self.seed}
         return gather(known, self.config, options, self.settings or ())
 
-    def assemble(self, task: Task, tables: Tables, start: GraphModel | None) -> Run:
+    def assemble(self, task: Task, tables: Tables, start: GraphModel | None) -> TrainingRun:
         """The run of a task."""
         from graphkin.learning.recipes import assemble
 
@@ -160,7 +160,7 @@ def train_meshes(meshes: MeshOptions, options: TrainOptions) -> None:
     _train(options.assemble(MeshTask(**tables["task"]), tables, start), options)
 
 
-def _train(run: Run, options: TrainOptions) -> None:
+def _train(run: TrainingRun, options: TrainOptions) -> None:
     """Trains, and prints how far it came."""
     import torch
 
@@ -183,7 +183,7 @@ def _train(run: Run, options: TrainOptions) -> None:
         _print(result, options)
 
 
-def _print(result: Result, options: TrainOptions) -> None:
+def _print(result: TrainingResult, options: TrainOptions) -> None:
     if options.as_json:
         document = {"folder": str(options.out), "steps": result.step, "seconds": result.seconds}
         document |= {"validation": result.validation, "best": result.best}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graphkin.learning.task import Task
-from graphkin.learning.training import Result, TrainConfig, train
+from graphkin.learning.training import TrainConfig, TrainingResult, train
 from graphkin.models import ModelConfig, build_model
 from graphkin.models.config import INHERITED
 from graphkin.models.model import GraphModel
@@ -18,14 +18,14 @@ TAKEN_OVER = ("similarity", "steps", *INHERITED)
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class TrainingRun:
     """A model, the task that it learns, and the course of its training."""
 
     model: GraphModel
     task: Task
     config: TrainConfig
 
-    def train(self, folder: str | Path, **options: Any) -> Result:
+    def train(self, folder: str | Path, **options: Any) -> TrainingResult:
         """Trains the model in place, with the options of ``graphkin.learning.training.train``."""
         return train(self.model, self.task, self.config, folder, **options)
 
@@ -38,7 +38,7 @@ def assemble(
     model_options: Mapping[str, Any] | None = None,
     training: Mapping[str, Any] | None = None,
     start: GraphModel | None = None,
-) -> Run:
+) -> TrainingRun:
     """A new model, ready to be trained. Options go over those of ``start``, these over the recipe.
 
     Args:
@@ -65,4 +65,4 @@ def assemble(
     built.vocabulary = settings.vocabulary
     if start is not None:
         built.start_from(start)
-    return Run(built, task, config)
+    return TrainingRun(built, task, config)

@@ -17,7 +17,7 @@ from torch.nn import functional
 from graphkin.errors import GraphError
 from graphkin.graphs.batch import Adjacency, GraphBatch
 from graphkin.models.config import MessageAggregation, ModelConfig, NodeUpdate
-from graphkin.models.kernels import gated_sum, message_sum, neighbour_sum
+from graphkin.models.kernels.dispatch import gated_sum, message_sum, neighbour_sum
 from graphkin.models.kernels.plain import NORM_EPSILON, edge_hidden
 
 READOUT_SCALE = 0.3

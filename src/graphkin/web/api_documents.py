@@ -48,7 +48,7 @@ class Error(ApiDocument):
     error: ErrorBody
 
 
-class Limits(ApiDocument):
+class ServerLimits(ApiDocument):
     upload_bytes: int
     extraction_seconds: float
     extraction_bytes: int
@@ -71,7 +71,7 @@ class Status(ApiDocument):
     calibrated: bool
     """Hits have probabilities."""
     writable: bool
-    limits: Limits
+    limits: ServerLimits
 
 
 class SessionRequest(Request):
@@ -103,7 +103,7 @@ class FunctionRow(FunctionSummary):
     """Of an archive."""
 
 
-class FunctionList(ApiDocument):
+class UploadedFunctionList(ApiDocument):
     binary: Binary
     functions: list[FunctionRow]
 

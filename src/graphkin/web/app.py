@@ -81,7 +81,7 @@ def _add_status(app: FastAPI) -> None:
             can_rerank=model.matcher is not None,
             calibrated=model.calibration is not None,
             writable=not server.options.read_only,
-            limits=api.Limits.model_validate(vars(server.limits)),
+            limits=api.ServerLimits.model_validate(vars(server.limits)),
         )
 
 

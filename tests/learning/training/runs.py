@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from graphkin.graphs import PairBatch
 from graphkin.learning.task import EvaluationSet
-from graphkin.learning.training import Report, TrainConfig, train
+from graphkin.learning.training import StepReport, TrainConfig, train
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
 from graphkin.research.tasks.edits import EditTask
 
@@ -88,7 +88,7 @@ class InterruptedTask:
 def crash_at(step: int) -> Any:
     """Something to call at reports that ends the run at one of them."""
 
-    def on_report(report: Report) -> None:
+    def on_report(report: StepReport) -> None:
         if report.step == step:
             raise Crash
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from graphkin.errors import MissingDependencyError, StorageError
-from graphkin.learning.training import Report, train
+from graphkin.learning.training import StepReport, train
 from graphkin.learning.training.log import RunLog
 from tests.learning.training.runs import (
     CONFIG,
@@ -25,8 +25,8 @@ from tests.learning.training.runs import (
 )
 
 
-def report(step: int, loss: float = 0.5) -> Report:
-    return Report(step, 100, loss, 1e-3, 12.34567, 7.0, {"pair_auc": 0.75})
+def report(step: int, loss: float = 0.5) -> StepReport:
+    return StepReport(step, 100, loss, 1e-3, 12.34567, 7.0, {"pair_auc": 0.75})
 
 
 def test_lines(tmp_path: Path) -> None:

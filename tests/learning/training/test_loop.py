@@ -18,7 +18,7 @@ from graphkin.errors import ConfigError, GraphkinError, TrainingError
 from graphkin.graphs import PairBatch
 from graphkin.learning.evaluation import evaluate
 from graphkin.learning.losses import scores_loss
-from graphkin.learning.training import Report, TrainConfig, loop, train
+from graphkin.learning.training import StepReport, TrainConfig, loop, train
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, load_model
 from graphkin.research.tasks.edits import EditTask
 from tests.learning.training.runs import (
@@ -106,7 +106,7 @@ def test_a_run_leaves_log_checkpoint_and_model(tmp_path: Path) -> None:
 
 
 def test_reports(tmp_path: Path) -> None:
-    reports: list[Report] = []
+    reports: list[StepReport] = []
     config = dataclasses.replace(CONFIG, steps=25, evaluate_every=12)
     finished("gnn", config, tmp_path, on_report=reports.append)
     # Every 10 steps, at each evaluation, and at the end.
@@ -403,7 +403,7 @@ def test_signals_are_handled_as_before_once_a_run_ends(tmp_path: Path, how: str)
     before = [signal.getsignal(number) for number in numbers]
     during: list[Any] = []
 
-    def on_report(report: Report) -> None:
+    def on_report(report: StepReport) -> None:
         during.extend(signal.getsignal(number) for number in numbers)
         if how == "crash":
             raise Crash

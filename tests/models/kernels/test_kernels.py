@@ -21,8 +21,9 @@ from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
 from graphkin.graphs import pair_groups as grouping_module
 from graphkin.graphs.batch import Adjacency
-from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, kernels
+from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
 from graphkin.models.kernels import attention_blocks as attention_module
+from graphkin.models.kernels import dispatch as kernels
 from graphkin.models.kernels import plain
 from graphkin.models.kernels.attend import attend
 from graphkin.models.kernels.attention_blocks import EUCLIDEAN, ScoreKind
@@ -257,7 +258,7 @@ SCORES = """
         import torch
         from graphkin.graphs import Graph
         from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
-        from graphkin.models.kernels import backend
+        from graphkin.models.kernels.dispatch import backend
         pair = Graph(5, [(0, 1), (1, 2), (2, 2), (3, 4)]), Graph(3, [(0, 1), (0, 2)])
         scores = {{}}
         for name in ("gnn", "gmn", "gcn"):

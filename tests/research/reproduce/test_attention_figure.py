@@ -12,6 +12,7 @@ from matplotlib import image
 
 from graphkin.graphs.converters.from_networkx import to_networkx
 from graphkin.models import GraphMatcher, ModelConfig, build_model
+from graphkin.research.reproduce import attention_figure
 from graphkin.research.reproduce.attention_figure import (
     Case,
     cases,
@@ -98,7 +99,7 @@ def test_a_matcher_is_found_in_its_run_unless_its_steps_have_parameters_of_their
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
-    monkeypatch.setattr(attention, "SHIPPED", tmp_path / "shipped")
+    monkeypatch.setattr(attention_figure, "SHIPPED", tmp_path / "shipped")
     assert find_matcher(tmp_path / "run") is None
     build_model(CONFIG, seed=1).save_pretrained(tmp_path / "run" / "model")
     found = find_matcher(tmp_path / "run")

@@ -11,7 +11,7 @@ from graphkin.learning.training import TrainConfig
 from graphkin.models import ModelConfig
 from graphkin.research.reproduce.experiment import MEASURES
 from graphkin.research.reproduce.paper import PAPER
-from graphkin.research.reproduce.plan import (
+from graphkin.research.reproduce.plan.experiments import (
     ATTENTION_MODEL,
     all_experiments,
     experiments_for,

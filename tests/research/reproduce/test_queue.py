@@ -10,7 +10,7 @@ import pytest
 
 from graphkin.errors import StorageError
 from graphkin.research.reproduce.measure import DataPaths
-from graphkin.research.reproduce.plan import all_experiments, experiments_for
+from graphkin.research.reproduce.plan.experiments import all_experiments, experiments_for
 from graphkin.research.reproduce.queue import own_run, queue_status, status_text
 from graphkin.research.reproduce.results import result_file
 from graphkin.research.reproduce.run_experiment import Folders, run_experiments

@@ -12,7 +12,7 @@ import torch
 from graphkin.errors import ConfigError, TrainingError
 from graphkin.learning import recipes
 from graphkin.learning.evaluation import evaluate
-from graphkin.learning.training import Report, train
+from graphkin.learning.training import StepReport, train
 from graphkin.models import GraphEmbedder, GraphMatcher, load_model
 from graphkin.models.joining import join
 from graphkin.research.reproduce import run_experiment as running
@@ -88,7 +88,7 @@ def test_an_interrupted_run_goes_on(folders: Folders, tmp_path: Path) -> None:
     prepared = prepare(experiment, NO_DATA)
     model, task, training = prepared.model, prepared.task, prepared.config
 
-    def crash(report: Report) -> None:
+    def crash(report: StepReport) -> None:
         if report.step == 9:
             raise Crash
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from graphkin.research.reproduce.experiment import Experiment
-from graphkin.research.reproduce.plan import all_experiments
+from graphkin.research.reproduce.plan.experiments import all_experiments
 from graphkin.research.reproduce.results import CHECKOUT
 
 STORED = {path.stem: path for path in (CHECKOUT / "reproduce").glob("*-seed*.json")}

@@ -2,7 +2,7 @@
 
 from graphkin.binaries.building.build import BuildReport, Outcome, build_package
 from graphkin.binaries.building.build_recipes import (
-    Recipe,
+    BuildRecipe,
     known_recipe,
     known_recipes,
     read_recipe,
@@ -11,10 +11,10 @@ from graphkin.binaries.building.compilers import Compiler, find_compiler
 from graphkin.binaries.building.source_code import Source, open_source
 
 __all__ = [
+    "BuildRecipe",
     "BuildReport",
     "Compiler",
     "Outcome",
-    "Recipe",
     "Source",
     "build_package",
     "find_compiler",

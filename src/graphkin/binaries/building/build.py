@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from graphkin._support.files import locked, read_file, storing, write_atomically
-from graphkin.binaries.building.build_recipes import Recipe
+from graphkin.binaries.building.build_recipes import BuildRecipe
 from graphkin.binaries.building.compilers import Compiler, check_level, check_works
 from graphkin.binaries.building.outputs import BuiltFile, OutputError, collect, intact
 from graphkin.binaries.building.source_code import Source
@@ -78,7 +78,7 @@ BuildProgress = Callable[[int, int, str, Outcome | None], None]
 
 
 def build_package(
-    recipe: Recipe,
+    recipe: BuildRecipe,
     source: Source,
     compilers: Sequence[Compiler],
     levels: Sequence[str],
@@ -120,7 +120,7 @@ def build_package(
         folder.mkdir(parents=True, exist_ok=True)
     busy = f"another process is building in {folder}; wait for it"
     with locked(folder / ".lock", busy), workspace() as work:
-        run = _Run(recipe, source, folder, work, jobs)
+        run = _BuildRun(recipe, source, folder, work, jobs)
         kept = {each: run.finished(each) for each in configurations}
         run.check_tools([each for each, outcome in kept.items() if outcome is None])
         for number, (configuration, outcome) in enumerate(kept.items(), 1):
@@ -135,10 +135,10 @@ def build_package(
 
 
 @dataclass
-class _Run:
+class _BuildRun:
     """One call of :func:`build_package`."""
 
-    recipe: Recipe
+    recipe: BuildRecipe
     source: Source
     folder: Path
     work: Path

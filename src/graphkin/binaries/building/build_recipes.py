@@ -23,7 +23,7 @@ CROSS = "{cross}"
 
 
 @dataclass(frozen=True)
-class Recipe:
+class BuildRecipe:
     """How to build one package, with any compiler and at any level.
 
     The compiler that ``{cc}`` names adds the level and ``-g1`` behind whatever the package asks
@@ -97,7 +97,7 @@ class Recipe:
         return {key: _fill(value, values) for key, value in self.environment.items()}
 
 
-def read_recipe(path: PathLike) -> Recipe:
+def read_recipe(path: PathLike) -> BuildRecipe:
     """A recipe from a file.
 
     Raises:
@@ -106,7 +106,7 @@ def read_recipe(path: PathLike) -> Recipe:
     return _parse(read_file(path), str(path))
 
 
-def known_recipes() -> dict[str, Recipe]:
+def known_recipes() -> dict[str, BuildRecipe]:
     """The recipes that come with graphkin, by name."""
     folder = files("graphkin.binaries.building") / "recipes"
     entries = [entry for entry in folder.iterdir() if entry.name.endswith(".toml")]
@@ -114,7 +114,7 @@ def known_recipes() -> dict[str, Recipe]:
     return {recipe.name: recipe for recipe in sorted(recipes, key=lambda recipe: recipe.name)}
 
 
-def known_recipe(name: str) -> Recipe:
+def known_recipe(name: str) -> BuildRecipe:
     """The recipe of a package."""
     known = known_recipes()
     if name not in known:
@@ -126,7 +126,7 @@ def known_recipe(name: str) -> Recipe:
     return known[name]
 
 
-def _parse(content: bytes, label: str) -> Recipe:
+def _parse(content: bytes, label: str) -> BuildRecipe:
     try:
         values = tomllib.loads(content.decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -135,7 +135,7 @@ def _parse(content: bytes, label: str) -> Recipe:
         if key not in values:
             raise ConfigError(f"{label}: a recipe needs {key!r}")
     try:
-        return build(Recipe, values, "recipe")
+        return build(BuildRecipe, values, "recipe")
     except ConfigError as error:
         raise ConfigError(f"{label}: {error}") from error
 

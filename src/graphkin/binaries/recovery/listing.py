@@ -17,7 +17,7 @@ known instructions are met soon, then many. Bounded, because crafted code could 
 the whole function decoded from each byte of it."""
 
 
-class Run(NamedTuple):
+class DecodedRun(NamedTuple):
     """A stretch of instructions, each followed by the next."""
 
     base: int
@@ -40,8 +40,8 @@ class Listing:
     def __init__(self, image: Image, architecture: Architecture) -> None:
         self._image = image
         self._architecture = architecture
-        self.runs: list[Run] = []
-        self._main_runs: list[Run] = []
+        self.runs: list[DecodedRun] = []
+        self._main_runs: list[DecodedRun] = []
         self._strays: dict[int, int] = {}
         """Positions of the instructions that are not decoded from the start of a range."""
         self.lasts: set[int] = set()
@@ -98,7 +98,7 @@ class Listing:
         """The state that an instruction was decoded in."""
         return self._run(position).state
 
-    def _run(self, position: int) -> Run:
+    def _run(self, position: int) -> DecodedRun:
         return self.runs[bisect_right(self.runs, position, key=lambda run: run.base) - 1]
 
     def close(self) -> None:
@@ -143,7 +143,7 @@ class Listing:
             self.controls.append(last)
             self.kinds.append(CUT)
             self.operands.append(b"")
-        run = Run(base, start, addresses[-1] + sizes[-1], addresses, records, state)
+        run = DecodedRun(base, start, addresses[-1] + sizes[-1], addresses, records, state)
         self.runs.append(run)
         if not is_main:
             self._strays.update(zip(addresses, range(base, base + count), strict=True))

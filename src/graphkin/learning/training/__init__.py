@@ -1,7 +1,7 @@
 """Training: configuration, the loop, checkpoints, the log."""
 
 from graphkin.learning.training.config import TrainConfig
-from graphkin.learning.training.log import Report
-from graphkin.learning.training.loop import Result, train
+from graphkin.learning.training.log import StepReport
+from graphkin.learning.training.loop import TrainingResult, train
 
-__all__ = ["Report", "Result", "TrainConfig", "train"]
+__all__ = ["StepReport", "TrainConfig", "TrainingResult", "train"]

@@ -18,7 +18,7 @@ LOG_FILE = "log.jsonl"
 
 
 @dataclass(frozen=True)
-class Report:
+class StepReport:
     """What a run says of itself as it goes on."""
 
     step: int
@@ -45,7 +45,7 @@ class RunLog:
             self._file.seek(0, os.SEEK_END)
         self._board = None if board is None else board(str(folder))
 
-    def write(self, report: Report, evaluated: bool) -> None:
+    def write(self, report: StepReport, evaluated: bool) -> None:
         line: dict[str, Any] = {
             "step": report.step,
             "loss": report.loss,
@@ -102,7 +102,7 @@ class TrainingProgress:
     ) -> None:
         self._bar.stop()
 
-    def __call__(self, report: Report) -> None:
+    def __call__(self, report: StepReport) -> None:
         metrics = "  ".join(f"{_short(key)} {v:.3f}" for key, v in report.validation.items())
         status = f"{report.steps_per_second:.1f} steps/s  loss {report.loss:.4f}  {metrics}"
         self._bar.update(self._task, completed=report.step, status=status)

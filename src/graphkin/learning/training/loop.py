@@ -44,7 +44,7 @@ from graphkin.learning.training.distributed import (
     process_group,
     stop_signals,
 )
-from graphkin.learning.training.log import Report, RunLog
+from graphkin.learning.training.log import RunLog, StepReport
 from graphkin.learning.training.optimizer import FlatOptimizer
 from graphkin.models.model import GraphModel, PairOutput
 
@@ -54,7 +54,7 @@ PREFETCH = 4
 
 
 @dataclass(frozen=True)
-class Result:
+class TrainingResult:
     """The end of a run."""
 
     step: int
@@ -74,8 +74,8 @@ def train(
     device: str = "cpu",
     checkpoint_seconds: float = 120.0,
     tensorboard: bool = False,
-    on_report: Callable[[Report], None] | None = None,
-) -> Result:
+    on_report: Callable[[StepReport], None] | None = None,
+) -> TrainingResult:
     """Trains ``model`` in place.
 
     Args:
@@ -112,7 +112,7 @@ def train(
     with process_group(config.batch_size) as (rank, world), stop_signals() as stop:
         if world > 1 and device == "cuda":
             device = f"cuda:{torch.cuda.current_device()}"
-        run = _Run(_on_device(model, device), task, config, folder, device, rank, world)
+        run = _TrainingLoop(_on_device(model, device), task, config, folder, device, rank, world)
         if resume and checkpoint.exists():
             run.restore(checkpoint)
         log = RunLog(folder, run.state.log_bytes, tensorboard) if rank == 0 else None
@@ -120,7 +120,7 @@ def train(
         with closing_log, contextlib.closing(run.batches()) as batches:
             _loop(run, batches, log, stop, checkpoint_seconds, on_report)
         state = run.state
-        return Result(state.step, state.seconds, state.validation, state.best)
+        return TrainingResult(state.step, state.seconds, state.validation, state.best)
 
 
 def _on_device(model: GraphModel, device: str) -> GraphModel:
@@ -131,7 +131,7 @@ def _on_device(model: GraphModel, device: str) -> GraphModel:
         raise ConfigError(f"cannot compute on device {device!r}: {reason}") from error
 
 
-class _Run:
+class _TrainingLoop:
     """The parts of a run, and single steps over them."""
 
     def __init__(
@@ -245,12 +245,12 @@ class _Run:
 
 
 def _loop(
-    run: _Run,
+    run: _TrainingLoop,
     batches: Iterator[PairBatch],
     log: RunLog | None,
     stop: threading.Event,
     checkpoint_seconds: float,
-    on_report: Callable[[Report], None] | None,
+    on_report: Callable[[StepReport], None] | None,
 ) -> None:
     config, state = run.config, run.state
     losses = state.losses
@@ -295,7 +295,7 @@ def _loop(
         if evaluated or state.step % config.report_every == 0:
             # The rate is that of training; evaluations are left out of it.
             rate = (state.step - reported_step) / max(1e-9, trained - reported)
-            report = Report(
+            report = StepReport(
                 step=state.step,
                 steps=config.steps,
                 loss=sum(losses) / len(losses),

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from graphkin.learning.training.config import TrainConfig
-from graphkin.models.kernels import adam
+from graphkin.models.kernels.dispatch import adam
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 

@@ -10,7 +10,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from graphkin.graphs.batch import Adjacency
-from graphkin.models.kernels import backend
+from graphkin.models.kernels.dispatch import backend
 from graphkin.models.kernels.workspace import WORKSPACE, take_once
 
 if backend() == "fused":
@@ -28,7 +28,7 @@ def _array(tensor: Tensor) -> Any:
 
 
 class MessageSum(Function):
-    """See :func:`graphkin.models.kernels.message_sum`."""
+    """See :func:`graphkin.models.kernels.dispatch.message_sum`."""
 
     @classmethod
     def run(

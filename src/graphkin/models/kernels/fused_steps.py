@@ -17,7 +17,6 @@ from torch import Tensor
 
 from graphkin.graphs.batch import Adjacency
 from graphkin.graphs.pair_groups import PairGroup
-from graphkin.models.kernels import backend
 from graphkin.models.kernels.attention_blocks import (
     Gradients,
     Kept,
@@ -26,6 +25,7 @@ from graphkin.models.kernels.attention_blocks import (
     attention_forward,
 )
 from graphkin.models.kernels.composition import Composed, ComposedGradients
+from graphkin.models.kernels.dispatch import backend
 from graphkin.models.kernels.plain import NORM_EPSILON
 from graphkin.models.kernels.workspace import WORKSPACE
 

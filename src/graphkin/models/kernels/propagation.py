@@ -25,7 +25,6 @@ from torch.autograd.function import once_differentiable
 
 from graphkin.graphs.batch import GraphBatch
 from graphkin.graphs.pair_groups import PairGroup
-from graphkin.models.kernels import use_fused
 from graphkin.models.kernels.attention_blocks import EUCLIDEAN, PLAIN, Kept
 from graphkin.models.kernels.autograd import apply
 from graphkin.models.kernels.composition import (
@@ -35,6 +34,7 @@ from graphkin.models.kernels.composition import (
     StepParameters,
     unflatten,
 )
+from graphkin.models.kernels.dispatch import use_fused
 from graphkin.models.kernels.fused_steps import (
     Buffers,
     FirstStep,

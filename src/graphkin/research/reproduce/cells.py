@@ -10,9 +10,9 @@ from typing import Any
 
 from graphkin.research.reproduce.experiment import MEASURES
 from graphkin.research.reproduce.paper import PAPER
-from graphkin.research.reproduce.plan import all_experiments, group_order
+from graphkin.research.reproduce.plan.experiments import all_experiments, group_order
 from graphkin.research.reproduce.results import Result
-from graphkin.research.reproduce.sections import LEARNED, Line, Section, Variant, sections_of
+from graphkin.research.reproduce.sections import LEARNED, Section, TableLine, Variant, sections_of
 
 BOTH: tuple[Variant, ...] = ("paper", "ours")
 CellKey = tuple[str, str, str, str, Variant]
@@ -56,7 +56,7 @@ class Filled:
     """A section with its cells."""
 
     section: Section
-    rows: tuple[tuple[Line, dict[Variant, tuple[Cell, ...]]], ...]
+    rows: tuple[tuple[TableLine, dict[Variant, tuple[Cell, ...]]], ...]
     """For each line its cells in the order of the metrics, by variant."""
     results: tuple[Result, ...]
     """What the values come from."""
@@ -114,20 +114,20 @@ def _filled(
     return Filled(section, tuple(rows), tuple(used.values()))
 
 
-def _lines(section: Section, measured: Iterable[CellKey]) -> list[Line]:
+def _lines(section: Section, measured: Iterable[CellKey]) -> list[TableLine]:
     lines = list(section.lines)
     if section.prefix is not None:
         for table, row, model, metric, _ in measured:
             fits = table == section.table and row.startswith(section.prefix)
-            if fits and metric in section.metrics and Line(row, model) not in lines:
-                lines.append(Line(row, model))
+            if fits and metric in section.metrics and TableLine(row, model) not in lines:
+                lines.append(TableLine(row, model))
         rows = dict.fromkeys(line.row for line in lines)
         order = {row: position for position, row in enumerate(rows)}
         lines.sort(key=lambda line: order[line.row])
     return lines
 
 
-def _key(section: Section, line: Line, metric: str, variant: Variant) -> CellKey:
+def _key(section: Section, line: TableLine, metric: str, variant: Variant) -> CellKey:
     return section.table, line.row, line.model, metric, variant
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from graphkin._support.progress import counter
 from graphkin.learning.evaluation import PairScorer
-from graphkin.learning.recipes import Run, assemble
+from graphkin.learning.recipes import TrainingRun, assemble
 from graphkin.learning.task import Task
 from graphkin.learning.training.log import TrainingProgress
 from graphkin.learning.training.loop import CHECKPOINT_FILE
@@ -141,7 +141,7 @@ def _run_trained(experiment: Experiment, folders: Folders, data: DataPaths) -> R
     return result
 
 
-def prepare(experiment: Experiment, data: DataPaths) -> Run:
+def prepare(experiment: Experiment, data: DataPaths) -> TrainingRun:
     """A new model, its task and the course of its training, as ``graphkin train`` makes them."""
     options = {"seed": experiment.seed, **experiment.task.options}
     return assemble(

@@ -114,7 +114,7 @@ SWEEP_FOUND = {
 
 
 @dataclass(frozen=True)
-class Line:
+class TableLine:
     """A model in a row."""
 
     row: str
@@ -127,7 +127,7 @@ class Section:
 
     table: str
     title: str
-    lines: tuple[Line, ...]
+    lines: tuple[TableLine, ...]
     metrics: tuple[str, ...] = PAIRS
     digits: int = 1
     note: str = ""
@@ -143,8 +143,8 @@ def sections_of(target: str) -> list[Section]:
     return [section for section in SECTIONS if target in ("all", section.table)]
 
 
-def _lines(rows: Sequence[str], models: Sequence[str]) -> tuple[Line, ...]:
-    return tuple(Line(row, model) for row, model in product(rows, models))
+def _lines(rows: Sequence[str], models: Sequence[str]) -> tuple[TableLine, ...]:
+    return tuple(TableLine(row, model) for row, model in product(rows, models))
 
 
 _FUNCTION_MODELS = (*BASELINES, *LEARNED)

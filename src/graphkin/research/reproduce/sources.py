@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from graphkin.errors import ConfigError
-from graphkin.research.reproduce.plan import ATTENTION_MODEL, experiments_for
+from graphkin.research.reproduce.plan.experiments import ATTENTION_MODEL, experiments_for
 from graphkin.research.reproduce.results import CHECKOUT, Result, read_results, stored_folder
 
 if TYPE_CHECKING:

@@ -187,7 +187,7 @@ class MeshTask:
         return _rounded(center), _rounded(spread)
 
     @cached_property
-    def _data(self) -> _Data:
+    def _data(self) -> _MeshData:
         return _load(Path(self.data))
 
     @cached_property
@@ -226,7 +226,7 @@ class MeshTask:
 
 
 @dataclass(frozen=True, eq=False)
-class _Data:
+class _MeshData:
     """A dataset as it is on disk."""
 
     graphs: list[Graph]
@@ -239,7 +239,7 @@ class _Data:
     """Of all graphs and their labels: the same for a zip and its folder, wherever they lie."""
 
 
-def _load(path: Path) -> _Data:
+def _load(path: Path) -> _MeshData:
     graphs, targets = read_tudataset(path)
     if targets.ndim != 1 or targets.dtype.kind not in "iu":
         raise ConfigError(f"{path} has no single class for each graph; its labels are {targets[0]}")
@@ -251,7 +251,7 @@ def _load(path: Path) -> _Data:
     values, classes = np.unique(targets, return_inverse=True)
     digests = [graph.digest() for graph in graphs]
     digest = text_hash(" ".join([*digests, *map(str, targets.tolist())]))
-    return _Data(graphs, classes, [str(value) for value in values.tolist()], digests, digest)
+    return _MeshData(graphs, classes, [str(value) for value in values.tolist()], digests, digest)
 
 
 def _points(graph: Graph) -> Floats:

@@ -69,7 +69,7 @@ LEGEND = {
 }
 
 
-class Line(NamedTuple):
+class BoxLine(NamedTuple):
     """One line of a box."""
 
     mnemonic: str
@@ -124,7 +124,7 @@ def resolution(width: float, height: float) -> float:
     return min(DOTS_PER_INCH, by_area, LONGEST_SIDE / max(inches))
 
 
-def box_lines(block: Block, most: int) -> list[Line]:
+def box_lines(block: Block, most: int) -> list[BoxLine]:
     """The lines of a block's box: all instructions, or the first, a gap and the last ones."""
     texts = block.instructions or block.mnemonics
     if len(texts) > most:
@@ -138,7 +138,7 @@ def box_lines(block: Block, most: int) -> list[Line]:
             mnemonic, operands = text, ""
         if len(operands) > MAX_LETTERS:
             operands = operands[: MAX_LETTERS - 1] + "…"
-        lines.append(Line(mnemonic, operands))
+        lines.append(BoxLine(mnemonic, operands))
     return lines
 
 
@@ -149,7 +149,7 @@ class _Picture:
         self._function = function
         self._blocks = function.blocks
         self._count = len(self._blocks)
-        self._lines: list[list[Line]] = []
+        self._lines: list[list[BoxLine]] = []
         if self._count <= TEXT_LIMIT:
             most = MAX_LINES if self._count <= CROWDED else CROWDED_LINES
             self._lines = [box_lines(block, most) for block in self._blocks]
@@ -319,7 +319,7 @@ class _Picture:
             x += (len(LEGEND[kind]) + 8) * LETTER
 
 
-def _column(lines: Sequence[Line]) -> int:
+def _column(lines: Sequence[BoxLine]) -> int:
     """Letters from a box's mnemonics to its operands."""
     return max((len(line.mnemonic) for line in lines if line.operands), default=0) + 1
 

@@ -57,7 +57,7 @@ async def get_binary(binary: str, server: ServerDep) -> api.Binary:
     return server.uploads.get(binary).document()
 
 
-@router.get("/binaries/{binary}/functions", response_model=api.FunctionList)
+@router.get("/binaries/{binary}/functions", response_model=api.UploadedFunctionList)
 async def list_functions(binary: str, server: ServerDep) -> Response:
     """All its functions, in the order of the file."""
 

@@ -24,6 +24,7 @@ from graphkin.errors import ConfigError, FormatError, StorageError
 from graphkin.graphs import Graph
 from graphkin.graphs.encoding import dump_graph, load_graph
 from graphkin.library.engines.base import Engine, Nearest, Space, UnknownIdError, Verification
+from graphkin.library.engines.milvus import collection
 from graphkin.library.engines.milvus.address import MilvusAddress
 from graphkin.library.engines.milvus.bundles import BundleStore
 from graphkin.library.engines.milvus.client import (
@@ -52,7 +53,7 @@ class MilvusEngine(Engine):
     """
 
     def __init__(
-        self, client: Any, address: MilvusAddress, description: schema.Description
+        self, client: Any, address: MilvusAddress, description: collection.Description
     ) -> None:
         self.space = description.space
         self.address = address
@@ -60,7 +61,7 @@ class MilvusEngine(Engine):
         self._client = client
         self._description = description
         self._rows = Collection(client, address.collection)
-        self._records = Collection(client, address.collection + schema.RECORDS)
+        self._records = Collection(client, address.collection + collection.RECORDS)
         self._listed: set[tuple[str, str, str]] = set()
 
     @classmethod
@@ -98,7 +99,7 @@ class MilvusEngine(Engine):
             folder = f"{address.collection}-{secrets.token_hex(4)}"
             store = BundleStore(Path(root).absolute() / folder)
             named = {name: store.put([content])[0].bundle for name, content in documents.items()}
-            description = schema.Description(space, str(Path(root).absolute()), folder, named)
+            description = collection.Description(space, str(Path(root).absolute()), folder, named)
             engine = cls(client, address, description)
             engine._create_collections()
             engine._prepare()
@@ -125,7 +126,7 @@ class MilvusEngine(Engine):
                     f"there is no library {address}; check the address, or create it with "
                     "`graphkin index`"
                 )
-            description = schema.Description.from_text(rows.description(), str(address))
+            description = collection.Description.from_text(rows.description(), str(address))
             roots = (address.graphs_folder, graphs_folder, description.graphs_folder)
             folders = [str(Path(root).absolute()) for root in roots if root]
             there = [root for root in folders if Path(root, description.folder).is_dir()]
@@ -145,13 +146,13 @@ class MilvusEngine(Engine):
         """The side collection first: where the main one is, both are."""
         if self._records.exists():
             self._records.drop()
-        self._records.create(schema.records_schema())
-        self._rows.create(schema.library_schema(self._description), self.address.shards)
+        self._records.create(collection.records_schema())
+        self._rows.create(collection.library_schema(self._description), self.address.shards)
 
     def _prepare(self) -> None:
         """Makes the collections searchable, both at a time; they are again where they were."""
-        self._records.index(schema.index_params("hamming"))
-        self._rows.index(schema.index_params(self.space.metric))
+        self._records.index(collection.index_params("hamming"))
+        self._rows.index(collection.index_params(self.space.metric))
         self._records.load(wait=False)
         self._rows.load()
         self._records.load()
@@ -187,8 +188,8 @@ class MilvusEngine(Engine):
         unique = list({row.key: row for row in reversed(rows)}.values())[::-1]
         ids = assign_ids(self._rows, [row.key for row in unique])
         new = [(own, row) for (own, known), row in zip(ids, unique, strict=True) if not known]
-        values = [schema.write_row(own, row) for own, row in new]
-        self._list_texts(schema.listed_texts(row.entry for _, row in new))
+        values = [collection.write_row(own, row) for own, row in new]
+        self._list_texts(collection.listed_texts(row.entry for _, row in new))
         for start in range(0, len(new), ROWS_AT_ONCE):
             part = slice(start, start + ROWS_AT_ONCE)
             pieces = self.bundles.put([dump_graph(row.graph) for _, row in new[part]])
@@ -200,7 +201,7 @@ class MilvusEngine(Engine):
     def _list_texts(self, texts: set[tuple[str, str, str]]) -> None:
         """Records texts before rows with them are there, so that no pattern misses one."""
         new = texts - self._listed
-        self._records.upsert(schema.write_record(*text) for text in sorted(new))
+        self._records.upsert(collection.write_record(*text) for text in sorted(new))
         self._listed |= new
 
     def known(self, keys: Iterable[bytes]) -> set[bytes]:
@@ -208,23 +209,23 @@ class MilvusEngine(Engine):
 
     def tag(self, where: Filter, tags: Mapping[str, str]) -> int:
         """Adds tags to what matches. When it fails, some may have them: do it again."""
-        self._list_texts(schema.listed_tags(tags))
-        return add_tags(self._rows, self._matching(where, schema.ROW_FIELDS), tags)
+        self._list_texts(collection.listed_tags(tags))
+        return add_tags(self._rows, self._matching(where, collection.ROW_FIELDS), tags)
 
     def finish_files(self, files: Iterable[tuple[str, str]]) -> None:
-        self._records.upsert(schema.write_record(schema.FILE, *pair) for pair in files)
+        self._records.upsert(collection.write_record(collection.FILE, *pair) for pair in files)
 
     def finished_files(self) -> set[tuple[str, str]]:
-        kind = f"kind == {literal(schema.FILE)}"
+        kind = f"kind == {literal(collection.FILE)}"
         rows = self._records.scan(kind, ["name", "text"], after="")
-        return {(schema.decoded(row["name"]), schema.decoded(row["text"])) for row in rows}
+        return {(collection.decoded(row["name"]), collection.decoded(row["text"])) for row in rows}
 
     def remove(self, where: Filter) -> int:
         rows = [(row["id"], row["file_hash"]) for row in self._matching(where, ["file_hash"])]
         # Files first: one that is gone in part must not count as finished.
         for chunk in runs(sorted({file_hash for _, file_hash in rows}), PAGE):
             names = f"name in [{', '.join(map(literal, chunk))}]"
-            kind = f"kind == {literal(schema.FILE)}"
+            kind = f"kind == {literal(collection.FILE)}"
             gone = [row["id"] for row in self._records.scan(f"{kind} and {names}", [], after="")]
             self._records.delete_ids(gone)
         self._rows.delete_ids([own for own, _ in rows])
@@ -246,15 +247,17 @@ class MilvusEngine(Engine):
             yield f"id in {chunk}"
 
     def fetch(self, ids: Sequence[int]) -> list[Stored]:
-        return [schema.read_stored(row) for row in self._by_id(ids, schema.STORED_FIELDS)]
+        return [collection.read_stored(row) for row in self._by_id(ids, collection.STORED_FIELDS)]
 
     def graphs(self, ids: Sequence[int]) -> list[Graph]:
-        pieces = [schema.read_piece(row) for row in self._by_id(ids, schema.PIECE_FIELDS)]
+        pieces = [collection.read_piece(row) for row in self._by_id(ids, collection.PIECE_FIELDS)]
         try:
             contents = self.bundles.read(pieces)
         except FormatError:
             # Compaction may have moved them meanwhile.
-            moved = [schema.read_piece(row) for row in self._by_id(ids, schema.PIECE_FIELDS)]
+            moved = [
+                collection.read_piece(row) for row in self._by_id(ids, collection.PIECE_FIELDS)
+            ]
             if moved == pieces:
                 raise
             contents = self.bundles.read(moved)
@@ -263,10 +266,10 @@ class MilvusEngine(Engine):
     def vectors(self, ids: Sequence[int]) -> NDArray[Any]:
         vectors = np.empty((len(ids), self.space.columns), dtype=self.space.dtype)
         for number, row in enumerate(self._by_id(ids, ["vector"])):
-            vectors[number] = schema.read_vector(row, self.space)
+            vectors[number] = collection.read_vector(row, self.space)
         return vectors
 
-    def _by_id(self, ids: Sequence[int], fields: Sequence[str]) -> list[schema.Values]:
+    def _by_id(self, ids: Sequence[int], fields: Sequence[str]) -> list[collection.Values]:
         rows = self._rows.by_id(ids, fields)
         missing = next((own for own in ids if own not in rows), None)
         if missing is not None:
@@ -274,24 +277,24 @@ class MilvusEngine(Engine):
         return [rows[own] for own in ids]
 
     def scan(self, where: Filter | None = None, after: int = 0) -> Iterator[Stored]:
-        for row in self._matching(where, schema.STORED_FIELDS, after):
-            yield schema.read_stored(row)
+        for row in self._matching(where, collection.STORED_FIELDS, after):
+            yield collection.read_stored(row)
 
     def _matching(
         self, where: Filter | None, fields: Sequence[str], after: int = 0
-    ) -> Iterator[schema.Values]:
+    ) -> Iterator[collection.Values]:
         """The fields of what matches, in the order of ids."""
         parts = condition(where, self._texts)
         every = list(dict.fromkeys([*fields, *parts.fields]))
         for row in self._rows.scan(parts.expression, every, after):
-            if parts.rest.is_empty() or parts.rest.matches(schema.read_entry(row), nodes=0):
+            if parts.rest.is_empty() or parts.rest.matches(collection.read_entry(row), nodes=0):
                 yield row
 
     def _texts(self, kind: str, name: str) -> set[str]:
         """Texts that occur in a field, or as values of a tag; some may have been removed."""
-        own = f"kind == {literal(kind)} and name == {literal(schema.encoded(name))}"
+        own = f"kind == {literal(kind)} and name == {literal(collection.encoded(name))}"
         rows = self._records.scan(own, ["text"], after="")
-        return {schema.decoded(row["text"]) for row in rows}
+        return {collection.decoded(row["text"]) for row in rows}
 
     def count(self, where: Filter | None = None) -> int:
         parts = condition(where, self._texts)
@@ -328,9 +331,9 @@ class MilvusEngine(Engine):
         documents = set(self._description.documents.values())
         repack(self._rows, self.bundles, documents)
         sweep(self._rows, self.bundles, documents)
-        for collection in (self._rows, self._records):
-            collection.flush()
-            collection.compact()
+        for part in (self._rows, self._records):
+            part.flush()
+            part.compact()
 
     def close(self) -> None:
         self._client.close()

@@ -278,7 +278,7 @@ class FunctionTask:
         return equal / max(total, 1)
 
     @cached_property
-    def data(self) -> _Data:
+    def data(self) -> _FunctionData:
         """The corpus and its functions, whatever the protocol."""
         corpus = FunctionCorpus.open(Path(self.corpus))
         return _load(corpus.path.absolute(), corpus.digest())
@@ -329,7 +329,7 @@ class FunctionTask:
 
 
 @dataclass(frozen=True, eq=False)
-class _Data:
+class _FunctionData:
     """What does not depend on the settings of a task."""
 
     corpus: FunctionCorpus
@@ -345,14 +345,14 @@ class _Data:
 
 
 @lru_cache(maxsize=2)
-def _load(path: Path, digest: str) -> _Data:
+def _load(path: Path, digest: str) -> _FunctionData:
     """The digest is a key of the cache: the folder may hold another corpus next time."""
     corpus = FunctionCorpus.open(path)
     classes = function_classes(corpus, 2)
     contents = contents_of(corpus, (graph for item in classes for graph in item.graphs.values()))
     classes = grouped(classes, contents)
     num_builds = len({binary.build for binary in corpus.binaries})
-    return _Data(corpus, digest, classes, contents, _split_of(classes), num_builds)
+    return _FunctionData(corpus, digest, classes, contents, _split_of(classes), num_builds)
 
 
 def _split_of(classes: Sequence[FunctionClass]) -> dict[int, str]:
