@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from graphkin.graphs import Graph
+from graphkin.graphs import Graph, WordBags
 
 NODE_KINDS = ("constant", "dense", "tokens")
 EDGE_KINDS = ("constant", "dense", "types")
 
 _values = st.floats(width=32, allow_nan=False, allow_infinity=False)
 _ids = st.integers(0, 2**31 - 1)
+_hashes = st.integers(0, 2**64 - 1)
 
 
 @st.composite
@@ -25,6 +26,7 @@ def graphs(
     directed: bool | None = None,
     widths: tuple[int, int] | None = None,
     bag_size: int | None = None,
+    words: bool | None = False,
 ) -> Graph:
     """Graphs of 1 to 6 nodes with self loops and parallel edges; None draws a trait."""
     num_nodes = draw(st.integers(1, 6))
@@ -45,6 +47,11 @@ def graphs(
         inputs["edge_features"] = np.reshape(rows, (len(edges), edge_width))
     if edge_kind == "types":
         inputs["edge_types"] = draw(st.lists(_ids, min_size=len(edges), max_size=len(edges)))
+    if draw(st.booleans()) if words is None else words:
+        bags = draw(st.lists(st.lists(_hashes, max_size=3), min_size=num_nodes, max_size=num_nodes))
+        offsets = np.cumsum([0, *map(len, bags)])
+        hashes = np.array([word for bag in bags for word in bag], dtype=np.uint64)
+        inputs["node_words"] = WordBags(hashes, offsets)
     direction = draw(st.booleans()) if directed is None else directed
     return Graph(num_nodes, edges, directed=direction, **inputs)
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphkin.errors import GraphError
-from graphkin.graphs import Graph, TokenBags, graph
+from graphkin.graphs import Graph, TokenBags, WordBags, graph
 from tests.graphs.graph_strategies import graphs
 
 PAIR = [(0, 1)]
@@ -117,7 +117,7 @@ def test_takes_the_smallest_graph_and_any_integer_dtype() -> None:
     assert Graph(2, node_tokens=[[], []]).node_kind == "tokens"
 
 
-@given(graphs(), st.data())
+@given(graphs(words=None), st.data())
 def test_permuted_moves_every_node_with_its_input(before: Graph, data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(before.num_nodes)))
     after = before.permuted(order)
@@ -134,7 +134,7 @@ def test_permuted_moves_every_node_with_its_input(before: Graph, data: st.DataOb
     assert after.permuted(np.argsort(order)) == before
 
 
-@given(graphs())
+@given(graphs(words=None))
 def test_digest_depends_on_the_content_alone(made: Graph) -> None:
     again = remade(made)
     assert again is not made
@@ -142,11 +142,11 @@ def test_digest_depends_on_the_content_alone(made: Graph) -> None:
     assert again == made
 
 
-@given(graphs(), st.data())
+@given(graphs(words=None), st.data())
 def test_digest_changes_with_every_part(made: Graph, data: st.DataObject) -> None:
     assert remade(made, directed=not made.directed) != made
     for name, array in made.arrays().items():
-        if name == "token_offsets" or not array.size:
+        if name in ("token_offsets", "word_offsets") or not array.size:
             continue
         changed = array.copy()
         where = data.draw(st.integers(0, array.size - 1))
@@ -175,7 +175,7 @@ def test_digest_tells_apart_graphs_with_equal_bytes() -> None:
     assert Graph(1) != "a graph"
 
 
-@given(graphs())
+@given(graphs(words=None))
 def test_nothing_can_be_changed_after_the_making(made: Graph) -> None:
     digest = made.digest()
     for array in made.arrays().values():
@@ -212,6 +212,9 @@ def remade(made: Graph, **changes: Any) -> Graph:
     tokens = None
     if "token_ids" in values:
         tokens = TokenBags(np.asarray(values["token_ids"]), values["token_offsets"])
+    words = None
+    if "word_hashes" in values:
+        words = WordBags(np.asarray(values["word_hashes"]), values["word_offsets"])
     features = values.get("node_features")
     return Graph(
         made.num_nodes,
@@ -221,6 +224,7 @@ def remade(made: Graph, **changes: Any) -> Graph:
         node_tokens=tokens,
         edge_features=values.get("edge_features"),
         edge_types=values.get("edge_types"),
+        node_words=words,
     )
 
 

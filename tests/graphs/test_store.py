@@ -44,6 +44,7 @@ def graphs_of_one_kind(draw: st.DrawFn) -> list[Graph]:
         "node_kind": draw(st.sampled_from(NODE_KINDS)),
         "edge_kind": draw(st.sampled_from(EDGE_KINDS)),
         "widths": draw(st.tuples(st.integers(1, 3), st.integers(1, 3))),
+        "words": draw(st.booleans()),
     }
     return draw(st.lists(graphs(**traits), min_size=1, max_size=5))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from graphkin.graphs.graph import Graph, TokenBags
+from graphkin.graphs.graph import Graph, TokenBags, WordBags
 
 if TYPE_CHECKING:
     from graphkin.graphs.batch import GraphBatch, PairBatch
 
-__all__ = ["Graph", "GraphBatch", "PairBatch", "TokenBags"]
+__all__ = ["Graph", "GraphBatch", "PairBatch", "TokenBags", "WordBags"]
 
 
 def __getattr__(name: str) -> Any:

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphkin.errors import GraphError
-from graphkin.graphs.graph import Graph
+from graphkin.graphs.graph import Graph, OffsetArray, WordBags, running_offsets
 from graphkin.graphs.pair_groups import PairGroup, group_pairs
 
-Index = NDArray[np.int64]
+Index = OffsetArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +38,33 @@ class Adjacency:
 
     def to(self, device: torch.device | str) -> Adjacency:
         return Adjacency(*(tensor.to(device) for tensor in vars(self).values()))
+
+
+@dataclass(frozen=True, eq=False)
+class WordBatch:
+    """The distinct words of each graph, one graph after the other."""
+
+    hashes: Tensor
+    """(M,) int64: the bits of the hashes, which are unsigned."""
+    counts: Tensor
+    """(M,) float32: how often the graph has the word."""
+    offsets: Tensor
+    """(G + 1,) int64."""
+
+    @classmethod
+    def pack(cls, bags: Sequence[WordBags]) -> WordBatch:
+        counted = [bag.counted() for bag in bags]
+        hashes = np.concatenate([words for words, _ in counted])
+        counts = np.concatenate([count for _, count in counted])
+        offsets = running_offsets(np.array([len(words) for words, _ in counted]))
+        return cls(
+            torch.from_numpy(hashes.view(np.int64)),
+            torch.from_numpy(counts.astype(np.float32)),
+            torch.from_numpy(offsets),
+        )
+
+    def to(self, device: torch.device | str) -> WordBatch:
+        return WordBatch(*(tensor.to(device) for tensor in vars(self).values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +88,8 @@ class GraphBatch:
     """(R, F) float32, one row for each listed edge."""
     edge_types: Tensor | None = None
     """(R,) int64, one for each listed edge."""
+    words: WordBatch | None = None
+    """The hashed words of each graph."""
 
     @classmethod
     def pack(cls, graphs: Sequence[Graph]) -> GraphBatch:
@@ -84,11 +113,14 @@ class GraphBatch:
             fields["edge_features"] = _stack([graph.edge_features for graph in graphs])
         if first.edge_kind == "types":
             fields["edge_types"] = _stack([graph.edge_types for graph in graphs]).long()
+        if first.has_words:
+            words = [graph.node_words for graph in graphs if graph.node_words is not None]
+            fields["words"] = WordBatch.pack(words)
         return cls.from_arrays(node_offsets, edges, directed=first.directed, **fields)
 
     @classmethod
     def from_arrays(
-        cls, node_offsets: Index, edges: Index, *, directed: bool, **inputs: Tensor
+        cls, node_offsets: Index, edges: Index, *, directed: bool, **inputs: Any
     ) -> GraphBatch:
         """Builds the CSR from (R, 2) edges that already carry batch-wide node numbers."""
         num_nodes = int(node_offsets[-1])
@@ -312,7 +344,7 @@ def check_uniform(graphs: Sequence[Graph]) -> None:
             raise GraphError(
                 f"graph {position} is a {type(graph).__name__}; convert it to a graphkin Graph"
             )
-        for trait in ("directed", "node_kind", "edge_kind"):
+        for trait in ("directed", "node_kind", "edge_kind", "has_words"):
             expected, got = getattr(first, trait), getattr(graph, trait)
             if expected != got:
                 raise GraphError(
@@ -330,13 +362,6 @@ def check_uniform(graphs: Sequence[Graph]) -> None:
 
 def _stack(arrays: Sequence[NDArray[Any] | None]) -> Tensor:
     return torch.from_numpy(np.concatenate([array for array in arrays if array is not None]))
-
-
-def running_offsets(counts: NDArray[Any]) -> Index:
-    """(N,) counts -> (N + 1,) offsets, from 0 to their sum."""
-    offsets = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(counts, out=offsets[1:])
-    return offsets
 
 
 def _owners(offsets: Index) -> Index:

@@ -9,6 +9,7 @@ The bytes are, little-endian::
     columns of edge features            u32, 0 unless they are dense
     edges, token ids, sizes of bags, edge types    as far as the graph has them
     node features, edge features                   as far as the graph has them
+    words, if it has any: their number (u32), hashes (u64), sizes of bags (u32)
 
 Integers take 1, 2 or 4 bytes, whichever the largest of their array needs: most functions have
 fewer than 256 blocks, and take a quarter of what their arrays hold.
@@ -24,14 +25,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.errors import FormatError, GraphError
-from graphkin.graphs.graph import EDGE_KINDS, NODE_KINDS, Graph, TokenBags
+from graphkin.graphs.graph import (
+    EDGE_KINDS,
+    NODE_KINDS,
+    Graph,
+    TokenBags,
+    WordBags,
+    running_offsets,
+)
 
 MAGIC, VERSION = 0x4B, 1
 HEAD = struct.Struct("<4B5I")
 CHECKSUM = slice(4, 8)
 INTEGERS = (np.dtype("<u1"), np.dtype("<u2"), np.dtype("<u4"))
 FLOAT = np.dtype("<f4")
+HASH = np.dtype("<u8")
+COUNT = np.dtype("<u4")
 KIND_BITS = 2
+DIRECTED, WORDED = 1 << 2 * KIND_BITS, 1 << 2 * KIND_BITS + 1
+"""Bits of the traits, above those of the kinds."""
 
 
 def dump_graph(graph: Graph) -> bytes:
@@ -42,7 +54,7 @@ def dump_graph(graph: Graph) -> bytes:
     integers += [] if graph.edge_types is None else [graph.edge_types]
     sizes = [_size(array) for array in integers]
     traits = NODE_KINDS.index(graph.node_kind) | EDGE_KINDS.index(graph.edge_kind) << KIND_BITS
-    traits |= graph.directed << 2 * KIND_BITS
+    traits |= DIRECTED * graph.directed | WORDED * (graph.node_words is not None)
     widths = sum(size << 2 * position for position, size in enumerate(sizes))
     extent = 0 if nodes is None else nodes.shape[1]
     extent = extent if bags is None else len(bags.ids)
@@ -50,6 +62,10 @@ def dump_graph(graph: Graph) -> bytes:
     counts = graph.num_nodes, graph.num_edges, extent, columns
     body = [array.astype(INTEGERS[size]) for array, size in zip(integers, sizes, strict=True)]
     body += [array.astype(FLOAT, copy=False) for array in (nodes, edges) if array is not None]
+    if graph.node_words is not None:
+        hashes, offsets = graph.node_words.hashes, graph.node_words.offsets
+        body += [np.array([len(hashes)], dtype=COUNT), hashes.astype(HASH, copy=False)]
+        body.append(np.diff(offsets).astype(COUNT))
     data = bytearray(HEAD.pack(MAGIC, VERSION, traits, widths, 0, *counts))
     for array in body:
         data += array.tobytes()
@@ -98,16 +114,21 @@ class _Reader:
         types = self._integers(edges) if edge_kind == "types" else None
         node_features = self._floats(nodes, extent) if node_kind == "dense" else None
         edge_features = self._floats(edges, columns) if edge_kind == "dense" else None
+        words = None
+        if traits & WORDED:
+            hashes = self._take(HASH, int(self._take(COUNT, 1)[0]))
+            words = WordBags(hashes, running_offsets(self._take(COUNT, nodes)))
         if self._start != len(self._data):
             raise ValueError(f"{len(self._data) - self._start} bytes are left over")
         return Graph(
             nodes,
             ends,
-            directed=bool(traits >> 2 * KIND_BITS),
+            directed=bool(traits & DIRECTED),
             node_features=node_features,
             node_tokens=bags,
             edge_features=edge_features,
             edge_types=types,
+            node_words=words,
         )
 
     def _integers(self, count: int) -> NDArray[np.int32]:

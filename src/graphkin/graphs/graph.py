@@ -15,6 +15,7 @@ from graphkin.errors import GraphError
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int32]
 OffsetArray = NDArray[np.int64]
+WordArray = NDArray[np.uint64]
 
 MAX_NODES = np.iinfo(np.int32).max
 NODE_KINDS = ("constant", "dense", "tokens")
@@ -62,6 +63,31 @@ class TokenBags:
         return [int(token) for token in self.ids[self.offsets[node] : self.offsets[node + 1]]]
 
 
+@dataclass(frozen=True, eq=False)
+class WordBags:
+    """A bag of words of an open vocabulary for every node, packed: each word is its hash.
+
+    Node ``i`` holds ``hashes[offsets[i]:offsets[i + 1]]``; a bag may be empty. See
+    :mod:`graphkin.graphs.words` for what a hash is made of.
+    """
+
+    hashes: WordArray
+    """(M,) uint64."""
+    offsets: OffsetArray
+    """(N + 1,) int64, rising from 0 to M."""
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def bag(self, node: int) -> WordArray:
+        """The hashes of one node."""
+        return self.hashes[self.offsets[node] : self.offsets[node + 1]]
+
+    def counted(self) -> tuple[WordArray, NDArray[np.int64]]:
+        """The distinct words of the whole graph, rising, and how often each is there."""
+        return np.unique(self.hashes, return_counts=True)
+
+
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Graph:
     """One graph. Arrays are read-only copies in the canonical dtypes below.
@@ -76,6 +102,7 @@ class Graph:
         directed: whether messages run along an edge only from source to target.
         node_features: (N, F) finite floats.
         node_tokens: one list of token ids per node, or a :class:`TokenBags`.
+        node_words: hashed words of an open vocabulary, beside any other input of the nodes.
         edge_features: (E, F) finite floats, in the order of ``edges``.
         edge_types: (E,) type ids >= 0, in the order of ``edges``.
 
@@ -97,6 +124,8 @@ class Graph:
     """(E, F) float32, or None."""
     edge_types: IntArray | None
     """(E,) int32, or None."""
+    node_words: WordBags | None
+    """Bags of hashed words, or None."""
 
     def __init__(
         self,
@@ -108,6 +137,7 @@ class Graph:
         node_tokens: TokenBags | Sequence[Sequence[int]] | None = None,
         edge_features: ArrayLike | None = None,
         edge_types: ArrayLike | None = None,
+        node_words: WordBags | None = None,
     ) -> None:
         if not isinstance(directed, bool | np.bool_):
             raise GraphError(f"directed must be True or False, got {directed!r}")
@@ -125,6 +155,7 @@ class Graph:
             "node_tokens": _tokens(node_tokens, count),
             "edge_features": _features(edge_features, len(edge_array), "edge_features", "edge"),
             "edge_types": _types(edge_types, len(edge_array)),
+            "node_words": _words(node_words, count),
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
@@ -148,6 +179,11 @@ class Graph:
             return "dense"
         return "types" if self.edge_types is not None else "constant"
 
+    @property
+    def has_words(self) -> bool:
+        """Whether nodes carry hashed words, be they none."""
+        return self.node_words is not None
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays that are present, by name: all that the graph holds but its two scalars."""
         arrays: dict[str, NDArray[Any]] = {"edges": self.edges}
@@ -160,6 +196,9 @@ class Graph:
             arrays["edge_features"] = self.edge_features
         if self.edge_types is not None:
             arrays["edge_types"] = self.edge_types
+        if self.node_words is not None:
+            arrays["word_hashes"] = self.node_words.hashes
+            arrays["word_offsets"] = self.node_words.offsets
         return arrays
 
     def digest(self) -> str:
@@ -178,7 +217,7 @@ class Graph:
                 f"order must be a permutation of 0..{self.num_nodes - 1}, got {new_index.tolist()}"
             )
         old_index = np.argsort(new_index)
-        tokens = self.node_tokens
+        tokens, words = self.node_tokens, self.node_words
         return Graph(
             self.num_nodes,
             new_index[self.edges],
@@ -187,6 +226,7 @@ class Graph:
             node_tokens=None if tokens is None else [tokens.bag(int(i)) for i in old_index],
             edge_features=self.edge_features,
             edge_types=self.edge_types,
+            node_words=None if words is None else _permuted(words, old_index),
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -199,6 +239,7 @@ class Graph:
             self.node_tokens,
             self.edge_features,
             self.edge_types,
+            self.node_words,
         )
 
     def __eq__(self, other: object) -> bool:
@@ -212,6 +253,7 @@ class Graph:
     def __repr__(self) -> str:
         kinds = [f"{self.node_kind} nodes"] if self.node_kind != "constant" else []
         kinds += [f"{self.edge_kind} edges"] if self.edge_kind != "constant" else []
+        kinds += [f"{len(self.node_words.hashes)} words"] if self.node_words is not None else []
         direction = "directed" if self.directed else "undirected"
         parts = [f"num_nodes={self.num_nodes}", f"num_edges={self.num_edges}", direction, *kinds]
         return f"Graph({', '.join(parts)})"
@@ -225,6 +267,7 @@ def _restored(
     node_tokens: TokenBags | None,
     edge_features: FloatArray | None,
     edge_types: IntArray | None,
+    node_words: WordBags | None = None,
 ) -> Graph:
     return Graph(
         num_nodes,
@@ -234,7 +277,14 @@ def _restored(
         node_tokens=node_tokens,
         edge_features=edge_features,
         edge_types=edge_types,
+        node_words=node_words,
     )
+
+
+def _permuted(words: WordBags, old_index: OffsetArray) -> WordBags:
+    bags = [words.bag(int(node)) for node in old_index]
+    offsets = np.cumsum([0, *(len(bag) for bag in bags)], dtype=np.int64)
+    return WordBags(np.concatenate(bags), offsets)
 
 
 def _node_count(value: object) -> int:
@@ -317,18 +367,36 @@ def _tokens(values: TokenBags | Sequence[Sequence[int]] | None, num_nodes: int) 
         return None
     bags = values if isinstance(values, TokenBags) else TokenBags.from_lists(values)
     ids = _integers(bags.ids, "node_tokens", np.int32)
-    offsets = _integers(bags.offsets, "token offsets", np.int64)
-    if ids.ndim != 1 or offsets.ndim != 1:
-        raise GraphError(
-            f"token ids and offsets must be flat, got shapes {ids.shape} and {offsets.shape}"
-        )
-    if len(offsets) != num_nodes + 1:
-        raise GraphError(f"node_tokens has {len(offsets) - 1} bags for {num_nodes} nodes")
-    if offsets[0] != 0 or offsets[-1] != len(ids) or (np.diff(offsets) < 0).any():
-        raise GraphError(f"token offsets must rise from 0 to {len(ids)}")
+    offsets = _bag_offsets(bags.offsets, ids, num_nodes, "node_tokens", "token")
     if len(ids) and ids.min() < 0:
         raise GraphError(f"token ids must be >= 0, got {ids.min()}")
     return TokenBags(_frozen(ids), _frozen(offsets))
+
+
+def _words(bags: WordBags | None, num_nodes: int) -> WordBags | None:
+    if bags is None:
+        return None
+    if not isinstance(bags, WordBags):
+        raise GraphError(f"node_words must be WordBags, got a {type(bags).__name__}")
+    hashes = _integers(bags.hashes, "node_words", np.uint64)
+    offsets = _bag_offsets(bags.offsets, hashes, num_nodes, "node_words", "word")
+    return WordBags(_frozen(hashes), _frozen(offsets))
+
+
+def _bag_offsets(
+    values: ArrayLike, ids: NDArray[Any], num_nodes: int, name: str, item: str
+) -> OffsetArray:
+    """Offsets of one bag for each node, checked against the ids that they cut."""
+    offsets = _integers(values, f"{item} offsets", np.int64)
+    if ids.ndim != 1 or offsets.ndim != 1:
+        raise GraphError(
+            f"{item} ids and offsets must be flat, got shapes {ids.shape} and {offsets.shape}"
+        )
+    if len(offsets) != num_nodes + 1:
+        raise GraphError(f"{name} has {len(offsets) - 1} bags for {num_nodes} nodes")
+    if offsets[0] != 0 or offsets[-1] != len(ids) or (np.diff(offsets) < 0).any():
+        raise GraphError(f"{item} offsets must rise from 0 to {len(ids)}")
+    return offsets
 
 
 def _types(values: ArrayLike | None, num_edges: int) -> IntArray | None:
@@ -340,3 +408,10 @@ def _types(values: ArrayLike | None, num_edges: int) -> IntArray | None:
     if len(array) and array.min() < 0:
         raise GraphError(f"edge types must be >= 0, got {array.min()}")
     return _frozen(array)
+
+
+def running_offsets(counts: NDArray[Any]) -> OffsetArray:
+    """(N,) counts -> (N + 1,) offsets, from 0 to their sum."""
+    offsets = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets

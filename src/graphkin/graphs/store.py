@@ -7,7 +7,9 @@ A store is a directory, ``corpus.graphs`` say, of little-endian arrays::
                     graph i lies between rows i and i + 1
     words.u32       for each graph in turn, as 32-bit words: its edges (E, 2) int32; its nodes
                     as (N, F) float32 features, or all token ids and then (N,) bag sizes
-                    int32; its edges as (E, F) float32 features, or (E,) int32 types
+                    int32; its edges as (E, F) float32 features, or (E,) int32 types.
+                    Graphs with hashed words have them behind their token ids: (M,) uint64,
+                    (N,) bag sizes int32, and the number of token ids; all of it counts as tokens
     texts.jsonl     for each graph one line of JSON: [name, metadata]
     lock            held while an append runs
 
@@ -29,7 +31,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise, zip_longest
 from pathlib import Path
@@ -40,7 +42,7 @@ from numpy.typing import NDArray
 
 from graphkin._support.files import locked, storing, sync_folder, write_atomically
 from graphkin.errors import FormatError, GraphError, GraphkinError, StorageError
-from graphkin.graphs.graph import Graph, TokenBags
+from graphkin.graphs.graph import Graph, TokenBags, WordBags
 
 FORMAT = {"format": "graphkin graph store", "version": 1}
 FILES = INDEX, WORDS, TEXTS = "index.i64", "words.u32", "texts.jsonl"
@@ -63,13 +65,17 @@ class GraphKind:
     node_width: int
     edge_kind: str
     edge_width: int
+    has_words: bool = field(default=False, repr=False)
 
     @classmethod
     def of(cls, graph: Graph) -> GraphKind:
         nodes, edges = graph.node_features, graph.edge_features
         node_width = int(graph.node_kind != "constant") if nodes is None else nodes.shape[1]
         edge_width = int(graph.edge_kind != "constant") if edges is None else edges.shape[1]
-        return cls(graph.directed, graph.node_kind, node_width, graph.edge_kind, edge_width)
+        has_words = graph.node_words is not None
+        return cls(
+            graph.directed, graph.node_kind, node_width, graph.edge_kind, edge_width, has_words
+        )
 
     def words(self, nodes: int, edges: int, tokens: int) -> list[int]:
         """How many words the edges, token ids, node inputs and edge inputs take."""
@@ -88,9 +94,16 @@ class _Manifest:
     """Bytes of each of ``FILES``."""
     crc32: Sequence[int] = (0, 0, 0)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON; stores without hashed words look as they did before there were any."""
+        values = asdict(self)
+        if self.kind is not None and not self.kind.has_words:
+            del values["kind"]["has_words"]
+        return values
+
     def digest(self) -> str:
         """Of the manifest itself, against changes to it."""
-        text = json.dumps(FORMAT | asdict(self), sort_keys=True)
+        text = json.dumps(FORMAT | self.to_dict(), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     @classmethod
@@ -125,7 +138,7 @@ class _Manifest:
         lengths = [length + len(new) for length, new in zip(self.lengths, data, strict=True)]
         checksums = [zlib.crc32(new, crc) for crc, new in zip(self.crc32, data, strict=True)]
         after = _Manifest(graphs, kind, content.hex(), lengths, checksums)
-        text = json.dumps(FORMAT | {"digest": after.digest()} | asdict(after), indent=1)
+        text = json.dumps(FORMAT | {"digest": after.digest()} | after.to_dict(), indent=1)
         try:
             for name, length, new in zip(FILES, self.lengths, data, strict=True):
                 _write(path / name, length, new)
@@ -237,7 +250,8 @@ class GraphStore(Sequence[Graph]):
 
     def digest(self) -> str:
         """SHA-256 of kind, graphs, names and metadata, however they were cut into appends."""
-        content = f"{FORMAT} {self.kind} {self._manifest.content}"
+        has_words = self.kind is not None and self.kind.has_words
+        content = f"{FORMAT} {self.kind} {self._manifest.content}{' words' * has_words}"
         return hashlib.sha256(content.encode()).hexdigest()
 
     def verify(self) -> None:
@@ -275,8 +289,7 @@ class GraphStore(Sequence[Graph]):
                         f"graph {stop - start} of the append is {own}, the store holds {kind}; "
                         "keep one kind in a store"
                     )
-                tokens = 0 if graph.node_tokens is None else len(graph.node_tokens.ids)
-                sizes = graph.num_nodes, graph.num_edges, tokens, len(text)
+                sizes = graph.num_nodes, graph.num_edges, _token_words(graph), len(text)
                 totals = list(map(operator.add, totals, sizes))
                 record = ROW.pack(*totals), _words(graph), text
                 content = hashlib.sha256(b"".join((content, *record))).digest()
@@ -299,9 +312,12 @@ class GraphStore(Sequence[Graph]):
         nodes, edges, tokens = map(operator.sub, stop, start)
         cuts = accumulate(kind.words(nodes, edges, tokens), initial=sum(kind.words(*start)))
         ends, ids, node_inputs, edge_inputs = (self._words[a:b] for a, b in pairwise(cuts))
-        has_bags = kind.node_kind == "tokens"
-        bags = TokenBags.from_sizes(ids, node_inputs) if has_bags else None
         try:
+            words = None
+            if kind.has_words:
+                ids, words = _split_words(ids, nodes)
+            has_bags = kind.node_kind == "tokens"
+            bags = TokenBags.from_sizes(ids, node_inputs) if has_bags else None
             return Graph(
                 nodes,
                 ends.reshape(edges, 2),
@@ -310,6 +326,7 @@ class GraphStore(Sequence[Graph]):
                 node_tokens=bags,
                 edge_features=_dense(kind.edge_kind, edge_inputs, kind.edge_width),
                 edge_types=edge_inputs if kind.edge_kind == "types" else None,
+                node_words=words,
             )
         except GraphError as error:
             raise _damaged(self._path / WORDS, f"graph {row}: {error}") from error
@@ -358,12 +375,42 @@ def _entries(
         yield graph, f"{text}\n".encode()
 
 
+def _token_words(graph: Graph) -> int:
+    """How many 32-bit words hold a graph's token ids, and its hashed words behind them."""
+    tokens = 0 if graph.node_tokens is None else len(graph.node_tokens.ids)
+    if graph.node_words is None:
+        return tokens
+    return tokens + 2 * len(graph.node_words.hashes) + graph.num_nodes + 1
+
+
 def _words(graph: Graph) -> bytes:
-    arrays = graph.arrays()
-    if graph.node_tokens is not None:
-        arrays["token_offsets"] = np.diff(graph.node_tokens.offsets).astype(np.int32)
-    little = (array.astype(array.dtype.newbyteorder("<"), copy=False) for array in arrays.values())
+    tokens, words = graph.node_tokens, graph.node_words
+    arrays: list[NDArray[Any] | None] = [graph.edges]
+    if tokens is not None:
+        arrays.append(tokens.ids)
+    if words is not None:
+        count = 0 if tokens is None else len(tokens.ids)
+        sizes = np.diff(words.offsets).astype(np.int32)
+        arrays += [words.hashes, sizes, np.array([count], dtype=np.int32)]
+    if tokens is not None:
+        arrays.append(np.diff(tokens.offsets).astype(np.int32))
+    arrays += [graph.node_features, graph.edge_features, graph.edge_types]
+    present = [array for array in arrays if array is not None]
+    little = (array.astype(array.dtype.newbyteorder("<"), copy=False) for array in present)
     return b"".join(array.tobytes() for array in little)
+
+
+def _split_words(stored: NDArray[Any], nodes: int) -> tuple[NDArray[Any], WordBags]:
+    """Token ids and hashed words of what ``_words`` put one behind the other."""
+    count = int(stored[-1]) if len(stored) else -1
+    rest = len(stored) - 1 - nodes - count
+    if count < 0 or rest < 0 or rest % 2:
+        raise GraphError(f"{len(stored)} words cannot hold {count} tokens and {nodes} sizes")
+    hashes = np.frombuffer(stored[count : count + rest].tobytes(), dtype="<u8")
+    sizes = stored[count + rest : -1]
+    offsets = np.zeros(nodes + 1, dtype=np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return stored[:count], WordBags(hashes, offsets)
 
 
 def _dense(kind: str, words: NDArray[Any], width: int) -> NDArray[Any] | None:

@@ -67,7 +67,8 @@ def from_pyg(data: Any, *, directed: bool | None = None) -> Graph:
         directed=rows is None,
         node_features=None if data.x is None else _array(data, "x"),
         node_tokens=tokens,
-        **inputs,
+        edge_features=inputs.get("edge_features"),
+        edge_types=inputs.get("edge_types"),
     )
 
 

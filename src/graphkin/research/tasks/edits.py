@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
-from graphkin.graphs.batch import running_offsets
+from graphkin.graphs.graph import running_offsets
 from graphkin.learning.task import EvaluationSet, Mode, Recipe, Split
 from graphkin.research.tasks.splits import check_recipe, check_split
 

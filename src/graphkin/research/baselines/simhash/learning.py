@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from graphkin.errors import ConfigError
-from graphkin.graphs.batch import running_offsets
+from graphkin.graphs.graph import running_offsets
 from graphkin.models.similarity import hamming_similarity
 from graphkin.research.baselines.hashing import Hashes
 from graphkin.research.baselines.simhash.features import KINDS, FeatureSets

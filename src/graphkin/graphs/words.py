@@ -1,0 +1,40 @@
+"""Words of an open vocabulary as 64-bit hashes: what graphs say in strings, names and numbers.
+
+No list of words is kept, so that a word that nobody has met yet is as good as any other: equal
+words have equal hashes, on every machine, and 60 bits leave no room for accidents. The top four
+bits are the kind of the word.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkin.graphs.graph import WordArray
+
+KINDS = ("str", "imp", "num", "flt", "dat", "off")
+"""Strings, imported names, integer constants, float constants, first bytes of constant tables,
+field offsets. Files store positions in this list, so kinds are only added at the end."""
+KIND_SHIFT = 60
+HASH_MASK = (1 << KIND_SHIFT) - 1
+WORDS_KEPT = 1 << 16
+
+
+@lru_cache(maxsize=WORDS_KEPT)
+def word_hash(kind: str, text: str) -> int:
+    """The hash of a word: its kind, and 60 bits of BLAKE2b of its text.
+
+    Example:
+        >>> word_hash("imp", "malloc") >> KIND_SHIFT == KINDS.index("imp")
+        True
+    """
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return KINDS.index(kind) << KIND_SHIFT | int.from_bytes(digest, "little") & HASH_MASK
+
+
+def kinds_of(hashes: WordArray) -> NDArray[np.int64]:
+    """(M,) the position in ``KINDS`` of each word."""
+    return (hashes >> np.uint64(KIND_SHIFT)).astype(np.int64)
