@@ -9,7 +9,7 @@ from torch import Tensor
 
 from graphkin.errors import ConfigError
 from graphkin.models.config import Similarity
-from graphkin.models.similarity import VECTOR_SIMILARITIES
+from graphkin.models.similarity import similarity_matrix
 
 Loss = Literal["margin", "hamming", "contrastive"]
 
@@ -113,7 +113,7 @@ def contrastive_loss(
         3.0
     """
     vectors = torch.cat([left, right])
-    scores = scale * VECTOR_SIMILARITIES[similarity](vectors[:, None], vectors[None])
+    scores = scale * similarity_matrix(vectors, similarity)
     pairs = len(left)
     partners = torch.cat([scores.diagonal(pairs), scores.diagonal(-pairs)])
     groups = groups.repeat(2)

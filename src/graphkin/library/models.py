@@ -159,7 +159,7 @@ def space_of(embedder: GraphEmbedder) -> Space:
             f"a model of {embedder.config.similarity} similarity cannot be searched by distance; "
             f"choose one of {', '.join(get_args(Metric))}"
         )
-    return Space(metric, embedder.config.graph_dim)
+    return Space(metric, embedder.config.vector_dim)
 
 
 def read_model_id(files: Mapping[str, bytes]) -> ModelId:

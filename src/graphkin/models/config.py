@@ -82,12 +82,33 @@ class ModelConfig:
     """What an edge carries: nothing, features, or a type."""
     edge_input_size: int = 1
     """Columns of dense edge features, or the number of edge types."""
+    word_dim: int = 0
+    """The width of what a graph's hashed words add to its vector; 0 for models without words."""
+    offset_dim: int = 0
+    """The same for field offsets, which say nothing between 32 and 64 bits: a part of its own."""
+    words_known: int = 0
+    """Words whose rarity is known."""
+    words_learned: int = 0
+    """Words, the most frequent, that have a direction and a weight of their own."""
+    code_bits: int = 0
+    """Bits of a code that is learned beside the vector; 0 where the vector's signs are the code."""
 
     def __post_init__(self) -> None:
         check_types(self)
         check_at_least(self, 1, "node_dim", "graph_dim", "message_dim")
         check_at_least(self, 1, "node_input_size", "edge_input_size")
-        check_at_least(self, 0, "steps")
+        check_at_least(self, 0, "steps", "words_known", "words_learned")
+        for name in ("word_dim", "offset_dim", "code_bits"):
+            if getattr(self, name) < 0 or getattr(self, name) % 64:
+                raise ConfigError(f"{name} must be a multiple of 64, got {getattr(self, name)}")
+        if self.offset_dim and not self.word_dim:
+            raise ConfigError("offsets are a kind of words; set word_dim as well")
+        if self.words_learned > self.words_known:
+            raise ConfigError(
+                f"words_learned is {self.words_learned}, of {self.words_known} words that are known"
+            )
+        if (self.word_dim or self.code_bits) and (self.matching or self.similarity != "cosine"):
+            raise ConfigError("words and learned codes are for embedders of cosine similarity")
         if not 0 < self.message_scale < math.inf:
             raise ConfigError(f"message_scale must be above 0, got {self.message_scale}")
         if not 0 < self.alignment_sharpness < math.inf:
@@ -109,6 +130,11 @@ class ModelConfig:
             raise ConfigError("graph convolution has no messages to normalise")
         if self.propagation == "convolution" and self.reverse_messages == "separate":
             raise ConfigError("graph convolution has no separate weights for reversed edges")
+
+    @property
+    def vector_dim(self) -> int:
+        """The width of a whole vector: graph, words and offsets."""
+        return self.graph_dim + self.word_dim + self.offset_dim
 
     @property
     def aligns(self) -> bool:

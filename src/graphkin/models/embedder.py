@@ -3,23 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from itertools import accumulate
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
 
 from graphkin._support.progress import Progress
-from graphkin.errors import ModelError
+from graphkin.errors import GraphError, ModelError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
 from graphkin.graphs.batch import check_uniform
 from graphkin.graphs.pair_groups import distinct_graphs
-from graphkin.models.config import ModelConfig
+from graphkin.graphs.words import KINDS
+from graphkin.models.config import ModelConfig, Similarity
 from graphkin.models.model import GraphModel, PairOutput, checked_pairs, size_batches
 from graphkin.models.similarity import pack_codes
+from graphkin.models.words import WordBag, WordStatistics
 
 if TYPE_CHECKING:
     from graphkin._support.progress import Progress
+
+
+OFFSETS = "off"
+"""The kind of words that says nothing between pointers of different widths."""
+CODE_SCALE = 8.0
+"""Factor ahead of the tanh that a code is learned through: components of a vector are small."""
+Vectors = TypeVar("Vectors", Tensor, NDArray[np.float32])
+
+
+def _orthogonal(rows: int, columns: int) -> Tensor:
+    """(rows, columns) of directions at right angles, as far as there are enough of them."""
+    weight = torch.empty(rows, columns)
+    nn.init.orthogonal_(weight)
+    return weight
 
 
 class GraphEmbedder(GraphModel):
@@ -36,11 +55,79 @@ class GraphEmbedder(GraphModel):
         if isinstance(config, ModelConfig) and config.matching:
             raise ModelError("a config with matching=True makes a GraphMatcher")
         super().__init__(config)
+        if config.word_dim:
+            said = [kind for kind in KINDS if kind != OFFSETS or not config.offset_dim]
+            self.words = WordBag(config.word_dim, config.words_known, config.words_learned, said)
+            self.part_weights: Tensor
+            self.register_buffer("part_weights", torch.ones(len(self._parts)))
+        if config.offset_dim:
+            self.offsets = WordBag(config.offset_dim, config.words_known, 0, [OFFSETS])
+        if config.code_bits:
+            width = config.graph_dim + config.word_dim
+            self.code = nn.Parameter(_orthogonal(config.code_bits, width))
+
+    def fit_words(self, statistics: WordStatistics) -> None:
+        """Takes over how rare words are; what is learned of them begins anew."""
+        self.words.fit(statistics)
+        if self.config.offset_dim:
+            self.offsets.fit(statistics)
 
     def forward(self, batch: PairBatch, steps: int | None = None) -> PairOutput:
-        vectors = self.network(batch.graphs, steps=steps)
-        left, right = batch.split(vectors)
+        left, right = batch.split(self.vectors(batch.graphs, steps=steps))
         return PairOutput(self.compare(left, right), left, right)
+
+    def vectors(self, batch: GraphBatch, steps: int | None = None) -> Tensor:
+        """(graphs, V): the graph's vector; with words, the parts of :meth:`part` side by side.
+
+        Each part has length 1, or 0 where a graph says nothing, times the root of its weight, so
+        that the product of two vectors is the weighted sum of the cosines of their parts.
+        """
+        graph: Tensor = self.network(batch, steps=steps)
+        if not self.config.word_dim:
+            return graph
+        if batch.words is None:
+            raise GraphError(
+                "the model reads what functions say, and these graphs were made without it; read "
+                "the binaries again"
+            )
+        parts = [functional.normalize(graph, dim=1), self.words(batch.words)]
+        parts += [self.offsets(batch.words)] if self.config.offset_dim else []
+        weights = self.part_weights.sqrt()
+        return torch.cat([weight * part for weight, part in zip(weights, parts, strict=True)], 1)
+
+    @property
+    def _parts(self) -> dict[str, slice]:
+        config = self.config
+        widths = {"graph": config.graph_dim, "words": config.word_dim, "offsets": config.offset_dim}
+        ends = accumulate(widths.values())
+        return {
+            name: slice(end - width, end)
+            for (name, width), end in zip(widths.items(), ends, strict=True)
+            if width
+        }
+
+    def part(self, vectors: Vectors, name: str) -> Vectors:
+        """The columns of one part of vectors: ``graph``, ``words`` or ``offsets``."""
+        if name not in self._parts:
+            raise ModelError(f"there is no part {name!r}; vectors have {', '.join(self._parts)}")
+        return vectors[:, self._parts[name]]
+
+    def lessons(self, vectors: Tensor) -> list[tuple[Tensor, Similarity]]:
+        """What a contrastive loss compares, and how: each part by itself, and the code.
+
+        Parts that learn together would lean on the one that learns first. Offsets learn nothing,
+        because they mean nothing between builds of different widths.
+        """
+        lessons: list[tuple[Tensor, Similarity]] = [(vectors, self.config.similarity)]
+        if self.config.word_dim:
+            lessons = [(self.part(vectors, name), "cosine") for name in ("graph", "words")]
+        if self.config.code_bits:
+            lessons.append((self.code_values(vectors.detach()), "hamming"))
+        return lessons
+
+    def code_values(self, vectors: Tensor) -> Tensor:
+        """(graphs, V) -> (graphs, B) whose signs are the code; offsets take no part in it."""
+        return CODE_SCALE * functional.linear(vectors[:, : self.code.shape[1]], self.code)
 
     @torch.no_grad()
     def encode(
@@ -53,30 +140,37 @@ class GraphEmbedder(GraphModel):
         """Graph vectors, (N, G) float32."""
         if isinstance(graphs, Graph) or len(graphs):
             check_uniform(graphs)
-        vectors = np.zeros((len(graphs), self.config.graph_dim), dtype=np.float32)
+        vectors = np.zeros((len(graphs), self.config.vector_dim), dtype=np.float32)
         done = 0
         for members in size_batches([graph.num_nodes for graph in graphs], 1):
             batch = GraphBatch.pack([graphs[index] for index in members]).to(self.device)
-            vectors[members] = self.network(batch, steps=steps).float().cpu().numpy()
+            vectors[members] = self.vectors(batch, steps=steps).float().cpu().numpy()
             done += len(members)
             if progress is not None:
                 progress(done, len(graphs))
         return vectors
 
     def codes(self, graphs: Sequence[Graph], *, steps: int | None = None) -> NDArray[np.uint8]:
-        """The signs of the graph vectors as bits, (N, G / 8) uint8; Hamming models only."""
-        if self.config.similarity != "hamming":
+        """Codes as bits, (N, B / 8) uint8: those that were learned, or the signs of vectors."""
+        if self.config.similarity != "hamming" and not self.config.code_bits:
             raise ModelError(
                 f"codes need a model of Hamming similarity; this one is {self.config.similarity}"
             )
-        return pack_codes(self.encode(graphs, steps=steps))
+        return self.codes_of(self.encode(graphs, steps=steps))
+
+    @torch.no_grad()
+    def codes_of(self, vectors: NDArray[np.float32]) -> NDArray[np.uint8]:
+        """The codes of vectors that :meth:`encode` gave."""
+        if not self.config.code_bits:
+            return pack_codes(vectors)
+        return pack_codes(self.code_values(self.as_tensor(vectors)).float().cpu().numpy())
 
     @torch.no_grad()
     def similarity(
         self, left: NDArray[np.float32], right: NDArray[np.float32]
     ) -> NDArray[np.float32]:
         """Similarity of every vector on the left with every one on the right, (A, B) float32."""
-        width = self.config.graph_dim
+        width = self.config.vector_dim
         left, right = np.asarray(left), np.asarray(right)
         for side in (left, right):
             if side.ndim != 2 or side.shape[1] != width:

@@ -20,7 +20,7 @@ from graphkin.graphs.batch import check_uniform
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.models.attention import CrossAttention
 from graphkin.models.calibration import Logistic, check_score_calibration
-from graphkin.models.config import ModelConfig
+from graphkin.models.config import ModelConfig, Similarity
 from graphkin.models.kernels.propagation import starts_alike
 from graphkin.models.layers import Aggregator, NodeReadout, NodeUpdateCell
 from graphkin.models.network import GraphNetwork
@@ -108,6 +108,10 @@ class GraphModel(nn.Module, ABC):
         With ``probability`` it is the probability that the pair is similar, from 0 to 1, by the
         model's calibration.
         """
+
+    def lessons(self, vectors: Tensor) -> list[tuple[Tensor, Similarity]]:
+        """What a contrastive loss compares, each with its similarity: the vectors."""
+        return [(vectors, self.config.similarity)]
 
     def compare(self, left: Tensor, right: Tensor) -> Tensor:
         """Similarity of graph vectors: (P, G) x (P, G) -> (P,)."""

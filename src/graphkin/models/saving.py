@@ -35,6 +35,11 @@ ADDED_OPTIONS: dict[str, Any] = {
     "embedder_norm": "none",
     "message_norm": "none",
     "readout": "gated",
+    "word_dim": 0,
+    "offset_dim": 0,
+    "words_known": 0,
+    "words_learned": 0,
+    "code_bits": 0,
 }
 """Options that came after the first models were saved, whose defaults are what those do."""
 KEYS = {"format", "version", "class", "config", "vocabulary", "calibration", "trained_on"}

@@ -41,6 +41,17 @@ VECTOR_SIMILARITIES = {
 }
 
 
+def similarity_matrix(vectors: Tensor, similarity: str) -> Tensor:
+    """(N, G) -> (N, N): every vector with every other, by a matrix product."""
+    if similarity == "cosine":
+        unit = functional.normalize(vectors, dim=1)
+        return unit @ unit.T
+    if similarity == "hamming":
+        bits = torch.tanh(vectors)
+        return bits @ bits.T / vectors.shape[1]
+    return VECTOR_SIMILARITIES[similarity](vectors[:, None], vectors[None])
+
+
 def pack_codes(vectors: NDArray[np.float32]) -> NDArray[np.uint8]:
     """The sign bits of graph vectors: (N, G) -> (N, G / 8), the first component in the top bit."""
     return np.packbits(vectors > 0, axis=1)

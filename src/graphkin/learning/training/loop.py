@@ -209,8 +209,11 @@ class _TrainingLoop:
         config, similarity = self.config, self.model.config.similarity
         if config.mode == "kin":
             assert labels is not None, "the groups of a batch of kin are its labels"
-            left, right = output.left.float(), output.right.float()
-            loss = contrastive_loss(left, right, labels, config.scale, similarity)
+            vectors = torch.cat([output.left, output.right]).float()
+            loss = vectors.new_zeros(())
+            for values, compared_by in self.model.lessons(vectors):
+                left, right = values.chunk(2)
+                loss = loss + contrastive_loss(left, right, labels, config.scale, compared_by)
         elif config.mode == "lists":
             scores = output.scores.float().view(-1, 1 + LIST_NEGATIVES)
             loss = contrastive_list_loss(scores, config.scale)
