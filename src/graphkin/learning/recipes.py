@@ -9,7 +9,7 @@ from typing import Any
 
 from graphkin.learning.task import Task
 from graphkin.learning.training import TrainConfig, TrainingResult, train
-from graphkin.models import ModelConfig, build_model
+from graphkin.models import GraphEmbedder, ModelConfig, build_model
 from graphkin.models.config import INHERITED
 from graphkin.models.model import GraphModel
 
@@ -63,6 +63,8 @@ def assemble(
     config = TrainConfig.from_dict({**settings.training, **(training or {})})
     built = build_model(model_config, config.seed)
     built.vocabulary = settings.vocabulary
+    if settings.words is not None and isinstance(built, GraphEmbedder):
+        built.fit_words(settings.words)
     if start is not None:
         built.start_from(start)
     return TrainingRun(built, task, config)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from graphkin.errors import GraphError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.vocabulary import Vocabulary
+from graphkin.models.words import WordStatistics
 
 Mode = Literal["pairs", "triplets", "lists", "kin"]
 """Labelled pairs; triplets; lists of a graph, a similar one and dissimilar ones; or similar pairs,
@@ -33,6 +34,8 @@ class Recipe:
     """Options of TrainConfig."""
     vocabulary: Vocabulary | None = None
     """What the tokens of the graphs' nodes stand for."""
+    words: WordStatistics | None = None
+    """How rare the hashed words of the graphs are."""
 
 
 class Task(Protocol):

@@ -129,6 +129,11 @@ class WordBag(nn.Module):
         total = total.index_add(0, owners, weights[:, None] * vectors)
         return functional.normalize(total, dim=1)
 
+    def rarity_of(self, hashes: WordArray) -> NDArray[np.float32]:
+        """(M,) how rare words are."""
+        rarity, _ = self._look_up(torch.from_numpy(hashes.view(np.int64)))
+        return rarity.cpu().numpy()
+
     def _look_up(self, hashes: Tensor) -> tuple[Tensor, Tensor]:
         """(M,) the rarity of each word, and its row among the learned ones, or 0."""
         if not len(self.hashes):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -98,7 +98,19 @@ def contents_of(corpus: FunctionCorpus, graphs: Iterable[int]) -> Index:
 
 def grouped(classes: Sequence[FunctionClass], contents: Index) -> list[FunctionClass]:
     """The same classes, with those that share an exact graph in one group."""
-    parents = list(range(len(classes)))
+    groups = connected([contents[list(item.graphs.values())].tolist() for item in classes])
+    return [
+        FunctionClass(item.key, item.graphs, item.in_header, group)
+        for item, group in zip(classes, groups, strict=True)
+    ]
+
+
+def connected(sets: Sequence[Iterable[Hashable]]) -> list[int]:
+    """The group of each set: those that share an element, directly or through others, are one.
+
+    A group has the number of its first set.
+    """
+    parents = list(range(len(sets)))
 
     def root(number: int) -> int:
         while parents[number] != number:
@@ -106,14 +118,11 @@ def grouped(classes: Sequence[FunctionClass], contents: Index) -> list[FunctionC
             number = parents[number]
         return number
 
-    owner: dict[int, int] = {}
-    for number, item in enumerate(classes):
-        for graph in item.graphs.values():
-            first = owner.setdefault(int(contents[graph]), number)
+    owner: dict[Hashable, int] = {}
+    for number, elements in enumerate(sets):
+        for element in elements:
+            first = owner.setdefault(element, number)
             # The smaller number becomes the root, whatever the order of unions.
             low, high = sorted((root(first), root(number)))
             parents[high] = low
-    return [
-        FunctionClass(item.key, item.graphs, item.in_header, root(number))
-        for number, item in enumerate(classes)
-    ]
+    return [root(number) for number in range(len(sets))]
