@@ -7,6 +7,7 @@ kernel. A node state is one vector, a message is one call of an MLP on [h_i; h_j
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
@@ -78,6 +79,11 @@ class LiteralModel:
                     self.convolve(step, graph, h) for graph, h in zip(graphs, states, strict=True)
                 ]
                 continue
+            if self.config.propagation == "residual":
+                states = [
+                    self.residual(step, graph, h) for graph, h in zip(graphs, states, strict=True)
+                ]
+                continue
             new_states, new_cells = [], []
             for side, graph in enumerate(graphs):
                 inputs = self.node_inputs(step, graph, states[side], states[1 - side])
@@ -107,8 +113,12 @@ class LiteralModel:
             return torch.as_tensor(graph.node_features[node].tolist(), dtype=like.dtype)
         if self.config.node_input == "tokens":
             total = like.new_zeros(self.config.node_dim)
-            for token in graph.node_tokens.bag(node):
-                total = total + self.network.part("nodes").tokens[token]
+            bag = graph.node_tokens.bag(node)
+            for token in set(bag):
+                weight = bag.count(token)
+                if self.config.token_counts == "log":
+                    weight = math.log(1 + weight)
+                total = total + weight * self.network.part("nodes").tokens[token]
             return total
         return like.new_ones(1)
 
@@ -263,6 +273,25 @@ class LiteralModel:
             total[i] = total[i] + step.weight @ h[j] / (degree[i] * degree[j]) ** 0.5
         return [torch.relu(x + step.bias) for x in total]
 
+    def residual(self, step: Parameters, graph: Graph, h: Sequence[Tensor]) -> list[Tensor]:
+        along = [(i, j) for i, j, _ in self.edges_along(graph)]
+        against = [(i, j) for i, j, _ in self.edges_against(graph)]
+
+        def mean(edges: list[tuple[int, int]], node: int) -> Tensor:
+            near = [h[j] for i, j in edges if i == node]
+            return sum(near, torch.zeros_like(h[0])) / max(len(near), 1)
+
+        new = []
+        for i, h_i in enumerate(h):
+            x = step.own @ h_i + step.bias + step.incoming @ mean(along, i)
+            if self.config.reverse_messages == "separate":
+                x = x + step.outgoing @ mean(against, i)
+            y = h_i + torch.relu(x)
+            centred = y - y.mean()
+            deviation = torch.sqrt((centred**2).mean() + 1e-5)
+            new.append(centred / deviation * step.norm_scale + step.norm_bias)
+        return new
+
     # Aggregator, eq. 3, and the similarity of graph vectors.
 
     def aggregate(self, h: Sequence[Tensor]) -> Tensor:
@@ -271,14 +300,24 @@ class LiteralModel:
         if self.config.readout == "nodes":
             each = [torch.relu(aggregator.hidden @ h_i + aggregator.hidden_bias) for h_i in h]
             return sum((aggregator.output @ x for x in each), h[0].new_zeros(size))
+        total = self.gated_sum(h)
+        if self.config.readout == "pooled":
+            stacked = torch.stack(list(h))
+            parts = [total / len(h) ** 0.5, stacked.mean(dim=0), stacked.amax(dim=0)]
+            total = torch.cat(parts)
+        hidden = torch.relu(aggregator.hidden @ total + aggregator.hidden_bias)
+        return aggregator.output @ hidden + aggregator.output_bias
+
+    def gated_sum(self, h: Sequence[Tensor]) -> Tensor:
+        aggregator = self.network.part("aggregator")
+        size = self.config.graph_dim
         gate_weight, value_weight = aggregator.nodes[:size], aggregator.nodes[size:]
         gate_bias, value_bias = aggregator.nodes_bias[:size], aggregator.nodes_bias[size:]
         total = h[0].new_zeros(size)
         for h_i in h:
             gate = torch.sigmoid(gate_weight @ h_i + gate_bias)
             total = total + gate * (value_weight @ h_i + value_bias)
-        hidden = torch.relu(aggregator.hidden @ total + aggregator.hidden_bias)
-        return aggregator.output @ hidden + aggregator.output_bias
+        return total
 
     def misfit(self, h: Sequence[Tensor], others: Sequence[Tensor]) -> Tensor:
         """How far the nodes of a graph lie from what they look at in the other one."""

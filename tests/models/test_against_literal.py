@@ -222,6 +222,15 @@ CONVOLUTION_CASES = [
     case(propagation="convolution", similarity="cosine", unrolled=5, **DENSE),
 ]
 
+RESIDUAL_CASES = [
+    *(case(shape, propagation="residual", readout="pooled", **DENSE) for shape in SHAPES),
+    case(propagation="residual"),
+    case(propagation="residual", shared=False, similarity="cosine", **TOKENS),
+    case(propagation="residual", token_counts="log", **TOKENS),
+    case(propagation="residual", directed=True, reverse_messages="separate", **DENSE),
+    case(readout="pooled", message_norm="graph", token_counts="log", **TOKENS),
+]
+
 UNROLLED = [
     case(unrolled=5, **DENSE),
     case(unrolled=0, **DENSE),
@@ -234,6 +243,7 @@ EMBEDDING_CASES = [
     *MESSAGE_OPTIONS,
     case(**DENSE, similarity="siamese"),
     *CONVOLUTION_CASES,
+    *RESIDUAL_CASES,
 ]
 
 ALL_CASES = [*EMBEDDING_CASES, *MATCHING_CASES, *UNROLLED]

@@ -10,15 +10,16 @@ from typing import Any, Literal
 from graphkin._support.settings import build, check_at_least, check_types
 from graphkin.errors import ConfigError
 
-Propagation = Literal["message", "convolution"]
+Propagation = Literal["message", "convolution", "residual"]
 Similarity = Literal["euclidean", "cosine", "hamming", "siamese", "alignment", "joint"]
-Readout = Literal["gated", "nodes"]
+Readout = Literal["gated", "nodes", "pooled"]
 AlignmentPool = Literal["sum", "mean"]
 NodeUpdate = Literal["gru", "mlp", "rnn", "lstm"]
 MessageAggregation = Literal["sum", "mean", "max", "attention"]
 MessageNorm = Literal["none", "graph"]
 AttentionSimilarity = Literal["euclidean", "dot", "cosine"]
 ReverseMessages = Literal["none", "shared", "separate"]
+TokenCounts = Literal["plain", "log"]
 NodeInput = Literal["constant", "dense", "tokens"]
 EdgeInput = Literal["constant", "dense", "types"]
 
@@ -33,7 +34,8 @@ class ModelConfig:
     matching: bool = False
     """Cross-graph attention in every propagation step (GMN)."""
     propagation: Propagation = "message"
-    """Message passing, or graph convolution (Kipf & Welling)."""
+    """Message passing, graph convolution (Kipf & Welling), or ``residual`` steps, which add to a
+    node what it makes of itself and of the means of its neighbours."""
     similarity: Similarity = "euclidean"
     """How two graph vectors are compared; ``siamese`` is a 2-layer MLP on both. ``alignment``, for
     matchers, compares nodes instead: how far each lies from what it looks at in the other graph.
@@ -54,7 +56,8 @@ class ModelConfig:
     """The width of a graph vector, and the number of bits of a Hamming code."""
     readout: Readout = "gated"
     """How nodes become a graph vector: an MLP of their gated sum, as in the paper, or with
-    ``nodes`` the sum of an MLP of each: graphs differ by the sum of what differs in them."""
+    ``nodes`` the sum of an MLP of each: graphs differ by the sum of what differs in them. With
+    ``pooled`` an MLP of gated sum, mean and maximum side by side."""
     message_dim: int = 64
     """The width of a message and of the hidden layer of its MLP; the paper's 2D."""
     node_update: NodeUpdate = "gru"
@@ -76,6 +79,8 @@ class ModelConfig:
     """What a node carries: nothing, features, or a bag of tokens."""
     node_input_size: int = 1
     """Columns of dense node features, or the size of the token vocabulary."""
+    token_counts: TokenCounts = "plain"
+    """Whether a token that a node has n times counts n times, or log(1 + n) times."""
     embedder_norm: MessageNorm = "none"
     """``message_norm`` of the embedder in a joint matcher."""
     edge_input: EdgeInput = "constant"
@@ -117,7 +122,7 @@ class ModelConfig:
             )
         if self.similarity == "hamming" and self.graph_dim % 8:
             raise ConfigError(f"Hamming codes need graph_dim in whole bytes, got {self.graph_dim}")
-        if self.matching and self.propagation == "convolution":
+        if self.matching and self.propagation != "message":
             raise ConfigError("matching works on message passing; set propagation='message'")
         if self.matching and self.similarity == "siamese":
             raise ConfigError("a Siamese head compares embeddings; set matching=False")
@@ -126,10 +131,15 @@ class ModelConfig:
                 "an alignment compares nodes through cross-graph attention; it needs matching=True "
                 "and at least 1 step"
             )
-        if self.propagation == "convolution" and self.message_norm != "none":
-            raise ConfigError("graph convolution has no messages to normalise")
+        if self.propagation != "message" and self.message_norm != "none":
+            raise ConfigError(f"{self.propagation} propagation has no messages to normalise")
         if self.propagation == "convolution" and self.reverse_messages == "separate":
             raise ConfigError("graph convolution has no separate weights for reversed edges")
+        if self.propagation == "residual" and self.reverse_messages == "shared":
+            raise ConfigError(
+                "residual steps have separate weights for reversed edges; set reverse_messages to "
+                "'separate' or 'none'"
+            )
 
     @property
     def vector_dim(self) -> int:
@@ -183,6 +193,7 @@ INHERITED = (
     "reverse_messages",
     "node_input",
     "node_input_size",
+    "token_counts",
     "edge_input",
     "edge_input_size",
 )

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from graphkin.errors import GraphError
 from graphkin.graphs.batch import Adjacency, GraphBatch
-from graphkin.models.config import MessageAggregation, ModelConfig, NodeUpdate
+from graphkin.models.config import MessageAggregation, ModelConfig, NodeUpdate, Readout
 from graphkin.models.kernels.dispatch import gated_sum, message_sum, neighbour_sum
 from graphkin.models.kernels.plain import NORM_EPSILON, edge_hidden
 
@@ -45,6 +45,7 @@ class NodeEncoder(nn.Module):
         super().__init__()
         self.kind = config.node_input
         self.size = config.node_input_size
+        self.token_counts = config.token_counts
         width = {"constant": 1, "dense": self.size, "tokens": config.node_dim}[self.kind]
         if self.kind == "tokens":
             self.tokens = nn.Parameter(torch.randn(self.size, config.node_dim) * 0.1)
@@ -76,9 +77,15 @@ class NodeEncoder(nn.Module):
             raise GraphError(
                 f"token id {int(ids.max())} is past the model's vocabulary of {self.size}"
             )
-        return functional.embedding_bag(
-            ids, self.tokens, offsets, mode="sum", include_last_offset=True
-        )
+        if self.token_counts == "plain":
+            return functional.embedding_bag(
+                ids, self.tokens, offsets, mode="sum", include_last_offset=True
+            )
+        owners = torch.repeat_interleave(offsets.diff())
+        keys, counts = torch.unique(owners * self.size + ids, return_counts=True)
+        weighted = counts.to(self.tokens.dtype).log1p()[:, None] * self.tokens[keys % self.size]
+        total: Tensor = weighted.new_zeros(batch.num_nodes, weighted.shape[1])
+        return total.index_add(0, keys // self.size, weighted)
 
 
 @dataclass(frozen=True)
@@ -298,6 +305,39 @@ class GraphConvolution(nn.Module):
         return (total * scale + self.bias).relu()
 
 
+class ResidualStep(nn.Module):
+    """h_i' = norm(h_i + relu(W h_i + U mean_j h_j + V mean_k h_k + b)), j into i, k out of i.
+
+    ``norm`` is a layer norm. Edge input plays no part.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        width = config.node_dim
+        self.own = glorot(width, width)
+        self.incoming = glorot(width, width, fan_in=2 * width)
+        if config.reverse_messages == "separate":
+            self.outgoing = glorot(width, width, fan_in=2 * width)
+        self.both_ways = config.reverse_messages == "separate"
+        self.bias = zeros(width)
+        self.norm_scale = nn.Parameter(torch.ones(width))
+        self.norm_bias = zeros(width)
+
+    def forward(self, h: Tensor, batch: GraphBatch) -> Tensor:
+        """(N, D) -> (N, D)"""
+        x = functional.linear(h, self.own, self.bias)
+        x = x + functional.linear(_neighbour_mean(h, batch.incoming), self.incoming)
+        if self.both_ways:
+            x = x + functional.linear(_neighbour_mean(h, batch.outgoing), self.outgoing)
+        return functional.layer_norm(h + x.relu(), h.shape[1:], self.norm_scale, self.norm_bias)
+
+
+def _neighbour_mean(h: Tensor, adjacency: Adjacency) -> Tensor:
+    """The mean over each node's neighbours, 0 where there is none: (N, D) -> (N, D)."""
+    counts = adjacency.offsets.diff().clamp(min=1).to(h.dtype)
+    return neighbour_sum(h, adjacency) / counts.unsqueeze(1)
+
+
 class Aggregator(nn.Module):
     """h_G = MLP_G(sum_i sigmoid(W_gate h_i) * W h_i) (eq. 3)."""
 
@@ -337,3 +377,37 @@ class NodeReadout(nn.Module):
         total = hidden.new_zeros(len(batch.node_offsets) - 1, hidden.shape[1])
         # The last layer is linear: it is applied to the sum, once.
         return functional.linear(total.index_add(0, batch.node_graph, hidden), self.output)
+
+
+class PooledReadout(nn.Module):
+    """h_G = MLP([sum_i sigmoid(W_gate h_i) * W h_i / sqrt(n), mean_i h_i, max_i h_i])."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        size, width = config.graph_dim, config.node_dim
+        self.nodes = nn.Parameter(torch.cat([glorot(size, width).data, glorot(size, width).data]))
+        self.nodes_bias = zeros(2 * size)
+        self.hidden = glorot(2 * size, size + 2 * width)
+        self.hidden_bias = zeros(2 * size)
+        self.output = glorot(size, 2 * size)
+        self.output_bias = zeros(size)
+
+    def forward(self, h: Tensor, batch: GraphBatch) -> Tensor:
+        """(N, D) -> (graphs, G)"""
+        offsets, graph = batch.node_offsets, batch.node_graph
+        counts = offsets.diff().to(h.dtype).unsqueeze(1)
+        total = gated_sum(h, self.nodes, self.nodes_bias, offsets, graph) / counts.sqrt()
+        none = h.new_zeros(batch.num_graphs, h.shape[1])
+        mean = none.index_add(0, graph, h) / counts
+        index = graph.unsqueeze(1).expand_as(h)
+        most = none.scatter_reduce(0, index, h, "amax", include_self=False)
+        pooled = torch.cat([total, mean, most], dim=1)
+        hidden = functional.linear(pooled, self.hidden, self.hidden_bias).relu()
+        return functional.linear(hidden, self.output, self.output_bias)
+
+
+READOUTS: dict[Readout, type[nn.Module]] = {
+    "gated": Aggregator,
+    "nodes": NodeReadout,
+    "pooled": PooledReadout,
+}

@@ -22,7 +22,7 @@ from graphkin.models.attention import CrossAttention
 from graphkin.models.calibration import Logistic, check_score_calibration
 from graphkin.models.config import ModelConfig, Similarity
 from graphkin.models.kernels.propagation import starts_alike
-from graphkin.models.layers import Aggregator, NodeReadout, NodeUpdateCell
+from graphkin.models.layers import READOUTS, NodeUpdateCell
 from graphkin.models.network import GraphNetwork
 from graphkin.models.saving import (
     SavedModel,
@@ -257,7 +257,7 @@ class GraphModel(nn.Module, ABC):
             added = _tensor_names(self, CrossAttention)
             if self.config.similarity == "alignment":
                 # It compares nodes, and has no use for a readout.
-                readouts = _tensor_names(other, Aggregator, NodeReadout)
+                readouts = _tensor_names(other, *READOUTS.values())
                 tensors = {name: tensors[name] for name in tensors if name not in readouts}
                 added |= _tensor_names(self, Alignment)
             tensors |= {name: own[name] for name in added}

@@ -13,14 +13,14 @@ from graphkin.models.attention import CrossAttention
 from graphkin.models.config import ModelConfig
 from graphkin.models.kernels.propagation import propagate_fused
 from graphkin.models.layers import (
-    Aggregator,
+    READOUTS,
     EdgeEncoder,
     EdgeVectors,
     GraphConvolution,
     Messages,
     NodeEncoder,
-    NodeReadout,
     NodeUpdateCell,
+    ResidualStep,
 )
 from graphkin.models.similarity import Alignment
 
@@ -74,15 +74,15 @@ class GraphNetwork(nn.Module):
         self.nodes = NodeEncoder(config)
         self.edges = EdgeEncoder(config)
         count = min(config.steps, 1) if config.shared else config.steps
-        if config.propagation == "convolution":
-            self.steps = nn.ModuleList(GraphConvolution(config) for _ in range(count))
-        else:
+        if config.propagation == "message":
             self.steps = nn.ModuleList(PropagationStep(config, self.edges) for _ in range(count))
+        else:
+            step = GraphConvolution if config.propagation == "convolution" else ResidualStep
+            self.steps = nn.ModuleList(step(config) for _ in range(count))
         if config.aligns:
             self.alignment = Alignment(config)
         else:
-            readout = NodeReadout if config.readout == "nodes" else Aggregator
-            self.aggregator = readout(config)
+            self.aggregator = READOUTS[config.readout](config)
 
     def forward(
         self,
@@ -94,7 +94,7 @@ class GraphNetwork(nn.Module):
         """Graph vectors (graphs, G) after ``steps`` propagation steps (default: T)."""
         h: Tensor = self.nodes(batch)  # (N, D)
         count = self._count(steps)
-        if self.config.propagation == "convolution":
+        if self.config.propagation != "message":
             h = self._convolve(h, batch, count)
         elif count or observe:
             h = self._propagate(h, batch, groups, count, observe)

@@ -35,6 +35,7 @@ ADDED_OPTIONS: dict[str, Any] = {
     "embedder_norm": "none",
     "message_norm": "none",
     "readout": "gated",
+    "token_counts": "plain",
     "word_dim": 0,
     "offset_dim": 0,
     "words_known": 0,
