@@ -11,8 +11,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from graphkin._support.files import PathLike, read_file, write_atomically
 from graphkin.binaries.function import Function, base_name
 from graphkin.errors import FormatError
-from graphkin.graphs.graph import Graph, IntArray, TokenBags
+from graphkin.graphs.graph import Graph, IntArray, TokenBags, WordBags
 from graphkin.graphs.store import GraphStore
-from graphkin.graphs.vocabulary import Vocabulary
+from graphkin.graphs.vocabulary import Reads, Vocabulary
 
 DOCUMENT = "functions.json"
 FORMAT = {"format": "graphkin function corpus", "version": 1}
@@ -83,23 +83,32 @@ class FunctionRecord(NamedTuple):
     """Positions in ``words``, for every instruction in turn."""
     word_offsets: NDArray[np.int64]
     """Where the instructions of each block begin, and where the last end."""
+    said: WordBags | None = None
+    """What each block says; then ``words`` are operations."""
 
     @classmethod
-    def of(cls, function: Function, file: PathLike, build: str | None = None) -> FunctionRecord:
+    def of(
+        cls,
+        function: Function,
+        file: PathLike,
+        build: str | None = None,
+        features: Reads = "mnemonics",
+    ) -> FunctionRecord:
         """The record of a function that was read from a file; its folder is its build."""
         number: dict[str, int] = {}
         lengths = [len(block.mnemonics) for block in function.blocks]
-        ids = [
-            number.setdefault(word, len(number))
-            for block in function.blocks
-            for word in block.mnemonics
-        ]
+        has_words = features == "evidence"
+        read = function.operations() if has_words else function.mnemonics()
+        ids = [number.setdefault(word, len(number)) for word in read]
         metadata = {
             "address": function.address,
             "size": function.size,
             "unit": function.unit,
             "defined_in": function.defined_in,
         }
+        if has_words:
+            callees = [callee for callee in function.callees or () if isinstance(callee, int)]
+            metadata["callees"] = callees or None
         return cls(
             BinaryRecord.of(function, file, build),
             function.name,
@@ -109,6 +118,7 @@ class FunctionRecord(NamedTuple):
             tuple(number),
             np.array(ids, dtype=np.int32),
             np.cumsum([0, *lengths]),
+            function.word_bags() if has_words else None,
         )
 
 
@@ -124,6 +134,8 @@ class CorpusFunction:
     """The source file that a static function is local to."""
     defined_in: str | None = None
     """The file that the debug information names."""
+    callees: Sequence[int] = ()
+    """Addresses of functions of the same file that it calls; only with evidence."""
 
     @property
     def base_name(self) -> str:
@@ -145,7 +157,9 @@ class FunctionCorpus:
         document = _read(self.path / DOCUMENT)
         self.store = GraphStore.open(path)
         self.words = Vocabulary.from_json(document.get("words"))
-        """The mnemonics: token ``i`` of a graph is ``words.decode(i)``."""
+        """The mnemonics, or operations: token ``i`` of a graph is ``words.decode(i)``."""
+        if self.store.kind is not None and self.store.kind.has_words:
+            self.words = replace(self.words, reads="evidence")
         self.binaries = _binaries(self.path / DOCUMENT, document.get("binaries"))
 
     @classmethod
@@ -195,7 +209,15 @@ class CorpusWriter:
             tokens = [self._words.setdefault(word, len(self._words) + 1) for word in record.words]
             ids = np.array(tokens, dtype=np.int32)[record.word_ids]
             bags = TokenBags(ids, record.word_offsets)
-            graphs.append(Graph(record.num_nodes, record.edges, directed=True, node_tokens=bags))
+            graphs.append(
+                Graph(
+                    record.num_nodes,
+                    record.edges,
+                    directed=True,
+                    node_tokens=bags,
+                    node_words=record.said,
+                )
+            )
             names.append(record.name)
             number = self._binaries.setdefault(record.binary, len(self._binaries))
             metadata.append({"binary": number, **record.metadata})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from graphkin.errors import GraphError
 
 if TYPE_CHECKING:
-    from graphkin.graphs import Graph
+    from graphkin.graphs import Graph, WordBags
     from graphkin.graphs.vocabulary import Vocabulary
 
 CLONE_SUFFIX = re.compile(r"\.(?:part|isra|constprop|cold|lto_priv|llvm)(?:\.\d+)*(?=\.|$)")
@@ -72,7 +72,10 @@ class Function:
         return base_name(self.name)
 
     def to_graph(self, vocabulary: Vocabulary) -> Graph:
-        """A directed graph with a node for each block, which holds its mnemonics as tokens."""
+        """A directed graph with a node for each block, which holds what the vocabulary reads:
+
+        its mnemonics as tokens, or its operations as tokens and its evidence as hashed words.
+        """
         import numpy as np  # here, because listing functions needs none of it
 
         from graphkin.graphs import Graph, TokenBags
@@ -80,13 +83,49 @@ class Function:
         if not self.blocks:
             raise GraphError(f"function {self.name} of {self.binary} has no blocks")
         lengths = [len(block.mnemonics) for block in self.blocks]
-        ids = vocabulary.encode(name for block in self.blocks for name in block.mnemonics)
+        has_words = vocabulary.reads == "evidence"
+        ids = vocabulary.encode(self.operations() if has_words else self.mnemonics())
         return Graph(
             len(self.blocks),
             np.array(self.edges, dtype=np.int32).reshape(-1, 2),
             directed=True,
             node_tokens=TokenBags.from_sizes(ids, lengths),
+            node_words=self.word_bags() if has_words else None,
         )
+
+    def mnemonics(self) -> list[str]:
+        """Of every instruction, block by block."""
+        return [name for block in self.blocks for name in block.mnemonics]
+
+    def operations(self) -> list[str]:
+        """What every instruction does, block by block.
+
+        Raises:
+            GraphError: where the function was read without, or by a backend that cannot tell.
+        """
+        from graphkin.binaries.evidence.operations import OPERATIONS
+
+        names = []
+        for block in self.blocks:
+            if block.operations is None:
+                raise GraphError(
+                    f"function {self.name} of {self.binary} was read without what it says and does"
+                )
+            names += [OPERATIONS[number] for number in block.operations]
+        return names
+
+    def word_bags(self) -> WordBags:
+        """What every block says, as hashed words."""
+        import numpy as np
+
+        from graphkin.graphs import WordBags
+        from graphkin.graphs.graph import running_offsets
+        from graphkin.graphs.words import word_hash
+
+        said = [block.evidence or () for block in self.blocks]
+        hashes = [word_hash(token.kind, token.text) for tokens in said for token in tokens]
+        offsets = running_offsets(np.array([len(tokens) for tokens in said]))
+        return WordBags(np.array(hashes, dtype=np.uint64), offsets)
 
 
 class Skipped(NamedTuple):
