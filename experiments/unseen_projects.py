@@ -40,7 +40,7 @@ Scores = NDArray[np.float32]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("corpus", help="what graphkin extract --features evidence wrote")
+    parser.add_argument("corpus", help="what graphkin extract --evidence wrote")
     parser.add_argument("--model", default="functions", help="an embedder that reads words")
     parser.add_argument("--split", choices=("validation", "test"), default="validation")
     parser.add_argument("--json", type=Path, help="write the numbers to this file")

@@ -96,11 +96,13 @@ class FunctionRecord(NamedTuple):
     ) -> FunctionRecord:
         """The record of a function that was read from a file; its folder is its build."""
         number: dict[str, int] = {}
-        lengths = [len(block.mnemonics) for block in function.blocks]
         has_words = features == "evidence"
-        read = function.operations() if has_words else function.mnemonics()
-        ids = [number.setdefault(word, len(number)) for word in read]
-        metadata = {
+        names = (
+            function.operations() if has_words else [block.mnemonics for block in function.blocks]
+        )
+        lengths = [len(block) for block in names]
+        ids = [number.setdefault(word, len(number)) for block in names for word in block]
+        metadata: dict[str, Any] = {
             "address": function.address,
             "size": function.size,
             "unit": function.unit,

@@ -28,6 +28,7 @@ from graphkin.binaries.function import Skipped
 from graphkin.binaries.reading import reading_pool
 from graphkin.binaries.workers import Done, Failure
 from graphkin.errors import FormatError, StorageError
+from graphkin.graphs.vocabulary import Reads
 
 BATCH = 4096
 """Functions that are committed at once."""
@@ -63,6 +64,7 @@ def extract(
     min_blocks: int = 5,
     jobs: int = 1,
     backend: Backend = "auto",
+    features: Reads = "mnemonics",
     limits: Limits | None = None,
     progress: Progress | None = None,
 ) -> Summary:
@@ -77,6 +79,7 @@ def extract(
         min_blocks: functions with fewer basic blocks are left out.
         jobs: processes that read files.
         backend: which source of functions reads them.
+        features: what is kept of a block: its mnemonics, or its operations and what it says.
         limits: what one file may cost.
         progress: called as ``progress(done, total)``, in files.
 
@@ -97,7 +100,12 @@ def extract(
     summary.files = len(files)
     builds = build_names(files)
     read = partial(
-        read_records, builds=builds, min_blocks=min_blocks, backend=backend, limits=limits
+        read_records,
+        builds=builds,
+        min_blocks=min_blocks,
+        backend=backend,
+        limits=limits,
+        features=features,
     )
     pool = reading_pool(jobs, read, limits)
     # Closed at once, so that no worker outlives an error.
@@ -197,19 +205,26 @@ def read_records(
     backend: Backend,
     limits: Limits,
     with_files: bool = True,
+    features: Reads = "mnemonics",
 ) -> Iterator[FunctionRecord | FileSummary]:
     """The functions of a file that have enough blocks, and then its summary.
 
     It is the task of worker processes: see :class:`graphkin.binaries.workers.WorkerPool`.
     """
     started = time.process_time()
-    source = open_source(path, backend=backend, with_files=with_files, limits=limits)
+    source = open_source(
+        path,
+        backend=backend,
+        with_files=with_files,
+        with_evidence=features == "evidence",
+        limits=limits,
+    )
     small = 0
     for function in source.functions():
         if len(function.blocks) < min_blocks:
             small += 1
         else:
-            yield FunctionRecord.of(function, path, builds[path])
+            yield FunctionRecord.of(function, path, builds[path], features)
     yield FileSummary(small, source.skipped, time.process_time() - started)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from graphkin.binaries.operations import operation_names
 from graphkin.errors import GraphError
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ class Block(NamedTuple):
     """The text of each instruction, where it was asked for."""
     operations: bytes | None = None
     """What the instructions do, in order: numbers of ``OPERATIONS`` in
-    :mod:`graphkin.binaries.evidence.operations`. None where nobody asked, or the backend cannot
+    :mod:`graphkin.binaries.operations`. None where nobody asked, or the backend cannot
     tell."""
     evidence: tuple[Token, ...] | None = None
     """What the block says, in order; None likewise."""
@@ -105,36 +107,30 @@ class Function:
 
         if not self.blocks:
             raise GraphError(f"function {self.name} of {self.binary} has no blocks")
-        lengths = [len(block.mnemonics) for block in self.blocks]
         has_words = vocabulary.reads == "evidence"
-        ids = vocabulary.encode(self.operations() if has_words else self.mnemonics())
+        words = self.operations() if has_words else [block.mnemonics for block in self.blocks]
+        ids = vocabulary.encode(chain.from_iterable(words))
         return Graph(
             len(self.blocks),
             np.array(self.edges, dtype=np.int32).reshape(-1, 2),
             directed=True,
-            node_tokens=TokenBags.from_sizes(ids, lengths),
+            node_tokens=TokenBags.from_sizes(ids, [len(names) for names in words]),
             node_words=self.word_bags() if has_words else None,
         )
 
-    def mnemonics(self) -> list[str]:
-        """Of every instruction, block by block."""
-        return [name for block in self.blocks for name in block.mnemonics]
-
-    def operations(self) -> list[str]:
-        """What every instruction does, block by block.
+    def operations(self) -> list[tuple[str, ...]]:
+        """What each block does, by the names of operations.
 
         Raises:
             GraphError: where the function was read without, or by a backend that cannot tell.
         """
-        from graphkin.binaries.evidence.operations import OPERATIONS
-
         names = []
         for block in self.blocks:
             if block.operations is None:
                 raise GraphError(
                     f"function {self.name} of {self.binary} was read without what it says and does"
                 )
-            names += [OPERATIONS[number] for number in block.operations]
+            names.append(operation_names(block.operations))
         return names
 
     def word_bags(self) -> WordBags:

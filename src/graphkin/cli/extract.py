@@ -39,6 +39,13 @@ def extract(
     min_blocks: Annotated[
         int, typer.Option(help="Skip functions with fewer basic blocks.", min=1)
     ] = 5,
+    evidence: Annotated[
+        bool,
+        typer.Option(
+            "--evidence",
+            help="Keep operations, strings, imports and constants in place of mnemonics.",
+        ),
+    ] = False,
     jobs: Jobs = None,
     backend: Backend = "auto",
     seconds: Seconds = 600.0,
@@ -58,6 +65,7 @@ def extract(
                 min_blocks=min_blocks,
                 jobs=processes,
                 backend=reader,
+                features="evidence" if evidence else "mnemonics",
                 limits=Limits(seconds=seconds),
                 progress=progress,
             )

@@ -22,7 +22,24 @@ from graphkin.binaries.function import Token
 
 FLIPPED = ("gt", "le", "hi", "ls")
 """Conditions that compilers also write as the opposite one of the next number."""
-CONDITIONS = "eq ne lt le gt ge mi pl lo ls hi hs cs cc vs vc".split()
+CONDITIONS = [
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "mi",
+    "pl",
+    "lo",
+    "ls",
+    "hi",
+    "hs",
+    "cs",
+    "cc",
+    "vs",
+    "vc",
+]
 COMPARE_REACH = 4
 """Instructions behind a comparison, in which its condition is."""
 _PARTS = re.compile(r"\[[^\]]*\]!?|\{[^}]*\}|[^,\s][^,]*")

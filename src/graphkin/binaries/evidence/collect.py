@@ -12,9 +12,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from graphkin.binaries.evidence.data import NOTHING, Meaning, Places
-from graphkin.binaries.evidence.operations import OPERATION, Codes
+from graphkin.binaries.evidence.operations import Codes
 from graphkin.binaries.function import Block, Callee, Token
 from graphkin.binaries.image import Image
+from graphkin.binaries.operations import OPERATION
 from graphkin.binaries.recovery.decode import operands
 from graphkin.binaries.recovery.listing import Listing
 

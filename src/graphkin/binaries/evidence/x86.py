@@ -305,15 +305,17 @@ class X86Rules:
         for position, parsed in active:
             base, dst = parsed.base, parsed.dst
             if parsed.role:
-                if has_base and got is not None and (base in holders or parsed.index in holders):
-                    body.refer(position, (got + parsed.offset) & places.mask, parsed.role, parsed.real)
-                elif (
+                if (
+                    has_base and got is not None and (base in holders or parsed.index in holders)
+                ) or (
                     has_base
                     and got is not None
                     and abs(parsed.offset) >= _NEAR
                     and places.is_mapped((got + parsed.offset) & places.mask)
                 ):
-                    body.refer(position, (got + parsed.offset) & places.mask, parsed.role, parsed.real)
+                    body.refer(
+                        position, (got + parsed.offset) & places.mask, parsed.role, parsed.real
+                    )
                 elif parsed.offset:
                     self._refer(body, position, parsed)
             if parsed.source:
@@ -368,7 +370,12 @@ class X86Rules:
             return
         parsed = parse("push", operand.decode("ascii", "replace"), framed, self._bits == 32)
         address = parsed.offset
-        if self._bits == 32 and got is not None and parsed.base and body.places.is_slot(got + address):
+        if (
+            self._bits == 32
+            and got is not None
+            and parsed.base
+            and body.places.is_slot(got + address)
+        ):
             body.refer(position, got + address, LOAD)
         elif parsed.role and address:
             self._refer(body, position, parsed)
@@ -560,7 +567,7 @@ def parse(name: str, text: str, framed: bool, narrow: bool) -> Parsed:
         elif kind == "and" and value in _EXTENSIONS and memory < 0:
             names = ("zero_extend",)
             parsed.number = "and"
-        elif LOWEST_FIXED <= value:
+        elif value >= LOWEST_FIXED:
             parsed.value = value
         else:
             said_tokens += said.number(value)

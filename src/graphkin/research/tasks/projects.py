@@ -4,7 +4,7 @@ What a user has is code that no model was trained on. So whole projects are set 
 of a test project has never been seen, nor anything that its authors wrote.
 
 The binaries lie in ``PROJECT/CONFIGURATION.so``, as ``graphkin build`` leaves them, and were read
-with what their functions say (``graphkin extract --features evidence``).
+with what their functions say (``graphkin extract --evidence``).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class ProjectTask:
     """Two builds of one function are similar.
 
     Args:
-        corpus: the folder that ``graphkin extract --features evidence`` wrote.
+        corpus: the folder that ``graphkin extract --evidence`` wrote.
         test: projects to measure on at the end.
         validation: projects by which recipes are chosen; all others are trained on.
         max_nodes: larger graphs are left out of training.
@@ -108,14 +108,10 @@ class ProjectTask:
         if mode != "kin":
             raise ConfigError(f"projects are learned by mode='kin', got {mode!r}")
         rng = generator(self.seed, "training", step)
+        drawn = self._drawn(rng, size)
         is_across = bool(rng.random() < ACROSS)
-        pairs, groups = [], []
-        for item in self._drawn(rng, size):
-            pair = _two_builds(item, is_across, rng)
-            if pair is not None:
-                pairs.append(pair)
-                groups.append(item.group)
-        chosen = list(zip(pairs, groups, strict=True))[rank::world]
+        chosen = _pairs(drawn, is_across, rng) or _pairs(drawn, not is_across, rng)
+        chosen = chosen[rank::world]
         graphs = [
             (
                 self._without_kinds(self.graph(left), rng),
@@ -256,7 +252,7 @@ class ProjectTask:
         if kind is None or not kind.has_words:
             raise ConfigError(
                 f"{self.corpus} has none of what functions say; make it by: "
-                "graphkin extract --features evidence PROJECTS -o CORPUS"
+                "graphkin extract --evidence PROJECTS -o CORPUS"
             )
         return corpus
 
@@ -290,6 +286,14 @@ def _store(path: str) -> FunctionCorpus:
 @lru_cache(maxsize=1 << 20)
 def _graph(path: str, number: int) -> Graph:
     return _store(path).store[number]
+
+
+def _pairs(
+    functions: Sequence[SourceFunction], is_across: bool, rng: Generator
+) -> list[tuple[tuple[int, int], int]]:
+    """Two graphs of each function that has such, and its group."""
+    pairs = ((_two_builds(item, is_across, rng), item.group) for item in functions)
+    return [(pair, group) for pair, group in pairs if pair is not None]
 
 
 def _two_builds(item: SourceFunction, is_across: bool, rng: Generator) -> tuple[int, int] | None:
