@@ -28,6 +28,7 @@ def register(app: typer.Typer) -> None:
     group.command("edits")(train_edits)
     group.command("functions")(train_functions)
     group.command("meshes")(train_meshes)
+    group.command("projects")(train_projects)
     app.add_typer(group, name="train")
 
 
@@ -158,6 +159,20 @@ def train_meshes(meshes: MeshOptions, options: TrainOptions) -> None:
     start = options.start()
     tables = options.tables(MeshTask, meshes.for_task())
     _train(options.assemble(MeshTask(**tables["task"]), tables, start), options)
+
+
+@with_groups
+def train_projects(corpus: Corpus, options: TrainOptions) -> None:
+    """Train an embedder on functions of many projects, to find code that nobody trained on.
+
+    It takes --model gnn and --recipe strong, and a corpus of PROJECT/CONFIGURATION.so that was
+    extracted with --evidence.
+    """
+    from graphkin.research.tasks.projects import ProjectTask
+
+    start = options.start()
+    tables = options.tables(ProjectTask, {"corpus": str(corpus)})
+    _train(options.assemble(ProjectTask(**tables["task"]), tables, start), options)
 
 
 def _train(run: TrainingRun, options: TrainOptions) -> None:

@@ -28,7 +28,7 @@ from graphkin.graphs.words import KINDS, kinds_of
 from graphkin.learning.task import EvaluationSet, Mode, Recipe, Split
 from graphkin.models.words import WordStatistics
 from graphkin.research.tasks.functions.groups import connected, contents_of
-from graphkin.research.tasks.splits import check_recipe, check_split, generator, signs
+from graphkin.research.tasks.splits import check_split, generator, signs
 
 NARROW = ("i386", "arm-", "mips-", "mipsel-")
 """How configurations with 32-bit pointers begin."""
@@ -184,9 +184,10 @@ class ProjectTask:
 
     def recipe(self, model: str, kind: str = "strong") -> Recipe:
         """Settings that train an embedder of functions."""
-        check_recipe(kind, ("strong",))
-        if model != "gnn":
-            raise ConfigError(f"projects train an embedder, gnn; got {model!r}")
+        if (model, kind) != ("gnn", "strong"):
+            raise ConfigError(
+                f"projects train the model gnn by the recipe strong, got {model!r} and {kind!r}"
+            )
         statistics = self.statistics
         known = len(statistics.hashes)
         options: dict[str, Any] = {
