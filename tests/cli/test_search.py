@@ -117,6 +117,14 @@ class TestIndex:
         again = json.loads(run("index", library, KNOWN, "--add-tag", "seen=yes", "--json").out)
         assert (again["known_files"], again["tagged"]) == (1, 0)
 
+    @pytest.mark.parametrize("bad", ["absent.so", f"{KNOWN}:absent"])
+    def test_a_bad_input_does_not_stop_the_others(self, run: Graphkin, library: Path, bad: str):
+        other = samples.path(f"gcc-O1/{BEAT}")
+        outcome = run("index", library, bad, other, "--jobs", 1, "--json")
+        assert outcome.code == 21, outcome.err
+        assert "absent" in outcome.err
+        assert json.loads(outcome.out)["added"] > 0
+
     def test_another_model_is_refused(self, run: Graphkin, library: Path, tmp_path: Path):
         folder = tmp_path / "other"
         files = search_model(seed=1, words=mnemonics()).files
@@ -297,13 +305,44 @@ class TestScan:
         outcome = run("scan", library, KNOWN, "--min-probability", 1, "--rerank", 5)
         assert "--min-probability 0.1 lists 1 function" in outcome.err
 
+    @pytest.mark.parametrize(
+        ("arguments", "code"),
+        [
+            ((KNOWN,), 0),
+            ((KNOWN, "--exit-code"), 20),
+            ((KNOWN, "absent.so"), 21),
+            ((KNOWN, f"{KNOWN}:absent"), 21),
+            ((KNOWN, "absent.so", "--exit-code", "--architecture", "arm"), 21),
+            ((KNOWN, "absent.so", "--exit-code"), 22),
+            (("absent.so", "--exit-code"), 11),
+            ((f"{KNOWN}:absent", "--exit-code"), 12),
+        ],
+    )
+    def test_exit_codes(
+        self, run: Graphkin, library: Path, arguments: tuple[str | Path, ...], code: int
+    ):
+        outcome = run("scan", library, *arguments, "--min-probability", 0, "--rerank", 0)
+        assert outcome.code == code, outcome.err
+        if code in (0, 20, 22):
+            assert NAME in outcome.out, "what could be read is looked up"
+
+    def test_functions_that_are_all_too_small_are_no_success(self, run: Graphkin, library: Path):
+        outcome = run("scan", library, KNOWN, "--query-min-blocks", 1000)
+        assert outcome.code == 21
+        assert outcome.out.endswith(": no function was looked up; too few blocks: 1 function\n")
+        assert "1 function of 1 file found, none with 1,000 basic blocks" in outcome.err
+        assert run("search", library, KNOWN, "--query-min-blocks", 1000).code == 21
+        mixed = run("scan", library, KNOWN, f"{KNOWN}:{NAME}", "--query-min-blocks", 1000)
+        assert mixed.code == 0, "something was looked up"
+
     def test_a_bad_file_does_not_stop_the_others(self, run: Graphkin, library: Path):
         outcome = run("scan", library, "absent.so", KNOWN, *self.ALL, "--json")
-        assert outcome.code == 0
+        assert outcome.code == 21
         assert "absent.so" in outcome.err
         report = json.loads(outcome.out)
         assert len(report["results"]) == 1
         assert "absent.so" in report["skipped"][0]
+        assert report["files"] == [{"binary": str(KNOWN), "functions": 1, "small": 0}]
 
     def test_mistakes(self, run: Graphkin, library: Path):
         assert run("scan", library, KNOWN, "--format", "xml").code == 12

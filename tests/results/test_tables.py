@@ -7,8 +7,8 @@ import re
 import pytest
 from rich.cells import cell_len
 
-from graphkin.results.document import BlockPair, Evidence, FunctionRef
-from graphkin.results.tables import scan_table, search_table
+from graphkin.results.document import BlockPair, Evidence, FunctionRef, SearchedFile
+from graphkin.results.tables import hits_tables, scan_table, search_table
 from tests.results.samples import (
     ADLER,
     HEARTBEAT,
@@ -119,4 +119,21 @@ def test_within_a_group_the_likeliest_is_first() -> None:
 def test_a_scan_of_one_file_names_it_once() -> None:
     table = scan_table([FOUND])
     assert table.count("firmware/lib one.so") == 1
-    assert scan_table([]).endswith("0 files: 0 functions, 0 with a hit")
+    assert scan_table([]) == "0 files: no function was looked up"
+
+
+def test_files_without_a_function_to_look_up() -> None:
+    searched = SearchedFile(binary="firmware/lib one.so", functions=1)
+    small = SearchedFile(binary="plugin.so", functions=0, small=3)
+    empty = SearchedFile(binary="odd.so", functions=0)
+    assert scan_table([], [small]) == (
+        "plugin.so: no function was looked up; too few blocks: 3 functions"
+    )
+    assert hits_tables([], [small]) == scan_table([], [small]) + "\n"
+    assert scan_table([], [empty]) == "odd.so: no function was looked up"
+    assert scan_table([FOUND], [searched, small, empty]).splitlines()[-1] == (
+        "3 files: 1 function, 1 with a hit, none to look up in 2 files"
+    )
+    assert scan_table([FOUND], [searched]).splitlines()[-1] == (
+        "firmware/lib one.so: 1 function, 1 with a hit"
+    )

@@ -15,7 +15,7 @@ from graphkin.binaries.targets import parse_target
 from graphkin.errors import GraphkinError
 from graphkin.library.library import Library
 from graphkin.library.records import Filter, SearchOptions
-from graphkin.results.document import FunctionRef, FunctionResult
+from graphkin.results.document import FunctionRef, FunctionResult, SearchedFile
 from graphkin.results.function import ref_of
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ def read_queries(
     min_blocks: int = MIN_BLOCKS,
     *,
     skipped: list[Skipped] | None = None,
+    files: list[SearchedFile] | None = None,
     on_error: Callable[[GraphkinError], None] | None = None,
 ) -> Iterator[Query]:
     """The functions of binaries, ready to be looked up, as they are read.
@@ -100,10 +101,12 @@ def read_queries(
         backend: what reads the files.
         min_blocks: functions of a whole file with fewer basic blocks are skipped.
         skipped: is filled with what could not be read.
+        files: is filled with what could be read.
         on_error: is told of a target that cannot be read; without it, the error is raised.
     """
     vocabulary = library.model.vocabulary
     for text in targets:
+        looked_up, small = 0, list[int]()
         try:
             target = parse_target(text)
             functions: Iterable[Function]
@@ -111,14 +114,24 @@ def read_queries(
                 functions = [read_function(target, backend)]
             else:
                 functions = read_functions(
-                    target, backend=backend, min_blocks=min_blocks, skipped=skipped
+                    target,
+                    backend=backend,
+                    min_blocks=min_blocks,
+                    skipped=skipped,
+                    on_small=small.append,
                 )
             for function in functions:
+                looked_up += 1
                 yield Query(ref_of(function), function.to_graph(vocabulary))
         except GraphkinError as error:
             if on_error is None:
                 raise
             on_error(error)
+        else:
+            if files is not None:
+                files.append(
+                    SearchedFile(binary=target.binary, functions=looked_up, small=sum(small))
+                )
 
 
 def look_up(

@@ -144,6 +144,16 @@ class Tool(Document):
     version: str
 
 
+class SearchedFile(Document):
+    """A file whose functions were looked up, or a single function that was named."""
+
+    binary: Name
+    functions: int
+    """That were looked up."""
+    small: int = 0
+    """That were not, because they have too few basic blocks."""
+
+
 class Report(Document):
     """The results of a search or a scan."""
 
@@ -158,6 +168,8 @@ class Report(Document):
     """What was asked for: ``top``, ``rerank``, ``min_probability``, filters."""
     results: tuple[FunctionResult, ...]
     """One for each query function, in the order of the files."""
+    files: tuple[SearchedFile, ...] = ()
+    """Those that could be read, in the order in which they were named."""
     skipped: tuple[Name, ...] = ()
     """Files and functions that could not be read, and why."""
 

@@ -35,8 +35,10 @@ def _json_lines(report: Report) -> str:
 
 
 FORMATS: dict[str, Format] = {
-    "table": Format("txt", "text/plain", lambda report: scan_table(report.results) + "\n"),
-    "hits": Format("txt", "text/plain", lambda report: hits_tables(report.results)),
+    "table": Format(
+        "txt", "text/plain", lambda report: scan_table(report.results, report.files) + "\n"
+    ),
+    "hits": Format("txt", "text/plain", lambda report: hits_tables(report.results, report.files)),
     "json": Format("json", "application/json", lambda report: to_json(report) + "\n"),
     "jsonl": Format("jsonl", "application/jsonl", _json_lines),
     "csv": Format("csv", "text/csv", lambda report: "".join(csv_rows(report.results))),

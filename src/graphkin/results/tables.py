@@ -8,8 +8,15 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from graphkin.binaries.function import Function
-from graphkin.results.document import Comparison, Evidence, FunctionRef, FunctionResult, Hit
-from graphkin.results.grouping import count, groups
+from graphkin.results.document import (
+    Comparison,
+    Evidence,
+    FunctionRef,
+    FunctionResult,
+    Hit,
+    SearchedFile,
+)
+from graphkin.results.grouping import Counts, count, groups
 from graphkin.results.text import (
     address_text,
     distance_text,
@@ -72,32 +79,52 @@ def search_table(result: FunctionResult, *, width: int = 100) -> str:
     return "\n".join(lines)
 
 
-def hits_tables(results: Iterable[FunctionResult]) -> str:
+def hits_tables(results: Iterable[FunctionResult], files: Sequence[SearchedFile] = ()) -> str:
     """:func:`search_table` of each result with hits; a single one is shown without hits, too."""
     everything = list(results)
+    if files and not everything:
+        return f"{scan_table(everything, files)}\n"
     shown = [result for result in everything if result.hits or len(everything) == 1]
     return "".join(f"{search_table(result)}\n" for result in shown) or "nothing found\n"
 
 
-def scan_table(results: Iterable[FunctionResult], *, width: int = 100) -> str:
+def scan_table(
+    results: Iterable[FunctionResult], files: Sequence[SearchedFile] = (), *, width: int = 100
+) -> str:
     """One line for each function that has a hit, with its best one, under the tags of that hit.
 
-    Vulnerabilities come first, then other tags, then what has none; the likeliest on top.
+    Vulnerabilities come first, then other tags, then what has none; the likeliest on top. The last
+    line counts files and functions.
     """
     everything = list(results)
-    counts = count(everything)
+    counts = count(everything, files)
+    several = len({result.query.binary for result in everything}) > 1
     lines = []
     for group in groups(everything):
         lines += [shortened(group.title, width)]
-        rows = _scan_lines(group.results, width - len(GAP), several=counts.files > 1)
+        rows = _scan_lines(group.results, width - len(GAP), several=several)
         lines += [GAP + line for line in rows]
         lines += [""]
-    end = f": {plural(counts.functions, 'function')}, {counts.with_a_hit:,} with a hit"
+    end = _end(counts)
     if counts.files == 1:
-        place = shortened(everything[0].query.binary, max(width - len(end), LEAST_NAME))
+        only = files[0].binary if files else everything[0].query.binary
+        place = shortened(only, max(width - len(end), LEAST_NAME))
     else:
         place = plural(counts.files, "file")
     return "\n".join([*lines, place + end])
+
+
+def _end(counts: Counts) -> str:
+    """What was looked up, and how much of it has a hit."""
+    if counts.functions:
+        missing = f", none to look up in {plural(counts.without_functions, 'file')}"
+        return (
+            f": {plural(counts.functions, 'function')}, {counts.with_a_hit:,} with a hit"
+            f"{missing if counts.without_functions else ''}"
+        )
+    if not counts.small:
+        return ": no function was looked up"
+    return f": no function was looked up; too few blocks: {plural(counts.small, 'function')}"
 
 
 def _scan_lines(results: Sequence[FunctionResult], width: int, *, several: bool) -> list[str]:

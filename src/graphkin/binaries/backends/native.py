@@ -99,7 +99,7 @@ class NativeSource(FunctionSource):
             except OutOfTime:
                 left = len(image.extents) - number
                 reason = f"the time of {self.limits.seconds:g} s is over with {left} functions left"
-                self.skip(label, extent.name, reason)
+                self.skip(label, "", f"{reason}, from {extent.name} on")
                 return
             finally:
                 listing.close()

@@ -14,7 +14,7 @@ def scan_page(report: Report, title: str = "graphkin scan") -> str:
 
     Functions without hits are counted, not listed.
     """
-    counts = count(report.results)
+    counts = count(report.results, report.files)
     with_hits = [result for group in groups(report.results) for result in group.results]
     numbers = [
         ("files", f"{counts.files:,}"),
