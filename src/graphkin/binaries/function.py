@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -70,6 +71,14 @@ class Function:
     def base_name(self) -> str:
         """The name in the source: ``decode`` of ``decode.part.0.isra.1``."""
         return base_name(self.name)
+
+    def code_hash(self) -> str:
+        """SHA-256 of the code, wherever it lies: mnemonics and sizes of its blocks, and its edges.
+
+        Neither addresses nor operands count, as they change where other code moves.
+        """
+        blocks = [(block.size, block.mnemonics) for block in self.blocks]
+        return hashlib.sha256(repr((self.architecture, blocks, self.edges)).encode()).hexdigest()
 
     def to_graph(self, vocabulary: Vocabulary) -> Graph:
         """A directed graph with a node for each block, which holds its mnemonics as tokens."""

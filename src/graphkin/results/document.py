@@ -69,6 +69,8 @@ class FunctionRef(Document):
     """Basic blocks."""
     reference: str | None = None
     """What the HTTP API calls it: ``upload:FILE:NUMBER`` or ``library:ID``."""
+    code_hash: Annotated[str, Field(exclude=True)] = ""
+    """Of its code, wherever that lies; see :meth:`graphkin.binaries.Function.code_hash`."""
 
 
 class LibraryFunction(FunctionRef):

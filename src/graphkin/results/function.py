@@ -93,6 +93,7 @@ def ref_of(function: Function, reference: str | None = None) -> FunctionRef:
         address=function.address,
         blocks=len(function.blocks),
         reference=reference,
+        code_hash=function.code_hash(),
     )
 
 

@@ -43,7 +43,7 @@ FORMATS: dict[str, Format] = {
     "jsonl": Format("jsonl", "application/jsonl", _json_lines),
     "csv": Format("csv", "text/csv", lambda report: "".join(csv_rows(report.results))),
     "sarif": Format(
-        "sarif", "application/sarif+json", lambda report: json.dumps(sarif(report), indent=1) + "\n"
+        "sarif", "application/sarif+json", lambda report: json.dumps(sarif(report)) + "\n"
     ),
     "html": Format("html", "text/html", scan_page),
 }

@@ -45,6 +45,7 @@ class UploadedFunction:
     """Of an archive, or of a fat file."""
     unit: str | None
     graph: Graph
+    code_hash: str
 
     @property
     def nbytes(self) -> int:
@@ -162,6 +163,7 @@ def _listed(function: Function, path: Path, vocabulary: Vocabulary) -> UploadedF
         member=cut(member) if member else None,
         unit=cut(function.unit) if function.unit else None,
         graph=function.to_graph(vocabulary),
+        code_hash=function.code_hash(),
     )
 
 
