@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,11 @@ def report_and_exit(
     default_format: str,
 ) -> None:
     """Looks up the functions of all targets, writes what was found, and exits with its code."""
+    from graphkin.results.render import evidence_top
+
     chosen = how.format(default_format)
+    formats = [chosen] if how.html is None else [chosen, "html"]
+    options = replace(options, evidence_top=evidence_top(formats))
     with open_library(library, how.graphs_folder) as opened:
         report, is_complete = _report(opened, library, targets, options, how)
     if how.html is not None:
@@ -123,7 +128,14 @@ def _explain_nothing(files: Sequence[SearchedFile], min_blocks: int) -> None:
 
 
 def _hint(report: Report, min_probability: float) -> None:
-    """Says what a lower probability would show, where nothing is left."""
+    """Says what a lower probability would show: of a single function, or where nothing is left."""
+    if len(report.results) == 1 and (best := report.results[0].best_left_out) is not None:
+        typer.echo(
+            f"graphkin: hits less probable than {min_probability:g} are left out, the best with "
+            f"{best:.3f}; --min-probability 0 lists them",
+            err=True,
+        )
+        return
     worth = sum((result.best_left_out or 0.0) >= WORTH_A_LOOK for result in report.results)
     if worth and not any(result.hits for result in report.results):
         typer.echo(

@@ -54,6 +54,9 @@ class FilterOptions:
         )
 
 
+RERANK, MIN_PROBABILITY = 20, 0.5
+"""Defaults of every search; those of :mod:`graphkin.library.scan`, which takes long to import."""
+
 Rerank = Annotated[
     int, typer.Option(help="Nearest candidates that the matcher scores again; 0 for none.", min=0)
 ]

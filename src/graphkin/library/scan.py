@@ -25,9 +25,12 @@ if TYPE_CHECKING:
 MIN_BLOCKS = 5
 """Functions of a whole file with fewer basic blocks are not looked up: too many are alike."""
 MIN_PROBABILITY = 0.5
-"""Of the hits of a scan: from here on it is likelier that they are right than wrong."""
-TOP, RERANK = 3, 20
-"""Hits, and candidates that the matcher scores again, for each function of a scan."""
+"""Of a hit, wherever functions are looked up: from here on it is likelier right than wrong."""
+RERANK = 20
+"""Candidates of each function that the matcher scores again, wherever functions are looked up: as
+many as the probabilities were calibrated with."""
+TOP = 3
+"""Hits of each function of a scan."""
 AT_ONCE = 250
 """Functions that go through the stages of a search together."""
 
