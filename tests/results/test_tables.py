@@ -26,7 +26,7 @@ FOUND = result(HEARTBEAT, INFLATE)
 SEARCH = """\
 sub_1234 of firmware/lib one.so at 0x1234, 44 blocks
 #  before  prob.  score  dist.  blocks  function                binary                      address
-1       4  0.987  -1.50     12     93%  tls1_process_heartbeat  openssl-1.0.…bssl.so.1.0.0    0x5a0
+1       4  0.987  -1.50     12     93%  tls1_process_heartbeat  …/clang-14-O…bssl.so.1.0.0    0x5a0
      cve=CVE-2014-0160  package=openssl
      block pairs  0=0 (0.99)  3=4 (0.75)
 2       1  0.600  -3.00     30          inflate.part.0          libz.so                        0x40
@@ -120,6 +120,20 @@ def test_a_scan_of_one_file_names_it_once() -> None:
     table = scan_table([FOUND])
     assert table.count("firmware/lib one.so") == 1
     assert scan_table([]) == "0 files: no function was looked up"
+
+
+def test_two_versions_of_a_file_do_not_look_alike() -> None:
+    root = "/srv/builds/of/every/night/and/day/in/a/long/folder"
+    hits = [
+        changed(INFLATE, id=n, binary=f"{root}/acme-{version}/lib/libacme.so")
+        for n, version in enumerate(("1.0", "1.1"))
+    ]
+    for table in (
+        search_table(result(*hits)),
+        scan_table([result(hit, query=changed(QUERY, address=hit.id)) for hit in hits]),
+    ):
+        assert "…/acme-1.0/lib/libacme.so" in table
+        assert "…/acme-1.1/lib/libacme.so" in table
 
 
 def test_files_without_a_function_to_look_up() -> None:

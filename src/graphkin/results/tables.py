@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 
@@ -26,6 +26,7 @@ from graphkin.results.text import (
     printable,
     share_text,
     shortened,
+    telling_ends,
 )
 
 GAP = "  "
@@ -50,6 +51,8 @@ class Column:
     """Numbers stand at the right."""
     share: int = 0
     """Of the room that is left, where the table is too wide; 0 for what is never cut."""
+    are_paths: bool = False
+    """Where they are too long, folders are left out first that tell nothing apart."""
 
 
 def search_table(result: FunctionResult, *, width: int = 100) -> str:
@@ -68,7 +71,7 @@ def search_table(result: FunctionResult, *, width: int = 100) -> str:
             Column("before", [str(hit.rank_by_distance) for hit in hits], right=True),
             *_measures(hits),
             Column("function", [hit.function for hit in hits], share=FUNCTION),
-            Column("binary", [hit.binary for hit in hits], share=FILE),
+            Column("binary", [hit.binary for hit in hits], share=FILE, are_paths=True),
             Column("address", [address_text(hit.address) for hit in hits], right=True),
         ],
         width,
@@ -136,10 +139,11 @@ def _scan_lines(results: Sequence[FunctionResult], width: int, *, several: bool)
         Column("function", [query.function for query in queries], share=FUNCTION),
         Column("address", [address_text(query.address) for query in queries], right=True),
         Column("is like", [hit.function for hit in best], share=FUNCTION),
-        Column("of", [hit.binary for hit in best], share=FILE),
+        Column("of", [hit.binary for hit in best], share=FILE, are_paths=True),
     ]
     if several:
-        columns.insert(-2, Column("in", [query.binary for query in queries], share=FILE))
+        files = [query.binary for query in queries]
+        columns.insert(-2, Column("in", files, share=FILE, are_paths=True))
     return _lines(columns, width)
 
 
@@ -186,6 +190,12 @@ def _details(hit: Hit, width: int) -> list[str]:
 def _lines(columns: Sequence[Column], width: int) -> list[str]:
     """The titles, then the rows; names are cut so that all of it fits."""
     widths = _widths(columns, width)
+    columns = [
+        replace(column, cells=telling_ends(column.cells))
+        if column.are_paths and any(cell_len(printable(cell)) > room for cell in column.cells)
+        else column
+        for column, room in zip(columns, widths, strict=True)
+    ]
     rows = zip(*(column.cells for column in columns), strict=True)
     lines = []
     for row in ([column.title for column in columns], *rows):

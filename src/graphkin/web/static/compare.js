@@ -3,7 +3,7 @@
 import { errorOf, get, withQuery } from "./api.js";
 import { chooser } from "./chooser.js";
 import { byId, copyFrom, empty, failure, fill, gone, make, say, spinner } from "./dom.js";
-import { baseName, built, plural } from "./format.js";
+import { baseName, made, plural } from "./format.js";
 import { go } from "./router.js";
 import { dropZone } from "./uploads.js";
 
@@ -132,7 +132,7 @@ export function compareView() {
 }
 
 function sideHead(facts, change) {
-  const more = [facts.address, plural(facts.blocks, "block"), built(facts)].filter(Boolean);
+  const more = [facts.address, plural(facts.blocks, "block"), facts.build, made(facts)].filter(Boolean);
   const text = `${baseName(facts.binary)} · ${more.join(" · ")}`;
   return [
     make(

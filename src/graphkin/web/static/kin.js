@@ -3,7 +3,7 @@
 import { get, post, status } from "./api.js";
 import { byId, calm, empty, emptyLibrary, failure, fill, make, say, spinner } from "./dom.js";
 import { plural, probability, seconds, wildcard } from "./format.js";
-import { fileName, hitsTable, summary } from "./hits.js";
+import { fileName, hitsTable, named, summary } from "./hits.js";
 import { href } from "./router.js";
 
 const FILTERS = ["in", "named", "architecture", "compiler"];
@@ -125,7 +125,7 @@ function showHead(reference, { function: name, binary, address, blocks }) {
   fill(link, "Compare with…");
   fill(
     byId("kin-head"),
-    make("div", { class: "title-line" }, make("h2", { class: "mono" }, name), link),
+    make("div", { class: "title-line" }, make("h2", { class: "mono" }, named(name)), link),
     make("p", { class: "quiet" }, facts),
   );
 }

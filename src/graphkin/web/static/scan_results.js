@@ -4,6 +4,7 @@ import { failure, fill, make } from "./dom.js";
 import {
   addressKey,
   baseName,
+  builds,
   count,
   percent,
   plural,
@@ -11,7 +12,7 @@ import {
   tagTexts,
   words,
 } from "./format.js";
-import { compareLink, fileName, hitsTable, probabilityBar, tagList } from "./hits.js";
+import { compareLink, fileName, hitsTable, named, probabilityBar, tagList } from "./hits.js";
 import { growing, sorter } from "./lists.js";
 import { href } from "./router.js";
 
@@ -82,6 +83,7 @@ export function resultsTable({ cancel, again }) {
 
   function refresh({ keep = false } = {}) {
     due = null;
+    tellApart([...found.values()].map(best));
     const wanted = words(filter.value);
     const fitting = [...found.values()].filter(({ text }) =>
       wanted.every((word) => text.includes(word)),
@@ -165,7 +167,7 @@ function noteOf(scan) {
 }
 
 function headOf(scan, over, cancel, again) {
-  const title = make("h1", {}, scan.binary.name);
+  const title = make("h1", {}, named(scan.binary.name));
   if (!over) {
     const button = make("button", { type: "button", on: { click: cancel } }, "Cancel the scan");
     return [title, button];
@@ -189,6 +191,18 @@ function rowsOf(result) {
   return made.get(result);
 }
 
+const buildTexts = new WeakMap();
+const buildPlaces = new WeakMap();
+
+/** Says of each best hit which build it is of; more hits may need longer texts. */
+function tellApart(hits) {
+  for (const [hit, text] of builds(hits)) {
+    if (buildTexts.get(hit) === text) continue;
+    buildTexts.set(hit, text);
+    if (buildPlaces.has(hit)) fill(buildPlaces.get(hit), named(text));
+  }
+}
+
 function resultRow(result) {
   const { query } = result;
   const hit = best(result);
@@ -196,8 +210,10 @@ function resultRow(result) {
   const button = make(
     "button",
     { type: "button", class: "expand mono", "aria-expanded": "false", title: "Show all hits" },
-    query.function,
+    make("span", {}, named(query.function)),
   );
+  const build = make("span", { class: "quiet of" }, named(buildTexts.get(hit) ?? hit.build));
+  buildPlaces.set(hit, build);
   const cell = (name, style, ...content) =>
     make("td", { class: style, "data-name": name }, ...content);
   const row = make(
@@ -210,11 +226,11 @@ function resultRow(result) {
     cell(
       "is like",
       "wide",
-      make("span", { class: "mono" }, hit.function),
+      make("span", { class: "mono" }, named(hit.function)),
       others > 0 && make("span", { class: "quiet" }, ` and ${plural(others, "other")}`),
       tagList(tagTexts(hit.tags)),
     ),
-    cell("of", "", fileName(hit.binary)),
+    cell("of", "", fileName(hit.binary), build),
     make("td", { class: "act" }, compareLink(query.reference, hit.reference, hit.function)),
   );
   button.addEventListener("click", () => toggle(result, row, button));

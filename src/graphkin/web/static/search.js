@@ -10,6 +10,7 @@ import {
 } from "./binaries.js";
 import { byId, empty, emptyLibrary, failure, fill, gone, make, spinner } from "./dom.js";
 import { count, plural } from "./format.js";
+import { named } from "./hits.js";
 import { kinPanel } from "./kin.js";
 import { go, href } from "./router.js";
 import { binaryFacts, dropZone } from "./uploads.js";
@@ -65,7 +66,7 @@ export function searchView() {
     fill(byId("search-table"), spinner("reading the list of functions…"));
     const { binary, functions } = await functionsOf(id);
     if (current.binary !== id) return null;
-    fill(byId("search-name"), binary.name);
+    fill(byId("search-name"), named(binary.name));
     fill(byId("search-facts"), binaryFacts(binary));
     byId("search-scan").href = href("scan", { binary: id });
     showSkipped(binary);
