@@ -18,6 +18,8 @@ _NORETURN = """
 """
 NORETURN = frozenset(_NORETURN.split())
 """A call to one of these ends its block."""
+STACK_FAILURES = frozenset(["__stack_chk_fail", "__stack_chk_fail_local"])
+"""Those that a function calls when its stack was overwritten."""
 
 
 def text(name: str | bytes) -> str:
@@ -27,5 +29,14 @@ def text(name: str | bytes) -> str:
 
 def is_noreturn(name: str) -> bool:
     """Whether a call to ``name`` never comes back; versions and Mach-O's underscore aside."""
+    return _is_one_of(name, NORETURN)
+
+
+def is_stack_failure(name: str) -> bool:
+    """Whether a function calls ``name`` when its stack was overwritten."""
+    return _is_one_of(name, STACK_FAILURES)
+
+
+def _is_one_of(name: str, names: frozenset[str]) -> bool:
     bare = name.partition("@")[0]
-    return bare in NORETURN or (bare.startswith("_") and bare[1:] in NORETURN)
+    return bare in names or (bare.startswith("_") and bare[1:] in names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import lief
 
@@ -14,7 +14,7 @@ from graphkin.binaries.formats.elf.objects import link
 from graphkin.binaries.formats.elf.stubs import stubs
 from graphkin.binaries.formats.elf.symbols import EXECUTABLE, function_symbols, is_loaded
 from graphkin.binaries.formats.elf.symbols import marks as elf_marks
-from graphkin.binaries.formats.names import is_noreturn, text
+from graphkin.binaries.formats.names import is_noreturn, is_stack_failure, text
 from graphkin.binaries.image import Image, LineSections, Region, disjoint
 from graphkin.binaries.recovery.ranges import Symbol, arrange
 from graphkin.errors import FormatError
@@ -125,6 +125,7 @@ def _linked(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
         got,
         _lines(sections, data),
         marks=marks,
+        stack_failures=_stack_failures(slots | named, symbols),
     )
 
 
@@ -151,7 +152,13 @@ def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Ima
         compiler=_comment(list(binary.sections), data),
         got=linked.got,
         marks=linked.marks,
+        stack_failures=_stack_failures(linked.names, linked.symbols),
     )
+
+
+def _stack_failures(names: Mapping[int, str], symbols: Iterable[Symbol]) -> frozenset[int]:
+    addresses = {address for address, name in names.items() if is_stack_failure(name)}
+    return frozenset(addresses | {s.address for s in symbols if is_stack_failure(s.name)})
 
 
 def _content(section: lief.ELF.Section, data: bytes) -> bytes:

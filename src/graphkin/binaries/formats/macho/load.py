@@ -11,7 +11,7 @@ import lief
 from graphkin.binaries.formats.eh_frame import unwind_ranges
 from graphkin.binaries.formats.macho.objects import EMPTY_KINDS, resolve
 from graphkin.binaries.formats.macho.symbols import LOCAL, SymbolTable
-from graphkin.binaries.formats.names import is_noreturn
+from graphkin.binaries.formats.names import is_noreturn, is_stack_failure
 from graphkin.binaries.image import Image, Region, UnwindRange, disjoint
 from graphkin.binaries.recovery.calls import called_starts
 from graphkin.binaries.recovery.ranges import Symbol, arrange
@@ -105,6 +105,10 @@ class _Reader:
             frozenset(noreturn),
             compiler=_compiler(self._binary),
             note=None if is_complete else note,
+            stack_failures=frozenset(
+                {address for address, name in names.items() if is_stack_failure(name)}
+                | {symbol.address for symbol in symbols if is_stack_failure(symbol.name)}
+            ),
         )
 
     def _content(self, section: lief.MachO.Section) -> memoryview:
