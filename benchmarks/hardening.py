@@ -29,10 +29,13 @@ from pathlib import Path
 
 os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 
+from graphkin import Library, scan
 from graphkin.binaries import Function
 from graphkin.binaries.backends.native import NativeSource
+from graphkin.library.indexing.run import index_paths
 
 MIN_BLOCKS = 5
+SURE = 0.9
 X86 = ["-fcf-protection=none"]
 ARM64 = ["-mbranch-protection=none"]
 TARGETS = {
@@ -144,7 +147,7 @@ class Builds:
         shutil.rmtree(objects)
 
 
-def measure(builds: Builds, target: str, level: str, scan: bool) -> Iterator[Row]:
+def measure(builds: Builds, target: str, level: str, with_scan: bool) -> Iterator[Row]:
     """A row for each flag that the processor has, and one for all of them."""
     own = BRANCHES["x86" if "x86" in target else target.partition(" ")[0]]
     plain = builds.files(target, level, [])
@@ -157,7 +160,7 @@ def measure(builds: Builds, target: str, level: str, scan: bool) -> Iterator[Row
         as_bags = sum(_bags(before[key]) == _bags(after[key]) for key in both)
         count = max(1, len(both))
         sure = right = None
-        if scan:
+        if with_scan:
             sure, right = _hits(plain, hardened)
         label = "all of them" if len(flags) > 1 else flags[0]
         yield Row(target, level, label, len(both), equal / count, as_bags / count, sure, right)
@@ -187,7 +190,15 @@ def _bags(function: Function) -> Graph:
 
 def _hits(plain: Sequence[Path], hardened: Sequence[Path]) -> tuple[float, float]:
     """Shares of the searched functions with a sure hit, and with the right one."""
-    raise NotImplementedError
+    with tempfile.TemporaryDirectory(prefix="graphkin-hardening-") as name:
+        path = Path(name) / "library.kin"
+        with Library.create(path) as library:
+            index_paths(library, plain, min_blocks=MIN_BLOCKS)
+        results = list(scan(path, hardened, top=1, min_probability=0.0, min_blocks=MIN_BLOCKS))
+    best = [(result.query, result.hits[0]) for result in results if result.hits]
+    sure = sum((hit.probability or 0) >= SURE for _, hit in best)
+    right = sum(query.function == hit.function for query, hit in best)
+    return sure / max(1, len(results)), right / max(1, len(results))
 
 
 if __name__ == "__main__":

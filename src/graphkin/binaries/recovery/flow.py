@@ -47,8 +47,10 @@ class Flow:
         self._padding = architecture.padding
         self._check = check
         learned = architecture.hardening.failures(image, listing)
-        self._stack_failures = image.stack_failures.union(learned)
-        self._noreturn = image.noreturn.union(learned) if learned else image.noreturn
+        self._stack_failures, self._noreturn = image.stack_failures, image.noreturn
+        if learned:
+            self._stack_failures = self._stack_failures.union(learned)
+            self._noreturn = self._noreturn.union(learned)
         self._failed: set[int] = set()
         """Positions of the calls that report an overwritten stack."""
         self._dropped: set[int] = set()
@@ -238,7 +240,7 @@ class Flow:
         forward: dict[int, int] = {}
         for first, last, targets in reversed(spans):
             if (
-                (names[first] in padding or first in dropped)
+                (names[first] in padding or (dropped and first in dropped))
                 and len(targets) == 1
                 and targets[0] == last
                 and all(names[at] in padding or at in dropped for at in range(first, last))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import lief
 
@@ -14,7 +14,7 @@ from graphkin.binaries.formats.elf.objects import link
 from graphkin.binaries.formats.elf.stubs import stubs
 from graphkin.binaries.formats.elf.symbols import EXECUTABLE, function_symbols, is_loaded
 from graphkin.binaries.formats.elf.symbols import marks as elf_marks
-from graphkin.binaries.formats.names import is_noreturn, is_stack_failure, text
+from graphkin.binaries.formats.names import is_noreturn, stack_failures, text
 from graphkin.binaries.image import Image, LineSections, Region, disjoint
 from graphkin.binaries.recovery.ranges import Symbol, arrange
 from graphkin.errors import FormatError
@@ -94,7 +94,7 @@ def _linked(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
         for start, size in plt
         for entry in stubs(architecture, _code(regions, start, size), start, slots, got)
     )
-    noreturn = {address for address, name in (slots | named).items() if is_noreturn(name)}
+    noreturn = {address: name for address, name in (slots | named).items() if is_noreturn(name)}
     unwind = [
         item
         for section in sections
@@ -111,7 +111,7 @@ def _linked(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
             surveyed = survey(code, [*_index(sections, data), *(i.start for i in unwind)], states)
             marks = sorted(surveyed.items())
             unwind = ranges(code, surveyed)
-    noreturn |= {symbol.address for symbol in symbols if is_noreturn(symbol.name)}
+    noreturn |= {symbol.address: symbol.name for symbol in symbols if is_noreturn(symbol.name)}
     extents, parts = arrange(symbols, unwind, regions)
     return Image(
         "elf",
@@ -125,7 +125,7 @@ def _linked(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
         got,
         _lines(sections, data),
         marks=marks,
-        stack_failures=_stack_failures(slots | named, symbols),
+        stack_failures=stack_failures(noreturn),
     )
 
 
@@ -140,8 +140,8 @@ def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Ima
         linked.symbols, states = without_thumb_bit(linked.symbols)
         linked.marks = linked.marks or sorted(states.items())
     extents, parts = arrange(linked.symbols, unwind, linked.regions)
-    noreturn = {address for address, name in linked.names.items() if is_noreturn(name)}
-    noreturn |= {symbol.address for symbol in linked.symbols if is_noreturn(symbol.name)}
+    noreturn = {address: name for address, name in linked.names.items() if is_noreturn(name)}
+    noreturn |= {item.address: item.name for item in linked.symbols if is_noreturn(item.name)}
     return Image(
         "elf",
         architecture,
@@ -152,13 +152,8 @@ def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Ima
         compiler=_comment(list(binary.sections), data),
         got=linked.got,
         marks=linked.marks,
-        stack_failures=_stack_failures(linked.names, linked.symbols),
+        stack_failures=stack_failures(noreturn),
     )
-
-
-def _stack_failures(names: Mapping[int, str], symbols: Iterable[Symbol]) -> frozenset[int]:
-    addresses = {address for address, name in names.items() if is_stack_failure(name)}
-    return frozenset(addresses | {s.address for s in symbols if is_stack_failure(s.name)})
 
 
 def _content(section: lief.ELF.Section, data: bytes) -> bytes:
