@@ -32,7 +32,7 @@ os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS
 from graphkin import Library, scan
 from graphkin.binaries import Function
 from graphkin.binaries.backends.native import NativeSource
-from graphkin.library.indexing.run import index_paths
+from graphkin.library.indexing.index import index_paths
 
 MIN_BLOCKS = 5
 SURE = 0.9
