@@ -7,11 +7,12 @@ for the exact code that compilers emit, and anything else stays as it is.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from graphkin.binaries.image import Image
+from graphkin.binaries.image import Image, Region
 
 if TYPE_CHECKING:
     from graphkin.binaries.recovery.listing import Listing
@@ -62,6 +63,43 @@ class Hardening(Protocol):
 
     def probes(self, image: Image, listing: Listing) -> Probes:
         """What touches the pages of large stack frames."""
+
+
+class CodeSearch:
+    """Where a few bytes lie in a binary's code. They are found at once, for few binaries have
+    any, and looking into every function would cost more.
+
+    Args:
+        pattern: the bytes.
+    """
+
+    def __init__(self, pattern: bytes) -> None:
+        self._pattern = pattern
+        self._image: Image | None = None
+        """The binary that was searched last."""
+        self._addresses: list[int] = []
+
+    def positions(self, image: Image, listing: Listing) -> list[int]:
+        """Positions of the instructions of a function that hold the first of the bytes."""
+        if self._image is not image:
+            self._image = image
+            code = (region for region in image.regions if region.executable)
+            self._addresses = [at for region in code for at in self._search(region)]
+        found = self._addresses
+        if not found:
+            return []
+        return [
+            run.base + bisect_right(run.addresses, address) - 1
+            for run in listing.runs
+            for address in found[bisect_left(found, run.start) : bisect_left(found, run.end)]
+        ]
+
+    def _search(self, region: Region) -> Iterator[int]:
+        code = bytes(region.data)
+        at = code.find(self._pattern)
+        while at >= 0:
+            yield region.start + at
+            at = code.find(self._pattern, at + 1)
 
 
 def without_hardening(

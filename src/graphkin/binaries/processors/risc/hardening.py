@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 
 from graphkin.binaries.image import Image
 from graphkin.binaries.processors.risc.operands import family, number, parse_memory, split
 from graphkin.binaries.processors.risc.values import Values, written
-from graphkin.binaries.recovery.hardening import Probes
+from graphkin.binaries.recovery.hardening import CodeSearch, Probes
 from graphkin.binaries.recovery.listing import Listing
 
 ARM64_WORDS = {
@@ -36,6 +37,10 @@ LOADS = frozenset(["ldr", "ldur", "ldr.w"])
 STORES = frozenset(["str", "stur", "str.w"])
 ADDRESSES = frozenset(["adrp", "adr", "add", "ldr", "mov", "movt", "mrs"])
 """Instructions that make the address of the guard's original."""
+PAGES = (b"\x4f\xf4\x80\x5c\xad\xeb\x0c\x0c\xcc\xf8", b"\x01\xca\x4d\xe2")
+"""``mov.w ip, #0x1000; sub.w ip, sp, ip; str.w`` of Thumb, and ``sub ip, sp, #0x1000`` of ARM."""
+PROBE = re.compile(r"r0, \[ip(?:, #0x[0-9a-f]+|, #\d)?\]$")
+NEXT_PAGE = "ip, ip, #0x1000"
 NEAR = 12
 """Instructions between the parts of a test, or of what puts the guard on the stack."""
 
@@ -54,12 +59,17 @@ class RiscHardening:
     def __init__(self, pointer: int, words: Mapping[str, str]) -> None:
         self.words = words
         self._pointer = pointer
+        self._pages = [CodeSearch(pattern) for pattern in PAGES] if pointer == 4 else []
 
     def failures(self, image: Image, listing: Listing) -> Collection[int]:
         return ()
 
     def probes(self, image: Image, listing: Listing) -> Probes:
-        return Probes(set(), set())
+        probes = Probes(set(), set())
+        for search in self._pages:
+            for at in search.positions(image, listing):
+                probes.dropped.update(_probe(listing, at))
+        return probes
 
     def test(self, image: Image, listing: Listing, first: int, branch: int) -> set[int]:
         load = self._test_loads(listing, first, branch)
@@ -136,16 +146,35 @@ class RiscHardening:
         memory = parse_memory(split(listing.text(load))[-1])
         if not memory.base or memory.selector:
             return None
-        source = _writer(listing, memory.base, load, max(0, load - 3 * NEAR))
+        register = memory.base
+        source = _writer(listing, register, load, max(0, load - 3 * NEAR))
         if source is None:
             return None
         if listing.mnemonics[source] == "mrs":
             return memory.displacement, split(listing.text(source))[-1]
+        copied = split(listing.text(source))[-1]
+        if listing.mnemonics[source] == "mov" and number(copied) is None:
+            register, load = family(copied), source
         values = Values(image, self._pointer)
-        address: object = values.slot(listing, memory.base, load, depth=1)
+        address: object = values.slot(listing, register, load, depth=1)
         if address is None:
-            address = next(values.constants(listing, memory.base, load), None)
+            address = next(values.constants(listing, register, load), None)
         return None if address is None else (memory.displacement, address)
+
+
+def _probe(listing: Listing, at: int) -> set[int]:
+    """The instructions from ``at`` on that store something into each page of a stack frame."""
+    names = listing.mnemonics
+    found = {at} if names[at] == "sub" else {at, at + 1}
+    at = max(found) + 1
+    while at < len(names) and names[at] in STORES and PROBE.match(listing.text(at)):
+        found.add(at)
+        if at + 2 < len(names) and listing.text(at + 1) == NEXT_PAGE:
+            found.add(at + 1)
+            at += 2
+        else:
+            return found
+    return set()
 
 
 def _cleared(listing: Listing, at: int) -> str | None:
@@ -180,22 +209,29 @@ def _chain(listing: Listing, start: int, load: int, found: Collection[int]) -> s
         if _is_used(listing, register, at, {*found, *chain, position}):
             continue
         chain.add(at)
-        name, parts = text
-        if name == "ldr":
-            memory = parse_memory(parts[-1])
-            todo += [(at, r) for r in (memory.base, memory.selector) if r and r != "pc"]
-        elif name == "movt" or (name in ("add", "mov") and number(parts[-1]) is None):
-            todo += [(at, r) for r in {family(p) for p in parts} if r[:1] in "rx"]
-        elif name == "add":
-            todo.append((at, family(parts[1 if len(parts) > 2 else 0])))
+        todo += [(at, source) for source in _sources(*text)]
     return chain
+
+
+def _sources(name: str, parts: list[str]) -> list[str]:
+    """The registers that an instruction makes an address of."""
+    if name == "ldr":
+        memory = parse_memory(parts[-1])
+        registers = [memory.base, memory.selector]
+    else:
+        # With two operands, an addition is to the first.
+        is_own = name == "movt" or (name == "add" and len(parts) == 2)
+        registers = [family(part) for part in (parts if is_own else parts[1:])]
+    return [register for register in registers if register[:1] in ("r", "x")]
 
 
 def _is_used(listing: Listing, register: str, at: int, known: Collection[int]) -> bool:
     """Whether a register that ``at`` writes is read by other instructions than the known ones."""
     wanted = family(register)
     pattern = re.compile(rf"\b[{'xw' if wanted[0] == 'x' else 'r'}]{wanted[1:]}\b")
-    for position in range(at + 1, min(at + 3 * NEAR, len(listing.mnemonics))):
+    # The last instruction of a run always is in the list.
+    end = listing.controls[bisect_left(listing.controls, at + 1)]
+    for position in range(at + 1, end + 1):
         text = listing.text(position)
         if position not in known and pattern.search(text):
             is_new = written(listing, wanted, position) is not None

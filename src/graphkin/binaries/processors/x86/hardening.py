@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from graphkin.binaries.image import Image, Region
+from graphkin.binaries.image import Image
 from graphkin.binaries.processors.x86.operands import family
-from graphkin.binaries.recovery.hardening import Probes
+from graphkin.binaries.recovery.hardening import CodeSearch, Probes
 from graphkin.binaries.recovery.listing import Listing
 
 WORDS = {
@@ -44,17 +43,12 @@ class X86Hardening:
     words = WORDS
 
     def __init__(self, pointer: int) -> None:
-        self._guard = GUARDS[pointer]
-        self._image: Image | None = None
-        """The binary whose code was searched last."""
-        self._guard_hits: list[int] = []
-        self._page_hits: list[int] = []
+        self._guard = CodeSearch(GUARDS[pointer])
+        self._page = CodeSearch(PAGE)
 
     def failures(self, image: Image, listing: Listing) -> set[int]:
-        if self._image is not image:
-            self._search(image)
         called: set[int] = set()
-        for at in self._guards(listing):
+        for at in self._guards(image, listing):
             branch = _branch(listing, at)
             if branch is None:
                 continue
@@ -89,7 +83,7 @@ class X86Hardening:
     def setup(self, image: Image, listing: Listing, tests: Iterable[int]) -> set[int]:
         names = listing.mnemonics
         found: set[int] = set()
-        for at in self._guards(listing):
+        for at in self._guards(image, listing):
             register, _, source = listing.text(at).partition(", ")
             if names[at] != "mov" or GUARD.search(source) is None:
                 continue
@@ -112,7 +106,7 @@ class X86Hardening:
     def probes(self, image: Image, listing: Listing) -> Probes:
         names = listing.mnemonics
         probes = Probes(set(), set())
-        for at in _positions(listing, self._page_hits):
+        for at in self._page.positions(image, listing):
             if listing.text(at) not in ("rsp, 0x1000", "esp, 0x1000") or at + 2 >= len(names):
                 continue
             probe = PROBE.match(f"{names[at + 1]} {listing.text(at + 1)}")
@@ -130,41 +124,13 @@ class X86Hardening:
                 probes.dropped.add(at)
         return probes
 
-    def _search(self, image: Image) -> None:
-        """Finds the few places that matter at once: few binaries have any, and looking into every
-        function would cost more."""
-        self._image = image
-        code = [region for region in image.regions if region.executable]
-        self._guard_hits = [at for region in code for at in _hits(region, self._guard)]
-        self._page_hits = [at for region in code for at in _hits(region, PAGE)]
-
-    def _guards(self, listing: Listing) -> list[int]:
+    def _guards(self, image: Image, listing: Listing) -> list[int]:
         """Positions of the instructions that read the original of the guard."""
         return [
             at
-            for at in _positions(listing, self._guard_hits)
+            for at in self._guard.positions(image, listing)
             if GUARD.search(listing.text(at)) is not None
         ]
-
-
-def _hits(region: Region, pattern: bytes) -> Iterator[int]:
-    """Addresses at which some bytes lie, rising."""
-    code = bytes(region.data)
-    at = code.find(pattern)
-    while at >= 0:
-        yield region.start + at
-        at = code.find(pattern, at + 1)
-
-
-def _positions(listing: Listing, hits: list[int]) -> list[int]:
-    """Positions of the instructions that addresses lie in."""
-    if not hits:
-        return []
-    return [
-        run.base + bisect_right(run.addresses, hit) - 1
-        for run in listing.runs
-        for hit in hits[bisect_left(hits, run.start) : bisect_left(hits, run.end)]
-    ]
 
 
 def _branch(listing: Listing, at: int) -> int | None:
