@@ -88,6 +88,8 @@ class Image:
     marks: Sequence[tuple[int, str]] = ()
     """Sorted (address, state): what lies from there on. ``a`` is ARM, ``t`` Thumb, ``x`` AArch64
     and ``d`` data. Without any, all is code in the only state that the processor has."""
+    stack_failures: frozenset[int] = frozenset()
+    """Those of ``noreturn`` that report an overwritten stack, as far as names tell."""
 
     @cached_property
     def _starts(self) -> list[int]:

@@ -11,6 +11,7 @@ from capstone import arm_const
 from numpy.typing import NDArray
 
 from graphkin.binaries.image import Image
+from graphkin.binaries.processors.risc.hardening import RiscHardening
 from graphkin.binaries.processors.risc.jump_tables import RiscTables
 from graphkin.binaries.processors.risc.operands import CONDITIONS
 from graphkin.binaries.processors.risc.values import Values
@@ -48,6 +49,7 @@ class Arm:
     """ARM and Thumb, little-endian."""
 
     padding = frozenset(["nop"])
+    hardening = RiscHardening(4, {})
     doubts_bounds = False
 
     def __init__(self) -> None:

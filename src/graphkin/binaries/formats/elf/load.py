@@ -14,7 +14,7 @@ from graphkin.binaries.formats.elf.objects import link
 from graphkin.binaries.formats.elf.stubs import stubs
 from graphkin.binaries.formats.elf.symbols import EXECUTABLE, function_symbols, is_loaded
 from graphkin.binaries.formats.elf.symbols import marks as elf_marks
-from graphkin.binaries.formats.names import is_noreturn, text
+from graphkin.binaries.formats.names import is_noreturn, stack_failures, text
 from graphkin.binaries.image import Image, LineSections, Region, disjoint
 from graphkin.binaries.recovery.ranges import Symbol, arrange
 from graphkin.errors import FormatError
@@ -94,7 +94,7 @@ def _linked(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
         for start, size in plt
         for entry in stubs(architecture, _code(regions, start, size), start, slots, got)
     )
-    noreturn = {address for address, name in (slots | named).items() if is_noreturn(name)}
+    noreturn = {address: name for address, name in (slots | named).items() if is_noreturn(name)}
     unwind = [
         item
         for section in sections
@@ -111,7 +111,7 @@ def _linked(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
             surveyed = survey(code, [*_index(sections, data), *(i.start for i in unwind)], states)
             marks = sorted(surveyed.items())
             unwind = ranges(code, surveyed)
-    noreturn |= {symbol.address for symbol in symbols if is_noreturn(symbol.name)}
+    noreturn |= {symbol.address: symbol.name for symbol in symbols if is_noreturn(symbol.name)}
     extents, parts = arrange(symbols, unwind, regions)
     return Image(
         "elf",
@@ -125,6 +125,7 @@ def _linked(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
         got,
         _lines(sections, data),
         marks=marks,
+        stack_failures=stack_failures(noreturn),
     )
 
 
@@ -139,8 +140,8 @@ def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Ima
         linked.symbols, states = without_thumb_bit(linked.symbols)
         linked.marks = linked.marks or sorted(states.items())
     extents, parts = arrange(linked.symbols, unwind, linked.regions)
-    noreturn = {address for address, name in linked.names.items() if is_noreturn(name)}
-    noreturn |= {symbol.address for symbol in linked.symbols if is_noreturn(symbol.name)}
+    noreturn = {address: name for address, name in linked.names.items() if is_noreturn(name)}
+    noreturn |= {item.address: item.name for item in linked.symbols if is_noreturn(item.name)}
     return Image(
         "elf",
         architecture,
@@ -151,6 +152,7 @@ def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Ima
         compiler=_comment(list(binary.sections), data),
         got=linked.got,
         marks=linked.marks,
+        stack_failures=stack_failures(noreturn),
     )
 
 

@@ -11,7 +11,7 @@ import lief
 from graphkin.binaries.formats.eh_frame import unwind_ranges
 from graphkin.binaries.formats.macho.objects import EMPTY_KINDS, resolve
 from graphkin.binaries.formats.macho.symbols import LOCAL, SymbolTable
-from graphkin.binaries.formats.names import is_noreturn
+from graphkin.binaries.formats.names import is_noreturn, stack_failures
 from graphkin.binaries.image import Image, Region, UnwindRange, disjoint
 from graphkin.binaries.recovery.calls import called_starts
 from graphkin.binaries.recovery.ranges import Symbol, arrange
@@ -89,8 +89,8 @@ class _Reader:
         code = [number for number, section in enumerate(self._sections, 1) if _is_code(section)]
         symbols, is_complete = self._starts(self._table.functions(code), regions)
         extents, parts = arrange(symbols, [], regions)
-        noreturn = {address for address, name in names.items() if is_noreturn(name)}
-        noreturn |= {symbol.address for symbol in symbols if is_noreturn(symbol.name)}
+        noreturn = {address: name for address, name in names.items() if is_noreturn(name)}
+        noreturn |= {symbol.address: symbol.name for symbol in symbols if is_noreturn(symbol.name)}
         note = (
             "it has no table of function starts and no names of static functions; "
             f"{len(extents)} functions were found through unwind tables and calls, "
@@ -105,6 +105,7 @@ class _Reader:
             frozenset(noreturn),
             compiler=_compiler(self._binary),
             note=None if is_complete else note,
+            stack_failures=stack_failures(noreturn),
         )
 
     def _content(self, section: lief.MachO.Section) -> memoryview:
