@@ -5,9 +5,8 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from importlib.resources import files
 
-from graphkin.web.schema import ScanRequest, SearchRequest
-
 from graphkin.library.scan import MIN_BLOCKS, MIN_PROBABILITY, RERANK, TOP
+from graphkin.web.api_documents import ScanRequest, SearchRequest
 
 
 class Forms(HTMLParser):

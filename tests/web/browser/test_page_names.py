@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from graphkin.library.indexing.run import index_paths
 from playwright.sync_api import Locator, Page, expect
 
 from graphkin import Library
+from graphkin.library.indexing.index import index_paths
 from tests.web.browser.objects import branching, object_file
 from tests.web.browser.servers import served
 from tests.web.browser.using import hits, open_file, pick, view

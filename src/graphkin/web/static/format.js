@@ -53,7 +53,7 @@ export function compilerName(text) {
 
 /** "x86-64 · gcc 12.2.0": what is known of how code was made, beside where it lies. */
 export const made = ({ architecture, compiler }) =>
-  [architecture, compilerName(compiler)].filter(Boolean).join(" · ");
+  [architecture, compilerName(compiler ?? "")].filter(Boolean).join(" · ");
 
 /** Folders that every package has: they tell nothing of the one at hand. */
 const COMMON = /^(lib\d*|bin|sbin|usr|local|opt|build|out|obj|src|dist|release|debug|target|\.libs|.*-linux-gnu.*)$/i;
