@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from graphkin.binaries.demangling import shown_name
 from graphkin.errors import GraphError
 
 if TYPE_CHECKING:
@@ -70,6 +71,11 @@ class Function:
     def base_name(self) -> str:
         """The name in the source: ``decode`` of ``decode.part.0.isra.1``."""
         return base_name(self.name)
+
+    @property
+    def shown(self) -> str:
+        """The name for people: C++ and Rust names as their sources spell them."""
+        return shown_name(self.name)
 
     def to_graph(self, vocabulary: Vocabulary) -> Graph:
         """A directed graph with a node for each block, which holds its mnemonics as tokens."""

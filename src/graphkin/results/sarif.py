@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from graphkin.binaries.demangling import shown_name
 from graphkin.binaries.function import MEMBER, base_name
 from graphkin.results.document import FunctionRef, FunctionResult, Hit, LibraryFunction, Report
 from graphkin.results.grouping import CVE, likelihood, vulnerabilities
@@ -133,7 +134,7 @@ def level(probability: float | None) -> str:
 def _location(query: FunctionRef, artifact: dict[str, Any]) -> dict[str, Any]:
     # Dashboards place results by lines, and drop those that have none; a binary has one "line".
     physical: dict[str, Any] = {"artifactLocation": artifact, "region": {"startLine": 1}}
-    name = encodable(query.function)
+    name = encodable(query.shown)
     if query.address is not None:
         physical["address"] = {
             "absoluteAddress": query.address,
@@ -145,12 +146,14 @@ def _location(query: FunctionRef, artifact: dict[str, Any]) -> dict[str, Any]:
         "fullyQualifiedName": f"{encodable(query.binary)}:{name}",
         "kind": "function",
     }
+    if query.demangled is not None:
+        logical["decoratedName"] = encodable(query.function)
     return {"physicalLocation": physical, "logicalLocations": [logical]}
 
 
 def _message(finding: Finding) -> str:
     query, hit = finding.query, finding.hits[0]
-    parts = [f"{message_text(query.function)} resembles {message_text(hit.function)}"]
+    parts = [f"{message_text(query.shown)} resembles {message_text(hit.shown)}"]
     if hit.binary:
         parts.append(f" of {message_text(hit.binary)}")
     if vulnerabilities(hit):
@@ -241,11 +244,12 @@ def function_name(function: LibraryFunction) -> str:
 def rule(rule_id: str, hits: Sequence[Hit]) -> dict[str, Any]:
     """The rule for some hits, with what the library says of them."""
     names = sorted({function_name(hit) for hit in hits})
+    shown = [shown_name(name) for name in names]
     is_function = not vulnerabilities(hits[0])
     what = (
-        f"A copy of {message_text(names[0])}"
+        f"A copy of {message_text(shown[0])}"
         if is_function
-        else f"A copy of code that {message_text(rule_id)} is about: {message_text(_joined(names))}"
+        else f"A copy of code that {message_text(rule_id)} is about: {message_text(_joined(shown))}"
     )
     document: dict[str, Any] = {
         "id": rule_id,

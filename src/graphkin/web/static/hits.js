@@ -6,6 +6,7 @@ import {
   built,
   count,
   decimal,
+  nameOf,
   percent,
   probability,
   severity,
@@ -49,7 +50,7 @@ const COLUMNS = [
 
 function name(hit) {
   return [
-    make("span", { class: "mono function-name" }, hit.function),
+    make("span", { class: "mono function-name", title: hit.function }, nameOf(hit)),
     make("span", { class: "quiet of" }, fileName(hit.binary)),
     tagList(tagTexts(hit.tags)),
   ];
@@ -71,7 +72,7 @@ export function hitsTable(hits, query) {
       "tr",
       {},
       pick(cells[number].map((value, column) => cell(COLUMNS[column], value))),
-      make("td", { class: "act" }, compareLink(query, hit.reference, hit.function)),
+      make("td", { class: "act" }, compareLink(query, hit.reference, nameOf(hit))),
     ),
   );
   const last = make("th", { scope: "col" }, make("span", { class: "unseen" }, "compare"));
@@ -89,5 +90,5 @@ export function summary(hits) {
   if (!hits.length) return "No kin found";
   const [best] = hits;
   const sure = best.probability === null ? "" : `, probability ${probability(best.probability)}`;
-  return `${count(hits.length)} kin; the first is ${best.function}${sure}`;
+  return `${count(hits.length)} kin; the first is ${nameOf(best)}${sure}`;
 }

@@ -2,7 +2,7 @@
 
 import { get, withQuery } from "./api.js";
 import { empty, failure, fill, make, spinner } from "./dom.js";
-import { built, count, exactly, plural, tagTexts } from "./format.js";
+import { built, count, exactly, nameOf, plural, tagTexts } from "./format.js";
 import { fileName, tagList } from "./hits.js";
 import { growing, sorter } from "./lists.js";
 import { href } from "./router.js";
@@ -151,7 +151,11 @@ function head(withBinary) {
 }
 
 function row(entry, actions, withBinary) {
-  const name = make("span", { class: "mono function-name" }, entry.function);
+  const name = make(
+    "span",
+    { class: "mono function-name", title: entry.function },
+    nameOf(entry),
+  );
   const cell = (label, style, ...content) =>
     make("td", { class: style, "data-name": label }, ...content);
   return make(
@@ -167,18 +171,22 @@ function row(entry, actions, withBinary) {
 }
 
 /** What can be done with an entry on the page of the library. */
-export const entryLinks = ({ reference, function: name }) => [
+export const entryLinks = (entry) => [
   make(
     "a",
-    { class: "button", href: href("search", { query: reference }), "aria-label": `Kin of ${name}` },
+    {
+      class: "button",
+      href: href("search", { query: entry.reference }),
+      "aria-label": `Kin of ${nameOf(entry)}`,
+    },
     "Kin",
   ),
   make(
     "a",
     {
       class: "button",
-      href: href("compare", { left: reference }),
-      "aria-label": `Compare ${name} with another function`,
+      href: href("compare", { left: entry.reference }),
+      "aria-label": `Compare ${nameOf(entry)} with another function`,
     },
     "Compare…",
   ),

@@ -5,6 +5,7 @@ import {
   addressKey,
   baseName,
   count,
+  nameOf,
   percent,
   plural,
   seconds,
@@ -20,7 +21,7 @@ const FORMATS = ["html", "json", "csv", "sarif"];
 
 const best = (result) => result.hits[0];
 const COLUMNS = [
-  { name: "function", label: "function", key: ({ query }) => query.function },
+  { name: "function", label: "function", key: ({ query }) => nameOf(query) },
   {
     name: "address",
     label: "address",
@@ -42,7 +43,7 @@ const COLUMNS = [
     kind: "number",
     first: "descending",
   },
-  { name: "like", label: "is like", key: (result) => best(result).function },
+  { name: "like", label: "is like", key: (result) => nameOf(best(result)) },
   { name: "of", label: "of", key: (result) => baseName(best(result).binary) },
 ];
 
@@ -154,8 +155,8 @@ const nothingText = (size, over) => {
 };
 
 function textOf({ query, hits }) {
-  const texts = hits.flatMap((hit) => [hit.function, hit.binary, ...tagTexts(hit.tags)]);
-  return [query.function, query.address, ...texts].join(" ").toLowerCase();
+  const texts = hits.flatMap((hit) => [nameOf(hit), hit.function, hit.binary, ...tagTexts(hit.tags)]);
+  return [nameOf(query), query.function, query.address, ...texts].join(" ").toLowerCase();
 }
 
 function noteOf(scan) {
@@ -196,7 +197,7 @@ function resultRow(result) {
   const button = make(
     "button",
     { type: "button", class: "expand mono", "aria-expanded": "false", title: "Show all hits" },
-    query.function,
+    nameOf(query),
   );
   const cell = (name, style, ...content) =>
     make("td", { class: style, "data-name": name }, ...content);
@@ -210,12 +211,12 @@ function resultRow(result) {
     cell(
       "is like",
       "wide",
-      make("span", { class: "mono" }, hit.function),
+      make("span", { class: "mono", title: hit.function }, nameOf(hit)),
       others > 0 && make("span", { class: "quiet" }, ` and ${plural(others, "other")}`),
       tagList(tagTexts(hit.tags)),
     ),
     cell("of", "", fileName(hit.binary)),
-    make("td", { class: "act" }, compareLink(query.reference, hit.reference, hit.function)),
+    make("td", { class: "act" }, compareLink(query.reference, hit.reference, nameOf(hit))),
   );
   button.addEventListener("click", () => toggle(result, row, button));
   return row;
