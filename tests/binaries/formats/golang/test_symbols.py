@@ -62,6 +62,17 @@ def test_a_program_without_sections_has_its_names(version: int, tmp_path: Path) 
     assert found.address == CODE_AT + 32
 
 
+def test_a_call_that_panics_ends_its_block(tmp_path: Path) -> None:
+    call = (b"\xe8" + (11).to_bytes(4, "little") + b"\xc3").ljust(16, b"\xcc")
+    for callee, mnemonics in (("runtime.panicIndexU", ("call",)), ("main.f", ("call", "ret"))):
+        functions = [(0, "main.main"), (16, callee)]
+        content = table(Form(20), functions, 32, text=CODE_AT)
+        path = tmp_path / callee
+        path.write_bytes(elf(call + RET, CODE_AT, content, DATA_AT))
+        (block,) = find_function(Target(str(path), None, "main.main")).blocks
+        assert block.mnemonics == mnemonics
+
+
 def module_of(table_at: int, text: int, lowest: int) -> bytes:
     words = [0] * 30
     words[0], words[20], words[22] = table_at, lowest, text
