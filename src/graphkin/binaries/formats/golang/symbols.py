@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.binaries.formats.golang.table import LIMIT, FunctionTable, find_tables
-from graphkin.binaries.image import Image, Region
+from graphkin.binaries.image import Image, Region, UnwindRange
 from graphkin.binaries.recovery.ranges import Symbol
 
 RANK = 3
@@ -59,6 +59,15 @@ def with_go_functions(
 def go_functions(symbols: Iterable[Symbol]) -> list[Symbol]:
     """Those of some symbols that Go's table has."""
     return [symbol for symbol in symbols if symbol.rank == RANK]
+
+
+def go_ranges(symbols: Iterable[Symbol]) -> list[UnwindRange]:
+    """The code of Go among some symbols, which has no other functions; none without any."""
+    functions = go_functions(symbols)
+    if not functions:
+        return []
+    end = max(symbol.address + symbol.size for symbol in functions)
+    return [UnwindRange(min(functions).address, end, False)]
 
 
 def _bases(memory: Image, address: int, table: FunctionTable) -> Iterator[int]:

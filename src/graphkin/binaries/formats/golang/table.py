@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 import numpy as np
@@ -22,11 +23,10 @@ ByteOrder = Literal["little", "big"]
 
 VERSIONS = {0xFFFFFFFB: 2, 0xFFFFFFFA: 16, 0xFFFFFFF0: 18, 0xFFFFFFF1: 20}
 """Magic number to the first Go 1 that wrote it."""
-HEADERS = (
-    re.compile(rb"[\xf0\xf1\xfa\xfb]\xff\xff\xff\0\0[\x01\x02\x04][\x04\x08]"),
-    re.compile(rb"\xff\xff\xff[\xf0\xf1\xfa\xfb]\0\0[\x01\x02\x04][\x04\x08]"),
-)
-"""Magic number, two zeros, bytes of the smallest instruction, bytes of a pointer."""
+LITTLE = re.compile(rb"\xff\xff\xff\0\0[\x01\x02\x04][\x04\x08]")
+BIG = re.compile(rb"\xff\xff\xff[\xf0\xf1\xfa\xfb]\0\0[\x01\x02\x04][\x04\x08]")
+"""Magic number, two zeros, bytes of the smallest instruction, bytes of a pointer. The first one
+leaves out the first byte: a search for constant bytes takes a tenth of the time."""
 HEADER_BYTES = 8
 MOST_TRIED = 64
 """Places that look like a header; a real file has one."""
@@ -57,23 +57,30 @@ class FunctionTable:
 
 def find_tables(data: Buffer) -> Iterator[tuple[int, FunctionTable]]:
     """Where tables begin in some bytes, and what they hold; the first is the likeliest."""
-    for header in HEADERS:
-        for tried, match in enumerate(header.finditer(data)):
-            if tried == MOST_TRIED:
-                break
-            table = read_table(memoryview(data)[match.start() :])
-            if table is not None:
-                yield match.start(), table
+    view = memoryview(data)
+    for start in islice(_headers(view), MOST_TRIED):
+        table = read_table(view[start:])
+        if table is not None:
+            yield start, table
+
+
+def _headers(view: memoryview) -> Iterator[int]:
+    for match in LITTLE.finditer(view, 1):
+        start = match.start() - 1
+        if int.from_bytes(view[start : start + 4], "little") in VERSIONS:
+            yield start
+    yield from (match.start() for match in BIG.finditer(view))
 
 
 def read_table(data: Buffer) -> FunctionTable | None:
     """The table that bytes begin with; None for what is not one, or is damaged."""
     view = memoryview(data)[:MAX_TABLE]
-    if not any(header.match(view) for header in HEADERS):
+    is_big = BIG.match(view) is not None
+    if not is_big and LITTLE.match(view, 1) is None:
         return None
-    byte_order: ByteOrder = "big" if view[0] == 0xFF else "little"
-    version = VERSIONS[int.from_bytes(view[:4], byte_order)]
-    return _Reader(view, version, byte_order, view[7]).table()
+    byte_order: ByteOrder = "big" if is_big else "little"
+    version = VERSIONS.get(int.from_bytes(view[:4], byte_order))
+    return None if version is None else _Reader(view, version, byte_order, view[7]).table()
 
 
 class _Reader:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 import lief
 
 from graphkin.binaries.formats.eh_frame import unwind_ranges
-from graphkin.binaries.formats.golang.symbols import go_functions, with_go_functions
+from graphkin.binaries.formats.golang.symbols import go_functions, go_ranges, with_go_functions
 from graphkin.binaries.formats.macho.objects import EMPTY_KINDS, resolve
 from graphkin.binaries.formats.macho.symbols import LOCAL, SymbolTable
 from graphkin.binaries.formats.names import is_noreturn
@@ -141,7 +141,7 @@ class _Reader:
             unnamed.add(self._binary.imagebase + self._binary.main_command.entrypoint)
         known = sorted({*unnamed, *(symbol.address for symbol in named)})
         ranges = [UnwindRange(start, start + 1, False) for start in known]
-        ranges += [UnwindRange(item.address, item.address + item.size, False) for item in go]
+        ranges += go_ranges(go)
         unnamed.update(called_starts(regions, self._architecture, ranges))
         unnamed -= {symbol.address for symbol in named}
         return [*named, *(Symbol(address, 0, "") for address in sorted(unnamed))], bool(go)

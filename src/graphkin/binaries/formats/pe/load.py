@@ -11,7 +11,7 @@ import lief
 import numpy as np
 
 from graphkin.binaries.formats.eh_frame import unwind_ranges
-from graphkin.binaries.formats.golang.symbols import go_functions, with_go_functions
+from graphkin.binaries.formats.golang.symbols import go_ranges, with_go_functions
 from graphkin.binaries.formats.names import is_noreturn, text
 from graphkin.binaries.formats.pe.pdata import exception_ranges
 from graphkin.binaries.image import Image, Region, UnwindRange, disjoint
@@ -91,14 +91,11 @@ class _Reader:
         stubs = _import_stubs(regions, slots, self._architecture)
         symbols = [*named, *exports, *self._entries()]
         symbols = with_go_functions(symbols, regions, self._architecture)
-        listed = [
-            UnwindRange(symbol.address, symbol.address + symbol.size, False)
-            for symbol in go_functions(symbols)
-        ]
+        go = go_ranges(symbols)
         if not named:
             # Leaf functions have no unwind data, and 32-bit code often has none at all.
             ends = (UnwindRange(stub, stub + 6, False) for stub in stubs)
-            known = [*unwind, *listed, *ends]
+            known = [*unwind, *go, *ends]
             extra = called_starts(regions, self._architecture, known, self._pointers())
             symbols += [Symbol(address, 0, "") for address in extra]
         extents, parts = arrange(symbols, unwind, regions)
@@ -110,7 +107,7 @@ class _Reader:
             fragments=parts,
             noreturn=frozenset(noreturn),
             compiler=self._compiler(),
-            note=None if named or unwind or listed else _note(len(extents)),
+            note=None if named or unwind or go else _note(len(extents)),
         )
 
     def _read(self, address: int, size: int) -> bytes:
