@@ -391,6 +391,15 @@ def test_a_long_name_makes_a_short_message() -> None:
     assert len(run["results"][0]["message"]["text"]) < 1024
 
 
+def test_a_name_of_cpp_is_shown_as_the_source_spells_it_and_stays_the_identity() -> None:
+    name = "_ZN3foo3barEi"
+    run = log(result_named(name))
+    (logical,) = location(run)["logicalLocations"]
+    assert (logical["name"], logical["decoratedName"]) == ("foo::bar(int)", name)
+    assert "foo::bar(int) resembles foo::bar(int)" in run["results"][0]["message"]["text"]
+    assert "decoratedName" not in location(log(result(HEARTBEAT)))["logicalLocations"][0]
+
+
 def test_an_entry_without_a_name() -> None:
     run = log(result(changed(ADLER, function="", binary="")))
     assert run["results"][0]["ruleId"] == "known-function"

@@ -85,6 +85,12 @@ def test_names_steer_nothing(name: str) -> None:
     assert tables[0].count("\n") == 3, "a name stays on its line"
 
 
+def test_names_of_cpp_are_shown_as_the_source_spells_them() -> None:
+    named = result_named("_ZN3foo3barEi")
+    for table in (search_table(named), scan_table([named])):
+        assert table.count("foo::bar(int)") == 2
+
+
 def test_a_scan_groups_by_vulnerability() -> None:
     likely = result(changed(INFLATE, probability=0.95))
     tagged = result(

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from graphkin.binaries.demangling import shown_name
 from graphkin.errors import GraphError
 
 if TYPE_CHECKING:
@@ -79,6 +80,11 @@ class Function:
         """
         blocks = [(block.size, block.mnemonics) for block in self.blocks]
         return hashlib.sha256(repr((self.architecture, blocks, self.edges)).encode()).hexdigest()
+
+    @property
+    def shown(self) -> str:
+        """The name for people: C++ and Rust names as their sources spell them."""
+        return shown_name(self.name)
 
     def to_graph(self, vocabulary: Vocabulary) -> Graph:
         """A directed graph with a node for each block, which holds its mnemonics as tokens."""

@@ -188,7 +188,7 @@ def _location(query: FunctionRef, artifact: dict[str, Any]) -> dict[str, Any]:
     # Dashboards place results by lines, and drop those that have none; a binary has one "line".
     region = {"startLine": 1, "startColumn": 1, "endLine": 1, "endColumn": 2}
     physical: dict[str, Any] = {"artifactLocation": artifact, "region": region}
-    name = encodable(query.function)
+    name = encodable(query.shown)
     if query.address is not None:
         physical["address"] = {
             "absoluteAddress": query.address,
@@ -200,12 +200,14 @@ def _location(query: FunctionRef, artifact: dict[str, Any]) -> dict[str, Any]:
         "fullyQualifiedName": f"{encodable(query.binary)}:{name}",
         "kind": "function",
     }
+    if query.demangled is not None:
+        logical["decoratedName"] = encodable(query.function)
     return {"physicalLocation": physical, "logicalLocations": [logical]}
 
 
 def _message(finding: Finding) -> str:
     query, hit = finding.query, finding.hits[0]
-    parts = [f"{_name_text(query.function)} resembles {_name_text(hit.function)}"]
+    parts = [f"{_name_text(query.shown)} resembles {_name_text(hit.shown)}"]
     if hit.binary:
         parts.append(f" of {_name_text(hit.binary)}")
     if vulnerabilities(hit):

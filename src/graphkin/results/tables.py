@@ -70,7 +70,7 @@ def search_table(result: FunctionResult, *, width: int = 100) -> str:
             Column("#", [str(hit.rank) for hit in hits], right=True),
             Column("before", [str(hit.rank_by_distance) for hit in hits], right=True),
             *_measures(hits),
-            Column("function", [hit.function for hit in hits], share=FUNCTION),
+            Column("function", [hit.shown for hit in hits], share=FUNCTION),
             Column("binary", [hit.binary for hit in hits], share=FILE, are_paths=True),
             Column("address", [address_text(hit.address) for hit in hits], right=True),
         ],
@@ -136,9 +136,9 @@ def _scan_lines(results: Sequence[FunctionResult], width: int, *, several: bool)
     best = [result.hits[0] for result in results]
     columns = [
         *(column for column in _measures(best) if column.title != "score"),
-        Column("function", [query.function for query in queries], share=FUNCTION),
+        Column("function", [query.shown for query in queries], share=FUNCTION),
         Column("address", [address_text(query.address) for query in queries], right=True),
-        Column("is like", [hit.function for hit in best], share=FUNCTION),
+        Column("is like", [hit.shown for hit in best], share=FUNCTION),
         Column("of", [hit.binary for hit in best], share=FILE, are_paths=True),
     ]
     if several:
@@ -166,7 +166,7 @@ def _sentence(query: FunctionRef, width: int) -> str:
     place = f" at {address_text(query.address)}" if query.address is not None else ""
     end = f"{place}, {plural(query.blocks, 'block')}"
     room = max(width - len(" of ") - len(end), 2 * LEAST_NAME)
-    function = shortened(query.function, room // 2)
+    function = shortened(query.shown, room // 2)
     return f"{function} of {shortened(query.binary, room - cell_len(function))}{end}"
 
 
@@ -229,7 +229,7 @@ def _widths(columns: Sequence[Column], width: int) -> list[int]:
 def comparison_text(comparison: Comparison, left: Function, right: Function) -> str:
     """What the models say, and the strongest pairs of blocks with how they begin."""
     lines = [
-        f"{shortened(side.function, HALF)} of {shortened(side.binary, HALF)} "
+        f"{shortened(side.shown, HALF)} of {shortened(side.binary, HALF)} "
         f"at {address_text(side.address)}, {plural(side.blocks, 'block')}"
         for side in (comparison.left, comparison.right)
     ]

@@ -18,7 +18,25 @@ _NORETURN = """
     rust_panic ExitProcess ExitThread RaiseFailFastException _CxxThrowException _invoke_watson
     _purecall __report_gsfailure __fastfail
 """
-NORETURN = frozenset(_NORETURN.split())
+_GO_BOUNDS = "Index SliceAlen SliceAcap SliceB Slice3Alen Slice3Acap Slice3B Slice3C"
+_GO_NORETURN = """
+    throw throwinit fatal gopanic block panicwrap panicdivide panicshift panicrangestate
+    panicdottypeE panicdottypeI panicnildottype panicmakeslicelen panicmakeslicecap
+    panicunsafeslicelen panicunsafeslicenilptr panicunsafestringlen panicunsafestringnilptr
+    panicSliceConvert goPanicSliceConvert panicBounds panicExtend
+"""
+NORETURN = frozenset(
+    [
+        *_NORETURN.split(),
+        *(f"runtime.{name}" for name in _GO_NORETURN.split()),
+        *(
+            f"runtime.{verb}{bound}{sign}"
+            for verb in ("panic", "goPanic", "panicExtend", "goPanicExtend")
+            for bound in _GO_BOUNDS.split()
+            for sign in ("", "U")
+        ),
+    ]
+)
 """A call to one of these ends its block."""
 STACK_FAILURES = frozenset(["stack_chk_fail", "stack_chk_fail_local"])
 """Those that a function calls when its stack was overwritten, without underscores in front."""

@@ -9,6 +9,9 @@ export const printable = (value) =>
     (letter) => `\\u${letter.codePointAt(0).toString(16).padStart(4, "0")}`,
   );
 
+/** A function's name for people: C++ and Rust names as their sources spell them. */
+export const nameOf = (row) => row.demangled ?? row.function;
+
 export const count = (number) => number.toLocaleString("en");
 
 export const plural = (number, one, many = `${one}s`) =>

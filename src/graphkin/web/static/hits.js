@@ -7,6 +7,7 @@ import {
   count,
   decimal,
   made,
+  nameOf,
   percent,
   pieces,
   printable,
@@ -67,7 +68,7 @@ const COLUMNS = [
 
 function name(hit) {
   return [
-    make("span", { class: "mono function-name" }, named(hit.function)),
+    make("span", { class: "mono function-name", title: hit.function }, named(nameOf(hit))),
     make("span", { class: "quiet of" }, fileName(hit.binary), hit.address && ` · ${hit.address}`),
     tagList(tagTexts(hit.tags)),
   ];
@@ -90,7 +91,7 @@ export function hitsTable(hits, query) {
       "tr",
       {},
       pick(cells[number].map((value, column) => cell(COLUMNS[column], value))),
-      make("td", { class: "act" }, compareLink(query, hit.reference, hit.function)),
+      make("td", { class: "act" }, compareLink(query, hit.reference, nameOf(hit))),
     ),
   );
   const last = make("th", { scope: "col" }, make("span", { class: "unseen" }, "compare"));
@@ -108,5 +109,5 @@ export function summary(hits) {
   if (!hits.length) return "No kin found";
   const [best] = hits;
   const sure = best.probability === null ? "" : `, probability ${probability(best.probability)}`;
-  return `${count(hits.length)} kin; the first is ${best.function}${sure}`;
+  return `${count(hits.length)} kin; the first is ${nameOf(best)}${sure}`;
 }

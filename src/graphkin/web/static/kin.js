@@ -2,7 +2,7 @@
 
 import { get, post, status } from "./api.js";
 import { byId, calm, empty, emptyLibrary, failure, fill, make, say, spinner } from "./dom.js";
-import { plural, probability, seconds, wildcard } from "./format.js";
+import { nameOf, plural, probability, seconds, wildcard } from "./format.js";
 import { fileName, hitsTable, named, summary } from "./hits.js";
 import { href } from "./router.js";
 
@@ -119,13 +119,14 @@ export function kinPanel(onSettings) {
   };
 }
 
-function showHead(reference, { function: name, binary, address, blocks }) {
+function showHead(reference, known) {
+  const { binary, address, blocks } = known;
   const facts = [fileName(binary), address && ` · ${address}`, ` · ${plural(blocks, "block")}`];
   const link = make("a", { class: "button", href: href("compare", { left: reference }) });
   fill(link, "Compare with…");
   fill(
     byId("kin-head"),
-    make("div", { class: "title-line" }, make("h2", { class: "mono" }, named(name)), link),
+    make("div", { class: "title-line" }, make("h2", { class: "mono", title: known.function }, named(nameOf(known))), link),
     make("p", { class: "quiet" }, facts),
   );
 }

@@ -2,7 +2,7 @@
 
 import { get, withQuery } from "./api.js";
 import { empty, failure, fill, make, spinner } from "./dom.js";
-import { builds, count, exactly, made, plural, tagTexts } from "./format.js";
+import { builds, count, exactly, made, nameOf, plural, tagTexts } from "./format.js";
 import { buildOf, fileName, named, tagList } from "./hits.js";
 import { growing, sorter } from "./lists.js";
 import { href } from "./router.js";
@@ -157,7 +157,7 @@ function head(withBinary) {
 }
 
 function row(entry, build, actions, withBinary) {
-  const name = make("span", { class: "mono function-name" }, named(entry.function));
+  const name = make("span", { class: "mono function-name", title: entry.function }, named(nameOf(entry)));
   const cell = (label, style, ...content) =>
     make("td", { class: style, "data-name": label }, ...content);
   return make(
@@ -173,18 +173,22 @@ function row(entry, build, actions, withBinary) {
 }
 
 /** What can be done with an entry on the page of the library. */
-export const entryLinks = ({ reference, function: name }) => [
+export const entryLinks = (entry) => [
   make(
     "a",
-    { class: "button", href: href("search", { query: reference }), "aria-label": `Kin of ${name}` },
+    {
+      class: "button",
+      href: href("search", { query: entry.reference }),
+      "aria-label": `Kin of ${nameOf(entry)}`,
+    },
     "Kin",
   ),
   make(
     "a",
     {
       class: "button",
-      href: href("compare", { left: reference }),
-      "aria-label": `Compare ${name} with another function`,
+      href: href("compare", { left: entry.reference }),
+      "aria-label": `Compare ${nameOf(entry)} with another function`,
     },
     "Compare…",
   ),

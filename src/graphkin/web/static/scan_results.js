@@ -6,6 +6,7 @@ import {
   baseName,
   builds,
   count,
+  nameOf,
   percent,
   plural,
   seconds,
@@ -21,7 +22,7 @@ const FORMATS = ["html", "json", "csv", "sarif"];
 
 const best = (result) => result.hits[0];
 const COLUMNS = [
-  { name: "function", label: "function", key: ({ query }) => query.function },
+  { name: "function", label: "function", key: ({ query }) => nameOf(query) },
   {
     name: "address",
     label: "address",
@@ -43,7 +44,7 @@ const COLUMNS = [
     kind: "number",
     first: "descending",
   },
-  { name: "like", label: "is like", key: (result) => best(result).function },
+  { name: "like", label: "is like", key: (result) => nameOf(best(result)) },
   { name: "of", label: "of", key: (result) => baseName(best(result).binary) },
 ];
 
@@ -156,8 +157,8 @@ const nothingText = (size, over) => {
 };
 
 function textOf({ query, hits }) {
-  const texts = hits.flatMap((hit) => [hit.function, hit.binary, ...tagTexts(hit.tags)]);
-  return [query.function, query.address, ...texts].join(" ").toLowerCase();
+  const texts = hits.flatMap((hit) => [nameOf(hit), hit.function, hit.binary, ...tagTexts(hit.tags)]);
+  return [nameOf(query), query.function, query.address, ...texts].join(" ").toLowerCase();
 }
 
 function noteOf(scan) {
@@ -210,7 +211,7 @@ function resultRow(result) {
   const button = make(
     "button",
     { type: "button", class: "expand mono", "aria-expanded": "false", title: "Show all hits" },
-    make("span", {}, named(query.function)),
+    make("span", { title: query.function }, named(nameOf(query))),
   );
   const build = make("span", { class: "quiet of" }, named(buildTexts.get(hit) ?? hit.build));
   buildPlaces.set(hit, build);
@@ -226,12 +227,12 @@ function resultRow(result) {
     cell(
       "is like",
       "wide",
-      make("span", { class: "mono" }, named(hit.function)),
+      make("span", { class: "mono", title: hit.function }, named(nameOf(hit))),
       others > 0 && make("span", { class: "quiet" }, ` and ${plural(others, "other")}`),
       tagList(tagTexts(hit.tags)),
     ),
     cell("of", "", fileName(hit.binary), build),
-    make("td", { class: "act" }, compareLink(query.reference, hit.reference, hit.function)),
+    make("td", { class: "act" }, compareLink(query.reference, hit.reference, nameOf(hit))),
   );
   button.addEventListener("click", () => toggle(result, row, button));
   return row;

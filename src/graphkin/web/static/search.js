@@ -9,7 +9,7 @@ import {
   uploadReference,
 } from "./binaries.js";
 import { byId, empty, emptyLibrary, failure, fill, gone, make, spinner } from "./dom.js";
-import { count, plural } from "./format.js";
+import { count, nameOf, plural } from "./format.js";
 import { named } from "./hits.js";
 import { kinPanel } from "./kin.js";
 import { go, href } from "./router.js";
@@ -101,7 +101,7 @@ export function searchView() {
     const row = params.function === undefined ? null : functions[Number(params.function)];
     if (current !== params) return;
     table.mark(row ? row.number : null);
-    document.title = `${row ? `${row.function} · ` : ""}${binary.name} · graphkin`;
+    document.title = `${row ? `${nameOf(row)} · ` : ""}${binary.name} · graphkin`;
     if (row) {
       const known = { ...row, binary: binary.name };
       await kin.show(uploadReference(params.binary, row.number), known, params);

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 import lief
 
 from graphkin.binaries.formats.eh_frame import unwind_ranges
+from graphkin.binaries.formats.golang.symbols import go_functions, go_ranges, with_go_functions
 from graphkin.binaries.formats.macho.objects import EMPTY_KINDS, resolve
 from graphkin.binaries.formats.macho.symbols import LOCAL, SymbolTable
 from graphkin.binaries.formats.names import is_noreturn, stack_failures
@@ -87,7 +88,8 @@ class _Reader:
             names.update(self._stubs())
         regions = disjoint(self._regions(contents))
         code = [number for number, section in enumerate(self._sections, 1) if _is_code(section)]
-        symbols, is_complete = self._starts(self._table.functions(code), regions)
+        named = with_go_functions(self._table.functions(code), regions, self._architecture)
+        symbols, is_complete = self._starts(named, regions)
         extents, parts = arrange(symbols, [], regions)
         noreturn = {address: name for address, name in names.items() if is_noreturn(name)}
         noreturn |= {symbol.address: symbol.name for symbol in symbols if is_noreturn(symbol.name)}
@@ -121,12 +123,14 @@ class _Reader:
 
     def _starts(self, named: list[Symbol], regions: list[Region]) -> tuple[list[Symbol], bool]:
         """Where functions begin, and whether that is all of them."""
+        go = go_functions(named)
         command = self._binary.function_starts
         listed = set(command.functions) if command is not None else set()
         if listed:
             base = self._binary.imagebase
             starts = {base + offset for offset in listed}
             # Other names inside the code are labels, or second entries.
+            starts.update(symbol.address for symbol in go)
             kept = [symbol for symbol in named if symbol.address in starts]
             starts -= {symbol.address for symbol in kept}
             return [*kept, *(Symbol(address, 0, "") for address in starts)], True
@@ -138,9 +142,10 @@ class _Reader:
             unnamed.add(self._binary.imagebase + self._binary.main_command.entrypoint)
         known = sorted({*unnamed, *(symbol.address for symbol in named)})
         ranges = [UnwindRange(start, start + 1, False) for start in known]
+        ranges += go_ranges(go)
         unnamed.update(called_starts(regions, self._architecture, ranges))
         unnamed -= {symbol.address for symbol in named}
-        return [*named, *(Symbol(address, 0, "") for address in sorted(unnamed))], False
+        return [*named, *(Symbol(address, 0, "") for address in sorted(unnamed))], bool(go)
 
     def _unwound(self) -> Iterator[int]:
         for section in self._sections:
