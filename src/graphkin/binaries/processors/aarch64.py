@@ -37,10 +37,10 @@ class AArch64:
     """AArch64, little-endian."""
 
     padding = frozenset(["nop", "bti", "paciasp", "pacibsp"])
-    hardening = RiscHardening(8, ARM64_WORDS)
     doubts_bounds = False
 
     def __init__(self) -> None:
+        self.hardening = RiscHardening(8, ARM64_WORDS)
         self._decoder = Decoder(
             capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN, resumes=True
         )

@@ -49,10 +49,10 @@ class Arm:
     """ARM and Thumb, little-endian."""
 
     padding = frozenset(["nop"])
-    hardening = RiscHardening(4, {})
     doubts_bounds = False
 
     def __init__(self) -> None:
+        self.hardening = RiscHardening(4, {})
         family = capstone.CS_ARCH_ARM
         self._arm = Decoder(family, capstone.CS_MODE_ARM | capstone.CS_MODE_V8, resumes=True)
         self._thumb = Decoder(family, capstone.CS_MODE_THUMB | capstone.CS_MODE_V8, resumes=True)

@@ -45,6 +45,7 @@ class Flow:
         self._architecture = architecture
         self._tables = architecture.tables(image)
         self._padding = architecture.padding
+        self._marks = architecture.hardening.marks
         self._check = check
         learned = architecture.hardening.failures(image, listing)
         self._stack_failures, self._noreturn = image.stack_failures, image.noreturn
@@ -201,10 +202,7 @@ class Flow:
             for number, (_, _, targets) in enumerate(kept)
             for target in targets
         }
-        words = self._architecture.hardening.words
-        self._is_marked = bool(self._dropped) or not words.keys().isdisjoint(
-            self._listing.mnemonics
-        )
+        self._is_marked = bool(self._dropped) or not self._marks.isdisjoint(self._listing.mnemonics)
         blocks = tuple(self._block(first, last, with_text) for first, last, _ in kept)
         return blocks, tuple(sorted(edges))
 
@@ -253,7 +251,10 @@ class Flow:
         start, final = listing.addresses[first], last - 1
         size = listing.addresses[final] + listing.sizes[final] - start
         names = tuple(listing.mnemonics[first:last])
-        if self._is_marked:
+        if self._is_marked and (
+            not self._marks.isdisjoint(names)
+            or (self._dropped and not self._dropped.isdisjoint(range(first, last)))
+        ):
             names = self._words(first, last) or names
         if not with_text:
             return Block(start, size, names)
@@ -265,6 +266,5 @@ class Flow:
     def _words(self, first: int, last: int) -> tuple[str, ...]:
         """The mnemonics of a block, without those that only harden it."""
         names, words = self._listing.mnemonics, self._architecture.hardening.words
-        kept = (words.get(names[at], names[at]) for at in range(first, last)
-                if at not in self._dropped)  # fmt: skip
-        return tuple(word for word in kept if word)
+        kept = [at for at in range(first, last) if at not in self._dropped]
+        return tuple([word for at in kept if (word := words.get(names[at], names[at]))])

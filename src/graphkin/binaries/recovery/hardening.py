@@ -41,6 +41,10 @@ class Hardening(Protocol):
         """Mnemonics that a flag adds or changes, each with what is there without the flag, which
         is nothing for most."""
 
+    @property
+    def marks(self) -> frozenset[str]:
+        """The mnemonics of ``words``."""
+
     def failures(self, image: Image, listing: Listing) -> Collection[int]:
         """Functions that the code calls when its stack was overwritten, as far as the code shows
         that without any names."""
@@ -61,8 +65,8 @@ class Hardening(Protocol):
         """Whether one instruction puts a value aside and the other fetches it: without
         optimization, a result is not left in its register while the guard is tested."""
 
-    def probes(self, image: Image, listing: Listing) -> Probes:
-        """What touches the pages of large stack frames."""
+    def probes(self, image: Image, listing: Listing) -> Probes | None:
+        """What touches the pages of large stack frames, where there may be any."""
 
 
 class CodeSearch:
@@ -79,15 +83,19 @@ class CodeSearch:
         """The binary that was searched last."""
         self._addresses: list[int] = []
 
-    def positions(self, image: Image, listing: Listing) -> list[int]:
-        """Positions of the instructions of a function that hold the first of the bytes."""
+    def is_in(self, image: Image) -> bool:
+        """Whether the code has the bytes anywhere."""
         if self._image is not image:
             self._image = image
             code = (region for region in image.regions if region.executable)
             self._addresses = [at for region in code for at in self._search(region)]
-        found = self._addresses
-        if not found:
+        return bool(self._addresses)
+
+    def positions(self, image: Image, listing: Listing) -> list[int]:
+        """Positions of the instructions of a function that hold the first of the bytes."""
+        if not self.is_in(image):
             return []
+        found = self._addresses
         return [
             run.base + bisect_right(run.addresses, address) - 1
             for run in listing.runs
@@ -124,7 +132,7 @@ def without_hardening(
     if failed:
         spans = _without_tests(hardening, padding, image, listing, spans, failed, dropped)
     probes = hardening.probes(image, listing)
-    if probes.dropped:
+    if probes is not None and probes.dropped:
         dropped |= probes.dropped
         spans = _without_loops(spans, probes.loops, dropped)
     return spans, dropped

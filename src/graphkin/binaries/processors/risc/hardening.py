@@ -58,13 +58,16 @@ class RiscHardening:
 
     def __init__(self, pointer: int, words: Mapping[str, str]) -> None:
         self.words = words
+        self.marks = frozenset(words)
         self._pointer = pointer
         self._pages = [CodeSearch(pattern) for pattern in PAGES] if pointer == 4 else []
 
     def failures(self, image: Image, listing: Listing) -> Collection[int]:
         return ()
 
-    def probes(self, image: Image, listing: Listing) -> Probes:
+    def probes(self, image: Image, listing: Listing) -> Probes | None:
+        if not any(search.is_in(image) for search in self._pages):
+            return None
         probes = Probes(set(), set())
         for search in self._pages:
             for at in search.positions(image, listing):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from graphkin.binaries.image import Image
 from graphkin.binaries.processors.x86.operands import family
@@ -41,12 +41,15 @@ class X86Hardening:
     """
 
     words = WORDS
+    marks = frozenset(WORDS)
 
     def __init__(self, pointer: int) -> None:
         self._guard = CodeSearch(GUARDS[pointer])
         self._page = CodeSearch(PAGE)
 
-    def failures(self, image: Image, listing: Listing) -> set[int]:
+    def failures(self, image: Image, listing: Listing) -> Collection[int]:
+        if not self._guard.is_in(image):
+            return ()
         called: set[int] = set()
         for at in self._guards(image, listing):
             branch = _branch(listing, at)
@@ -103,7 +106,9 @@ class X86Hardening:
         is_store = "[" in slot and listing.text(behind) == f"{register}, {slot}"
         return is_store and listing.mnemonics[before] == listing.mnemonics[behind] == "mov"
 
-    def probes(self, image: Image, listing: Listing) -> Probes:
+    def probes(self, image: Image, listing: Listing) -> Probes | None:
+        if not self._page.is_in(image):
+            return None
         names = listing.mnemonics
         probes = Probes(set(), set())
         for at in self._page.positions(image, listing):
