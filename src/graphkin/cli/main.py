@@ -6,6 +6,7 @@ so that ``--help`` answers at once. One file for each verb.
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import Annotated
 
@@ -72,6 +73,8 @@ def root(
 
 def main() -> None:
     """The entry point: a graphkin error becomes one line on stderr and its own exit code."""
+    # An exception, so that private folders and workers are cleaned up as after Ctrl-C.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         app(standalone_mode=True)
     except GraphkinError as error:

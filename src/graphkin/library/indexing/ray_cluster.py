@@ -177,9 +177,13 @@ class _Driver:
         contents = {}
         if task.sends_bytes:
             with suppress(OSError):  # the worker will say that it is absent
-                contents = {path: Path(path).read_bytes() for path in task.left}
+                contents = {
+                    path: Path(job.copy or path).read_bytes() for path, job in task.left.items()
+                }
         # Workers have another working directory.
-        jobs = [job._replace(copy=os.path.abspath(path)) for path, job in task.left.items()]
+        jobs = [
+            job._replace(copy=os.path.abspath(job.copy or path)) for path, job in task.left.items()
+        ]
         results = self._work.remote(*self._shared, jobs, contents)
         self._running[results] = task
 
