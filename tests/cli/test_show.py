@@ -169,7 +169,7 @@ def test_files_that_are_no_binaries(show: Run, tmp_path: Path) -> None:
     for target in (text, f"{text}:f", f"{text}:0x1"):
         assert_refused(show(target), 11, str(text))
     assert_refused(show(f"{tmp_path / 'empty'}:f"), 11, "empty")
-    assert_refused(show(f"{tmp_path}:f"), 11, "directory")
+    assert_refused(show(f"{tmp_path}:f"), 12, "is a folder; name one binary")
     assert_refused(show(tmp_path / "absent.so"), 11, "cannot read", "absent.so")
     assert_refused(show(f"{tmp_path / 'absent.so'}:f"), 11, "cannot read", "absent.so")
 

@@ -100,7 +100,7 @@ def extract(
             storing(f"write {out}"),
             TemporaryDirectory(prefix="graphkin-") as spool,
             _workplace(out) as folder,
-            closing(pool.run(queue)) as results,  # type: ignore[type-var]
+            closing(pool.run(queue)) as results,
         ):
             writer = CorpusWriter(folder / "corpus")
             in_order = _in_order(queue.taken, results, _Spool(Path(spool)))

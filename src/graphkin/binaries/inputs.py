@@ -8,7 +8,7 @@ costs nothing but itself, and the members of one large image keep all processes 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -26,7 +26,7 @@ from graphkin.binaries.containers.detect import container_format
 from graphkin.binaries.containers.unpack import SEPARATOR, Absent, Member, UnpackJob, unpack
 from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.targets import parse_target
-from graphkin.binaries.workers import Failure, WorkerPool
+from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import ConfigError
 
 UNPACK_MEMORY = 1 << 30
@@ -73,6 +73,9 @@ class Input(NamedTuple):
         return replace(function, binary=self.label + function.binary.removeprefix(self.copy))
 
 
+_Result = Member | Skipped | Absent | Failure | Done
+
+
 class ContainerEnd(NamedTuple):
     """All members of a container were given."""
 
@@ -100,6 +103,7 @@ class Inputs:
     def __enter__(self) -> Inputs:
         self._folder: TemporaryDirectory[str] | None = None
         self._opened = 0
+        self._results: Generator[tuple[UnpackJob, _Result]] | None = None
         self._inside: dict[str, tuple[str, ...]] = {}
         """Members that were named, by their containers."""
         self._named: set[str] = set()
@@ -108,6 +112,8 @@ class Inputs:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._results is not None:
+            self._results.close()  # a worker would go on to write into the folder
         if self._folder is not None:
             self._folder.cleanup()
 
@@ -172,7 +178,8 @@ class Inputs:
         )
         jobs = map(self._job, paths)
         count, reasons = 0, 0
-        with closing(pool.run(jobs)) as results:  # type: ignore[type-var]
+        with closing(pool.run(jobs)) as results:
+            self._results = results
             for job, result in results:
                 if isinstance(result, Member):
                     count += 1

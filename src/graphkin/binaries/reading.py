@@ -75,7 +75,7 @@ def read_functions(
     with Inputs(limits, skipped=skipped, as_is=is_raw(backend)) as inputs:
         pool = reading_pool(1, task, limits)
         jobs = (_Job(target, item) for item in _inputs_of(target, inputs))
-        with closing(pool.run(jobs)) as outcomes:  # type: ignore[type-var]
+        with closing(pool.run(jobs)) as outcomes:
             for job, outcome in outcomes:
                 if isinstance(outcome, Function):
                     yield outcome
@@ -122,7 +122,7 @@ def read_function(
         if not files:
             raise _nothing(target, inputs, inputs.skipped)
         pool = reading_pool(1, partial(_find, backend=backend, limits=limits), limits)
-        with closing(pool.run([_Job(target, files[0])])) as outcomes:  # type: ignore[type-var]
+        with closing(pool.run([_Job(target, files[0])])) as outcomes:
             for job, outcome in outcomes:
                 if isinstance(outcome, Function):
                     return outcome

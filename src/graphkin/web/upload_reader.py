@@ -109,7 +109,7 @@ class Reader:
             memory_bytes=self._limits.extraction_bytes,
         )
         results: list[R] = []
-        with closing(pool.run([path])) as outcomes:  # type: ignore[type-var]
+        with closing(pool.run([path])) as outcomes:
             for _, outcome in outcomes:
                 if isinstance(outcome, Failure):
                     raise FormatError(f"{path.name} cannot be read: {_local(outcome.reason, path)}")

@@ -30,6 +30,10 @@ INSTALL = (
     "graphkin opens it through unblob, which is not installed: pip install unblob, and the tools "
     "that `unblob --show-external-dependencies` lists"
 )
+NOTHING = (
+    "unblob found nothing in it; `unblob --show-external-dependencies` says whether a tool for it "
+    "is missing"
+)
 MARKS: tuple[tuple[int, bytes, str], ...] = (
     (0, b"hsqs", "a squashfs image"),
     (0, b"sqsh", "a squashfs image"),
@@ -74,16 +78,16 @@ def is_installed() -> bool:
     return shutil.which(PROGRAM) is not None
 
 
-def members(stream: Stream, opening: Opening, *, kind: str) -> Iterator[Entry]:
+def members(stream: Stream, opening: Opening) -> Iterator[Entry]:
     """The regular files that unblob finds in an image."""
     assert stream.path is not None
     if not is_installed():
-        raise FormatError(f"it is {kind}; {INSTALL}")
+        raise FormatError(INSTALL)
     with tempfile.TemporaryDirectory(dir=opening.folder, prefix="image-") as folder:
         # A name of ours, which the folders of the output are called after.
         source, out = Path(folder, "image"), Path(folder, "out")
         os.symlink(os.path.abspath(stream.path), source)
-        log = _run(source, out, opening)
+        _run(source, out, opening)
         count = 0
         for file in _files(out):
             opening.meter.member()
@@ -91,40 +95,37 @@ def members(stream: Stream, opening: Opening, *, kind: str) -> Iterator[Entry]:
             with open(file, "rb") as content:
                 yield Entry(_name(file, out), Stream(content.read))
         if not count:
-            raise FormatError(f"it is {kind}, and unblob found nothing in it{_last_line(log)}")
+            raise FormatError(NOTHING)
 
 
-def _run(source: Path, out: Path, opening: Opening) -> str:
-    """Calls unblob within the budget; gives what it said."""
+def _run(source: Path, out: Path, opening: Opening) -> None:
+    """Calls unblob within the budget."""
     command = [PROGRAM, "--extract-dir", str(out), "--depth", "1", "--process-num", "1"]
     command += ["--randomness-depth", "0", "--log", str(out.with_name("log")), str(source)]
     budget = opening.meter.budget
     end = time.monotonic() + opening.seconds
-    with tempfile.TemporaryFile(dir=out.parent) as output:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=out.parent,
-            start_new_session=True,
-            preexec_fn=partial(_restrict, budget.member_bytes, int(opening.seconds) + 1),
-        )
-        try:
-            while process.poll() is None:
-                if time.monotonic() > end:
-                    raise OverBudget(f"unblob is not finished after {opening.seconds:g} s")
-                _check(out, budget)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(POLL_SECONDS)
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=out.parent,
+        start_new_session=True,
+        preexec_fn=partial(_restrict, budget.member_bytes, int(opening.seconds) + 1),
+    )
+    try:
+        while process.poll() is None:
+            if time.monotonic() > end:
+                raise OverBudget(f"unblob is not finished after {opening.seconds:g} s")
             _check(out, budget)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        opening.meter.spend(_size(out))
-        output.seek(0)
-        return output.read(1 << 20).decode("utf-8", "replace")
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(POLL_SECONDS)
+        _check(out, budget)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    opening.meter.spend(_size(out))
 
 
 def _restrict(file_bytes: int, seconds: int) -> None:
@@ -173,16 +174,11 @@ def _name(file: Path, out: Path) -> str:
     return "/".join(part.removesuffix(CARVED) for part in parts)
 
 
-def _last_line(log: str) -> str:
-    lines = [line.strip() for line in log.splitlines() if "rror" in line]
-    return f": {lines[-1][:200]}" if lines else ""
-
-
 def _format(offset: int, magic: bytes, name: str) -> Format:
     def matches(head: bytes) -> bool:
         return head.startswith(magic, offset)
 
-    return Format(name, matches, partial(members, kind=name), needs_file=True)
+    return Format(name, matches, members, needs_file=True)
 
 
 def _is_ext(head: bytes) -> bool:
@@ -194,15 +190,14 @@ def _is_ext(head: bytes) -> bool:
     return sizes[0] <= 6 and sizes[1] <= 1 and any(block[:8])
 
 
-_EXT = "an ext2, ext3 or ext4 image"
 FORMATS = (
     *(_format(*mark) for mark in MARKS),
-    Format(_EXT, _is_ext, partial(members, kind=_EXT), needs_file=True),
+    Format("an ext2, ext3 or ext4 image", _is_ext, members, needs_file=True),
 )
 UNKNOWN = Format(
-    "an unknown image",
+    "of no format that graphkin knows",
     lambda head: True,
-    partial(members, kind="of no format that graphkin knows"),
+    members,
     needs_file=True,
 )
 """For a file that a person names: unblob looks for known formats at every byte."""

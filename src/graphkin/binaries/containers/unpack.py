@@ -127,7 +127,7 @@ class _Unpacking:
                 for entry in kind.members(stream, opening):
                     yield from self._entry(entry, label, depth)
         except FormatError as error:
-            yield Skipped(label, "", f"as {kind.name}, {error}")
+            yield Skipped(label, "", f"it is {kind.name}; {error}")
         finally:
             if copy is not None:
                 copy.unlink(missing_ok=True)

@@ -155,7 +155,7 @@ def _file_batches(
     tags: Mapping[str, str],
 ) -> Generator[Batch]:
     # Closed at once, so that no worker outlives an error.
-    with closing(settings.pool(jobs).run(files)) as results:  # type: ignore[type-var]
+    with closing(settings.pool(jobs).run(files)) as results:
         yield from batches(ready(results, vocabulary, tags), settings.text)
 
 

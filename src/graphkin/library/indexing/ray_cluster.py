@@ -268,7 +268,7 @@ def _work(
                 present.append(job)
             else:
                 yield _Absent(job.path)
-        with closing(settings.pool(1).run(present)) as results:  # type: ignore[type-var]
+        with closing(settings.pool(1).run(present)) as results:
             for batch in batches(ready(results, vocabulary, tags), settings.text):
                 yield embedding.chunk(batch)
 
