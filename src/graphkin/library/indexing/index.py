@@ -16,9 +16,10 @@ from graphkin._support.progress import counter
 from graphkin.binaries import samples
 from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.backends.choose import Backend, is_raw
+from graphkin.binaries.containers.unpack import SEPARATOR
 from graphkin.binaries.corpus import DOCUMENT, FunctionRecord
 from graphkin.binaries.extraction import FileSummary, build_names, check_reading
-from graphkin.binaries.function import Skipped
+from graphkin.binaries.function import MEMBER, Skipped
 from graphkin.binaries.inputs import Inputs, distinct
 from graphkin.binaries.reading import read_function
 from graphkin.binaries.targets import Target, parse_target
@@ -237,8 +238,14 @@ def _read_file(
 
 
 def _filter_of(entry: KnownFunction, path: str) -> Filter:
-    """What matches one function of the file at a path, wherever that was added from."""
+    """What matches one function of the file at a path, wherever that was added from.
+
+    The container that it lies in does not count, the member of a static library does.
+    """
     member = entry.binary.removeprefix(path)
+    if member.startswith(SEPARATOR):
+        match = MEMBER.match(member)
+        member = f"({match[2]})" if match else ""
     return Filter(
         function=escape(entry.function),
         binary=f"*{escape(member)}" if member else None,
