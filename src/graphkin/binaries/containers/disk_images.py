@@ -65,7 +65,7 @@ MARKS: tuple[tuple[int, bytes, str], ...] = (
     (0, b"LZIP", "lzip data"),
     (0, b"\x89LZO\0\r\n\x1a\n", "lzop data"),
 )
-POLL_SECONDS = 0.2
+POLL_SECONDS = 0.5
 MEMORY = 8 << 30
 """Address space of unblob, and of each program that it calls."""
 PR_SET_PDEATHSIG = 1
@@ -92,6 +92,7 @@ def members(stream: Stream, opening: Opening) -> Iterator[Entry]:
         for file in _files(out):
             opening.meter.member()
             count += 1
+            os.chmod(file, 0o600)  # images have files that nobody may read
             with open(file, "rb") as content:
                 yield Entry(_name(file, out), Stream(content.read))
         if not count:

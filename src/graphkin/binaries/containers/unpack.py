@@ -28,7 +28,7 @@ from graphkin.errors import FormatError
 SEPARATOR = "!"
 MOST_LETTERS = 1024
 """Of a name."""
-MOST_NAMES = 100_000
+MOST_NAMES = 20_000
 """Names that are kept to say what is there, where something else was named."""
 MOST_CLOSE = 5
 BINEXPORT = ".BinExport"
@@ -160,9 +160,12 @@ class _Unpacking:
 
     def _label(self, label: str) -> str:
         """Two members of one name get labels of their own."""
-        self._labels[label] += 1
-        count = self._labels[label]
-        return label if count == 1 else f"{label}#{count}"
+        unique = label
+        while unique in self._labels:
+            self._labels[label] += 1
+            unique = f"{label}#{self._labels[label]}"
+        self._labels[unique] = 1
+        return unique
 
     def _rank(self, label: str) -> int:
         """Whether a member is wanted itself, or may hold what is."""
