@@ -87,9 +87,8 @@ def test_a_raw_image(show: Run, tmp_path: Path) -> None:
     image = tmp_path / "image.bin"
     image.write_bytes(bytes.fromhex("e806000000 c3 9090909090 31c0 c3"))
     code, out, err = show(image, "--raw", "x86-64@0x1000")
-    assert code == 0
+    assert (code, err) == (0, "")
     assert [line.split()[-1] for line in out.splitlines()[1:]] == ["sub_1000", "sub_100b"]
-    assert "a raw image says nothing of its functions: 2 were found" in err
     code, out, err = show(f"{image}:0x100c", "--raw", "x86-64@0x1000")
     assert "x86-64 raw" in out
     assert_refused(show(image, "--raw", "vax@0"), 12, "vax@0", "thumb@0x8000000")

@@ -81,11 +81,7 @@ def load_raw(data: bytes, label: str, code: RawCode) -> Image:
         marks = []
         starts = {code.base, *called_starts(regions, architecture, [])}
         extents, parts = arrange([Symbol(start, 0, "") for start in starts], [], regions)
-    note = (
-        f"a raw image says nothing of its functions: {len(extents)} were found by the calls to "
-        "them, and some may be missing"
-    )
-    return Image("raw", architecture, regions, extents, parts, frozenset(), note=note, marks=marks)
+    return Image("raw", architecture, regions, extents, parts, frozenset(), marks=marks)
 
 
 def _vectors(data: bytes, code: RawCode) -> Iterator[tuple[int, str]]:
