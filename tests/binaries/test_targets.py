@@ -60,15 +60,22 @@ def find(name: str, *functions: Function, path: str = "lib.so") -> Function:
         ("odd(1).so:f", ("odd(1).so", None, "f")),
         ("absent.so:f", ("absent.so", None, "f")),
         ("absent.so", ("absent.so", None, None)),
+        ("lib.so!usr/bin/x", ("lib.so", None, None, "usr/bin/x")),
+        ("lib.so!usr/bin/x:main", ("lib.so", None, "main", "usr/bin/x")),
+        ("lib.so!a.zip!x:std::sort", ("lib.so", None, "std::sort", "a.zip!x")),
+        ("lib.so!../l.a(one.o):f", ("lib.so", "one.o", "f", "../l.a")),
+        ("odd!1.so:f", ("odd!1.so", None, "f")),
+        ("odd!1.so!x:f", ("odd!1.so", None, "f", "x")),
+        ("absent.zip!x:f", ("absent.zip!x", None, "f")),
     ],
 )
 def test_the_longest_file_is_the_path(
     text: str, expected: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("lib.so", "a:b.so", "lib.a", "odd(1).so"):
+    for name in ("lib.so", "a:b.so", "lib.a", "odd(1).so", "odd!1.so"):
         Path(name).touch()
-    assert parse_target(text) == expected
+    assert parse_target(text) == Target(*expected)
 
 
 @pytest.mark.parametrize("text", ["", "lib.so:", ":f", ":"])

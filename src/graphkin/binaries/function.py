@@ -54,7 +54,7 @@ class Function:
     architecture: str
     """``x86-64``, ``x86``, ``aarch64`` or ``arm``."""
     format: str
-    """``elf``, ``pe`` or ``macho``."""
+    """``elf``, ``pe``, ``macho``, or ``raw`` for an image without a header."""
     file_hash: str
     """SHA-256 of the file, in hexadecimal."""
     binary: str

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from graphkin.binaries.backends.base import FunctionSource, Limits, Wants, extent_of
 from graphkin.binaries.backends.choose import Backend, open_source
+from graphkin.binaries.containers.unpack import SEPARATOR
 from graphkin.binaries.demangling import containing, shown_name, spelled
 from graphkin.binaries.function import MEMBER, Function, Skipped, base_name
 from graphkin.binaries.image import Extent
@@ -31,6 +32,8 @@ class Target(NamedTuple):
     """Of a static archive, or of a fat file."""
     function: str | None = None
     """A name, or an address in hexadecimal; None for all functions."""
+    inside: str | None = None
+    """A member of a container, ``inner`` of ``outer!inner``; ``path`` is the container."""
 
     @property
     def address(self) -> int | None:
@@ -39,20 +42,25 @@ class Target(NamedTuple):
 
     @property
     def binary(self) -> str:
-        return self.path if self.member is None else f"{self.path}({self.member})"
+        file = self.path if self.inside is None else f"{self.path}{SEPARATOR}{self.inside}"
+        return file if self.member is None else f"{file}({self.member})"
 
 
 def parse_target(text: str) -> Target:
     """Reads ``BINARY``, ``BINARY:FUNCTION`` or ``BINARY:0xADDRESS``.
 
-    The binary may be ``archive.a(member.o)``. Paths and names may hold colons: the longest part
-    that is a file is the path. Where none is, the last colon parts path and function.
+    The binary may be ``archive.a(member.o)``, or ``package.deb!usr/bin/x`` for a member of a
+    container. Paths and names may hold colons: the longest part that is a file is the path. Where
+    none is, the last colon parts path and function. Behind ``!``, it is the first colon.
     """
     cuts = [len(text), *(at for at in reversed(range(len(text))) if text[at] == ":")]
     for cut in cuts:
         file = _existing(text[:cut])
         if file is not None:
             return _checked(Target(*file, text[cut + 1 :] if cut < len(text) else None), text)
+    inside = _inside(text)
+    if inside is not None:
+        return _checked(inside, text)
     path, colon, function = text.rpartition(":")
     return _checked(Target(path, None, function) if colon else Target(text), text)
 
@@ -61,6 +69,24 @@ def _checked(target: Target, text: str) -> Target:
     if not target.path or target.function == "":
         raise ConfigError(f"{text!r} names no function; write BINARY:FUNCTION or BINARY:0x1234")
     return target
+
+
+def _inside(text: str) -> Target | None:
+    """The target where a part ahead of a ``!`` is a file: the longest such part is the path."""
+    for cut in (at for at in reversed(range(len(text))) if text[at] == SEPARATOR):
+        path, rest = text[:cut], text[cut + 1 :]
+        try:
+            if not Path(path).is_file():
+                continue
+        except (OSError, ValueError):
+            continue
+        inner, colon, function = rest.partition(":")
+        if not inner:
+            raise ConfigError(f"{text!r} names no member; write CONTAINER!MEMBER[:FUNCTION]")
+        match = MEMBER.match(inner)
+        inner, member = (match[1], match[2]) if match else (inner, None)
+        return Target(path, member, function if colon else None, inner)
+    return None
 
 
 def _existing(path: str) -> tuple[str, str | None] | None:
@@ -108,7 +134,7 @@ def list_functions(
             is_empty = False
             yield function
     if is_empty and binaries:
-        known = ", ".join(_shortened([binary.removeprefix(target.path) for binary in binaries]))
+        known = ", ".join(shortened([binary.removeprefix(target.path) for binary in binaries]))
         raise ConfigError(
             f"{target.path} has no member {target.member} with functions, but {known}"
         )
@@ -169,7 +195,7 @@ def choose(target: Target, open_file: Callable[[Wants | None], FunctionSource]) 
     elif not matches and target.function is not None:
         matches = list(_spelled(open_file, target, names))
     if not matches and elsewhere:
-        others = ", ".join(_shortened(elsewhere))
+        others = ", ".join(shortened(elsewhere))
         raise ConfigError(f"{target.binary} has no function {target.function}, but {others} have")
     if not matches:
         raise _absent(target, names, source.skipped)
@@ -259,11 +285,11 @@ def _alike(text: str, names: set[str]) -> list[str]:
 
 
 def _unreadable(target: Target, skipped: list[Skipped]) -> FormatError:
-    reasons = "; ".join(_shortened([str(item) for item in skipped]))
+    reasons = "; ".join(shortened([str(item) for item in skipped]))
     return FormatError(reasons or f"{target.binary} has no functions")
 
 
-def _shortened(items: list[str]) -> list[str]:
+def shortened(items: list[str]) -> list[str]:
     """The first ones, and how many more there are."""
     more = len(items) - MOST_LISTED
     return items[:MOST_LISTED] + ([f"and {more} more"] if more > 0 else [])
@@ -279,5 +305,5 @@ def _ambiguous(target: Target, matches: list[Function]) -> ConfigError:
     which = target.function if target.address is None else f"at {target.function}"
     return ConfigError(
         f"{target.binary} has {len(matches)} functions {which}; "
-        f"name one by its address: {', '.join(_shortened(choices))}"
+        f"name one by its address: {', '.join(shortened(choices))}"
     )

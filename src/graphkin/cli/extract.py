@@ -13,6 +13,7 @@ from graphkin.cli.options import (
     Backend,
     Jobs,
     Json,
+    Raw,
     Seconds,
     checked_backend,
     checked_jobs,
@@ -32,7 +33,7 @@ def register(app: typer.Typer) -> None:
 def extract(
     binaries: Annotated[
         list[Path],
-        typer.Argument(readable=False, help="Binaries, or folders to search for them."),
+        typer.Argument(readable=False, help="Binaries, containers, or folders to search for both."),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Write the corpus to this new folder.")
@@ -42,6 +43,7 @@ def extract(
     ] = 5,
     jobs: Jobs = None,
     backend: Backend = "auto",
+    raw: Raw = None,
     seconds: Seconds = 600.0,
     as_json: Json = False,
 ) -> None:
@@ -53,7 +55,7 @@ def extract(
     from graphkin.binaries.backends.base import Limits
     from graphkin.binaries.extraction import extract as run
 
-    reader, processes = checked_backend(backend), checked_jobs(jobs)
+    reader, processes = checked_backend(backend, raw), checked_jobs(jobs)
     try:
         with counter("reading files") as progress:
             summary = run(

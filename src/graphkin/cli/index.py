@@ -17,6 +17,7 @@ from graphkin.cli.options import (
     GraphsFolder,
     Jobs,
     Json,
+    Raw,
     Seconds,
     checked_backend,
     checked_jobs,
@@ -41,7 +42,7 @@ def index(
         list[str],
         typer.Argument(
             metavar="LIBRARY PATH...",
-            help="The library, created if it does not exist; then binaries, archives, folders, "
+            help="The library, created if it does not exist; then binaries, containers, folders, "
             "corpora. BINARY:FUNCTION adds one function, - reads a list from stdin.",
         ),
     ],
@@ -60,6 +61,7 @@ def index(
         str | None, typer.Option(help="Use Ray: local, or the address of a cluster.")
     ] = None,
     backend: Backend = "auto",
+    raw: Raw = None,
     seconds: Seconds = 600.0,
     approximate: Annotated[
         bool,
@@ -84,7 +86,7 @@ def index(
     if not sources:
         raise ConfigError(f"name what to add to {library}: graphkin index LIBRARY PATH...")
     tags = parse_tags(add_tag or [])
-    reader, processes = checked_backend(backend), checked_jobs(jobs)
+    reader, processes = checked_backend(backend, raw), checked_jobs(jobs)
     is_new = not exists(library)
     total: int | None = None
     try:

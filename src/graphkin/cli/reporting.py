@@ -74,7 +74,7 @@ def _report(
         read_queries(
             library,
             targets,
-            checked_backend(how.backend),
+            checked_backend(how.backend, how.raw),
             how.query_min_blocks,
             skipped=skipped,
             files=files,
@@ -105,7 +105,7 @@ def _report(
         options={
             **options.to_dict(),
             "query_min_blocks": how.query_min_blocks,
-            "backend": how.backend,
+            "backend": checked_backend(how.backend, how.raw),
         },
         results=results,
         files=tuple(files),

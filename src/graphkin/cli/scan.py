@@ -26,7 +26,10 @@ def register(app: typer.Typer) -> None:
 
 def scan(
     library: LibraryArgument,
-    targets: Annotated[list[str], typer.Argument(help="Binaries, or single BINARY:FUNCTION.")],
+    targets: Annotated[
+        list[str],
+        typer.Argument(help="Binaries, containers, folders, or single BINARY:FUNCTION."),
+    ],
     top: Top = 3,
     rerank: Rerank = RERANK,
     min_probability: MinProbability = MIN_PROBABILITY,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphkin.cli.exit_codes import FOUND, FOUND_AND_UNREADABLE, UNREADABLE
-from graphkin.cli.options import Backend, GraphsFolder, Html, Json
+from graphkin.cli.options import Backend, GraphsFolder, Html, Json, Raw
 from graphkin.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class ReportOptions:
         int, typer.Option(help="Skip query functions with fewer basic blocks.", min=1)
     ] = 5
     backend: Backend = "auto"
+    raw: Raw = None
     graphs_folder: GraphsFolder = None
     format_: Annotated[
         str | None,

@@ -64,7 +64,7 @@ def scan(
 
     Args:
         library: an open library, or where it is; that is opened, and closed at the end.
-        targets: binaries, ``BINARY:FUNCTION`` or ``BINARY:0x1234``.
+        targets: binaries, containers, folders, ``BINARY:FUNCTION`` or ``BINARY:0x1234``.
         top: hits of each function.
         rerank: candidates of each function that the matcher scores again; 0 for none.
         min_probability: hits that are less probable are left out.

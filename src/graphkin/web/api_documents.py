@@ -100,7 +100,7 @@ class FunctionRow(FunctionSummary):
     number: int
     """In the order of the file, from 0."""
     member: str | None
-    """Of an archive."""
+    """Of an archive, or of a container."""
 
 
 class UploadedFunctionList(ApiDocument):

@@ -19,6 +19,7 @@ from graphkin.binaries.backends.base import (
 from graphkin.binaries.formats.archive import ARCHIVE, THIN_ARCHIVE, is_fat, members, slices
 from graphkin.binaries.formats.elf.debug_folders import DebugFolders
 from graphkin.binaries.formats.packed import packer
+from graphkin.binaries.formats.raw import RawCode, load_raw
 from graphkin.binaries.function import Function
 from graphkin.binaries.image import Extent, Image
 from graphkin.binaries.recovery.architecture import Architecture
@@ -33,6 +34,8 @@ class NativeSource(FunctionSource):
     """Functions of one executable, shared object, object file or static archive."""
 
     path: PathLike
+    raw: RawCode | None = None
+    """How to read an image without a header; None for a file that has one."""
 
     def functions(self) -> Iterator[Function]:
         """Every function in the order of addresses.
@@ -44,6 +47,10 @@ class NativeSource(FunctionSource):
         digest = hashlib.sha256(data).hexdigest()
         deadline = Deadline(self.limits)
         label = str(self.path)
+        if self.raw is not None:
+            image = load_raw(data, label, self.raw)
+            yield from self._image_functions(image, label, digest, deadline)
+            return
         for piece, content in self._pieces(data, label):
             try:
                 image = load(content, piece, self._debug_folders() if content is data else None)

@@ -93,6 +93,6 @@ def _row(number: int, function: UploadedFunction, upload: Upload) -> dict[str, A
         "size": function.size,
         "blocks": function.blocks,
         "edges": function.edges,
-        "member": None if function.member is None else encodable(function.member),
+        "member": None if function.member is None else encodable(function.member.removeprefix("!")),
         "unit": None if function.unit is None else encodable(function.unit),
     }
