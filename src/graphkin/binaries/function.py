@@ -52,7 +52,8 @@ class Function:
     edges: tuple[tuple[int, int], ...]
     """(source, target) indices of blocks, sorted, each pair once."""
     architecture: str
-    """``x86-64``, ``x86``, ``aarch64`` or ``arm``."""
+    """``x86-64``, ``x86``, ``aarch64``, ``arm``; ``mips`` and ``mips64`` are big-endian, ``mipsel``
+    and ``mips64el`` little-endian; ``riscv64``."""
     format: str
     """``elf``, ``pe``, ``macho``, or ``raw`` for an image without a header."""
     file_hash: str
@@ -161,5 +162,8 @@ def _single(function: Function, source: int, target: int) -> EdgeKind:
 
 def _named_address(function: Function, source: int) -> int | None:
     instructions = function.blocks[source].instructions
-    match = TARGET.search(instructions[-1]) if instructions else None
+    if not instructions:
+        return None
+    has_slot = function.architecture.startswith("mips") and len(instructions) > 1
+    match = TARGET.search(instructions[-2 if has_slot else -1])
     return int(match[1], 16) if match else None

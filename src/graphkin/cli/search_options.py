@@ -28,7 +28,7 @@ class FilterOptions:
 
     function: Annotated[str | None, _option("Name of the function.")] = None
     binary: Annotated[str | None, _option("Path of the binary.")] = None
-    architecture: Annotated[str | None, _option("Processor: x86-64, aarch64, ...")] = None
+    architecture: Annotated[str | None, _option("Processor: x86-64, aarch64, mipsel, ...")] = None
     compiler: Annotated[str | None, _option("Compiler named in the binary.")] = None
     build: Annotated[str | None, _option("Build, the name of the binary's folder.")] = None
     tag: Annotated[list[str] | None, _option("KEY=VALUE, or KEY for any; repeatable.")] = None

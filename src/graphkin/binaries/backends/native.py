@@ -150,6 +150,14 @@ def processor(name: str) -> Architecture:
         from graphkin.binaries.processors.arm import Arm
 
         return Arm()
+    if name == "riscv64":
+        from graphkin.binaries.processors.riscv import RiscV64
+
+        return RiscV64()
+    if name.startswith("mips"):
+        from graphkin.binaries.processors.mips import Mips
+
+        return Mips(64 if "64" in name else 32, "little" if name.endswith("el") else "big")
     from graphkin.binaries.processors.x86.processor import X86
 
     return X86(64 if name == "x86-64" else 32)

@@ -56,6 +56,12 @@ class AArch64:
         kinds[(table["id"] == arm64_const.ARM64_INS_B) & has_condition] = BRANCH
         return kinds
 
+    def delayed(self, table: NDArray[Any], kinds: NDArray[np.uint8]) -> None:
+        return None
+
+    def absolute(self, table: NDArray[Any]) -> None:
+        return None
+
     def target(self, operand: bytes) -> int | None:
         """Of ``#0x1234``, ``w0, #0x1234`` and ``w0, #3, #0x1234``."""
         _, mark, last = operand.rpartition(b"#")

@@ -95,6 +95,12 @@ class Arm:
             return SELECT if conditional else JUMP
         return BRANCH if conditional else STOP
 
+    def delayed(self, table: NDArray[Any], kinds: NDArray[np.uint8]) -> None:
+        return None
+
+    def absolute(self, table: NDArray[Any]) -> None:
+        return None
+
     def target(self, operand: bytes) -> int | None:
         """Of ``#0x1234`` and ``r0, #0x1234``."""
         match = _TARGET.match(operand)

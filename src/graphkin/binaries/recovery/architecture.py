@@ -48,6 +48,14 @@ class Architecture(Protocol):
     def kinds(self, table: NDArray[Any]) -> NDArray[np.uint8]:
         """(K,) what each decoded record does to control flow."""
 
+    def delayed(self, table: NDArray[Any], kinds: NDArray[np.uint8]) -> NDArray[np.bool_] | None:
+        """(K,) whether each of these transfers of control happens behind the next instruction,
+        its delay slot; None on a processor without delay slots."""
+
+    def absolute(self, table: NDArray[Any]) -> list[bytes] | None:
+        """The operands of transfers with addresses as targets; None where capstone prints them so
+        already."""
+
     def target(self, operand: bytes) -> int | None:
         """The address of a direct transfer; None for one through a register or memory."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from graphkin.binaries.image import Image, Region
@@ -67,6 +68,28 @@ class Hardening(Protocol):
 
     def probes(self, image: Image, listing: Listing) -> Probes | None:
         """What touches the pages of large stack frames, where there may be any."""
+
+
+class NoHardening:
+    """For processors whose hardened code is not told from other code: all of it stays."""
+
+    words: Mapping[str, str] = MappingProxyType({})
+    marks: frozenset[str] = frozenset()
+
+    def failures(self, image: Image, listing: Listing) -> Collection[int]:
+        return ()
+
+    def test(self, image: Image, listing: Listing, first: int, branch: int) -> set[int]:
+        return set()
+
+    def setup(self, image: Image, listing: Listing, tests: Iterable[int]) -> set[int]:
+        return set()
+
+    def keeps_result(self, listing: Listing, before: int, behind: int) -> bool:
+        return False
+
+    def probes(self, image: Image, listing: Listing) -> None:
+        return None
 
 
 class CodeSearch:

@@ -10,6 +10,7 @@ import lief
 
 from graphkin.binaries.arm_starts import index_starts, ranges, survey, without_thumb_bit
 from graphkin.binaries.formats.eh_frame import unwind_ranges
+from graphkin.binaries.formats.elf import mips
 from graphkin.binaries.formats.elf.debug_file import find_debug_file
 from graphkin.binaries.formats.elf.debug_folders import DebugFolders
 from graphkin.binaries.formats.elf.objects import link
@@ -19,7 +20,7 @@ from graphkin.binaries.formats.elf.symbols import content_of as _content
 from graphkin.binaries.formats.elf.symbols import marks as elf_marks
 from graphkin.binaries.formats.golang.symbols import go_functions, with_go_functions
 from graphkin.binaries.formats.names import is_noreturn, stack_failures, text
-from graphkin.binaries.image import Image, LineSections, Region, disjoint
+from graphkin.binaries.image import ByteOrder, Image, LineSections, Region, disjoint
 from graphkin.binaries.recovery.ranges import Symbol, arrange
 from graphkin.errors import FormatError
 
@@ -28,11 +29,25 @@ ARCHITECTURES = {
     lief.ELF.ARCH.I386: "x86",
     lief.ELF.ARCH.AARCH64: "aarch64",
     lief.ELF.ARCH.ARM: "arm",
+    lief.ELF.ARCH.MIPS: "mips",
+    lief.ELF.ARCH.RISCV: "riscv64",
 }
-POINTERS = {"x86-64": 8, "x86": 4, "aarch64": 8, "arm": 4}
+BOTH_ORDERS = frozenset(["mips"])
+"""Processors that are read in both byte orders; the others are little-endian."""
+POINTERS = {
+    "x86-64": 8,
+    "x86": 4,
+    "aarch64": 8,
+    "arm": 4,
+    "mips": 4,
+    "mipsel": 4,
+    "mips64": 8,
+    "mips64el": 8,
+    "riscv64": 8,
+}
 RELATIVE = frozenset(
     getattr(lief.ELF.Relocation.TYPE, f"{name}_RELATIVE")
-    for name in ("X86_64", "X86", "AARCH64", "ARM")
+    for name in ("X86_64", "X86", "AARCH64", "ARM", "RISCV")
 )
 MAX_COMMENT = 200
 HEADER_BYTES = 52
@@ -56,22 +71,48 @@ def load_elf(data: bytes, label: str, debug_folders: DebugFolders | None = None)
         binary = lief.ELF.parse(data, config)
         if binary is None or len(data) < HEADER_BYTES:
             raise FormatError(f"{label} is a damaged ELF file: its headers cannot be read")
-        architecture = ARCHITECTURES.get(binary.header.machine_type)
-        if architecture is None:
-            name = str(binary.header.machine_type).rpartition(".")[2]
-            known = ", ".join(ARCHITECTURES.values())
-            raise FormatError(f"{label} is code for {name}; graphkin reads {known}")
-        if binary.header.identity_data != lief.ELF.Header.ELF_DATA.LSB:
-            raise FormatError(f"{label} is big-endian; graphkin reads little-endian code")
+        architecture = _architecture(binary, label)
         if binary.header.file_type == lief.ELF.Header.FILE_TYPE.REL:
             image = _relocatable(binary, data, architecture)
         else:
             image = _linked(binary, data, architecture, debug_folders)
+        if not image.extents and architecture.startswith("mips"):
+            note = mips.compressed_note(len(mips.compressed(binary)))
+            if note is not None:
+                raise FormatError(f"{label} has no function that graphkin reads: {note}")
         if not image.extents and _is_cut(binary, data):
             raise FormatError(
                 f"{label} is truncated or damaged: its headers point beyond its {len(data)} bytes"
             )
         return image
+
+
+def _architecture(binary: lief.ELF.Binary, label: str) -> str:
+    """The name of the processor, with its width and byte order where there are several."""
+    header = binary.header
+    name = ARCHITECTURES.get(header.machine_type)
+    if name is None:
+        machine = str(header.machine_type).rpartition(".")[2]
+        known = ", ".join(ARCHITECTURES.values())
+        raise FormatError(f"{label} is code for {machine}; graphkin reads {known}")
+    if name not in BOTH_ORDERS and _byte_order(binary) == "big":
+        raise FormatError(f"{label} is big-endian; graphkin reads little-endian code for {name}")
+    wide = header.identity_class == lief.ELF.Header.CLASS.ELF64
+    if name == "riscv64" and not wide:
+        raise FormatError(
+            f"{label} is code for RISC-V of 32 bits; graphkin reads RISC-V of 64 bits"
+        )
+    if name == "riscv64" and header.file_type == lief.ELF.Header.FILE_TYPE.REL:
+        raise FormatError(f"{label} is an object of RISC-V; graphkin reads it once it is linked")
+    if name == "mips":
+        mips.check(binary, label)
+        return f"mips{'64' * wide}{'el' if _byte_order(binary) == 'little' else ''}"
+    return name
+
+
+def _byte_order(binary: lief.ELF.Binary) -> ByteOrder:
+    is_little = binary.header.identity_data == lief.ELF.Header.ELF_DATA.LSB
+    return "little" if is_little else "big"
 
 
 def _is_cut(binary: lief.ELF.Binary, data: bytes) -> bool:
@@ -90,18 +131,34 @@ def _linked(
 ) -> Image:
     sections = list(binary.sections)
     regions = disjoint(_section_regions(sections, data)) or disjoint(_segment_regions(binary, data))
+    order = _byte_order(binary)
     slots, pointers = _relocations(binary)
     debug, note = find_debug_file(binary, data, debug_folders)
-    symbols = _symbols(binary) if debug is None else [*_symbols(debug.binary), *_symbols(binary)]
-    symbols = with_go_functions(symbols, regions, architecture, pointers)
-    marks = [] if architecture.startswith("x86") else _marks(binary, sections)
-    lines = _lines(sections, data)
+    is_mips = architecture.startswith("mips")
+    has_marks = architecture in ("arm", "aarch64")
+    symbols = _symbols(binary, is_mips)
     if debug is not None:
-        marks = marks or ([] if architecture.startswith("x86") else debug.marks())
-        lines = lines or _lines(debug.binary.sections, debug.data)
-    got = _table_base(sections)
+        symbols = [*_symbols(debug.binary, is_mips), *symbols]
+    symbols = with_go_functions(symbols, regions, architecture, pointers)
+    marks = _marks(binary, sections) if has_marks else []
+    lines = _lines(sections, data, order)
+    if debug is not None:
+        marks = marks or (debug.marks() if has_marks else [])
+        lines = lines or _lines(debug.binary.sections, debug.data, order)
+    got = _small_data(binary) if architecture == "riscv64" else _table_base(sections)
+    named: dict[int, str] = {}
+    compressed: set[int] = set()
+    if is_mips:
+        got = mips.global_pointer(binary)
+        table = mips.global_slots(binary, POINTERS[architecture])
+        slots |= {address: name for address, name, _ in table}
+        pointers |= {address: value for address, _, value in table if value}
+        named = mips.imports(binary)
+        compressed = mips.compressed(binary)
+        notes = (note, mips.compressed_note(len(compressed)))
+        note = "; ".join(one for one in notes if one) or None
     plt = [(s.virtual_address, s.size) for s in sections if text(s.name).startswith(".plt")]
-    named = dict(
+    named |= dict(
         entry
         for start, size in plt
         for entry in stubs(architecture, _code(regions, start, size), start, slots, got)
@@ -112,9 +169,10 @@ def _linked(
         for section in sections
         if section.name == ".eh_frame"
         for item in unwind_ranges(
-            _content(section, data), section.virtual_address, POINTERS[architecture]
+            _content(section, data), section.virtual_address, POINTERS[architecture], order
         )
         if not any(start <= item.start < start + size for start, size in plt)
+        and item.start & ~1 not in compressed
     ]
     if architecture == "arm":
         symbols, states = without_thumb_bit(symbols)
@@ -141,16 +199,18 @@ def _linked(
         lines,
         note,
         marks,
-        stack_failures=stack_failures(noreturn),
+        stack_failures(noreturn),
+        order,
     )
 
 
 def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
     linked = link(binary, data)
+    compressed = mips.compressed(binary) if architecture.startswith("mips") else set()
     unwind = [
         item
         for start, content in linked.unwind
-        for item in unwind_ranges(content, start, POINTERS[architecture])
+        for item in unwind_ranges(content, start, POINTERS[architecture], _byte_order(binary))
     ]
     if architecture == "arm":
         linked.symbols, states = without_thumb_bit(linked.symbols)
@@ -167,8 +227,10 @@ def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Ima
         frozenset(noreturn),
         compiler=_comment(list(binary.sections), data),
         got=linked.got,
+        note=mips.compressed_note(len(compressed)),
         marks=linked.marks,
         stack_failures=stack_failures(noreturn),
+        byte_order=_byte_order(binary),
     )
 
 
@@ -198,9 +260,12 @@ def _marks(binary: lief.ELF.Binary, sections: Sequence[lief.ELF.Section]) -> lis
     return elf_marks(binary.symtab_symbols, lambda symbol: 0 if symbol.shndx in loaded else None)
 
 
-def _symbols(binary: lief.ELF.Binary) -> list[Symbol]:
+def _symbols(binary: lief.ELF.Binary, is_mips: bool) -> list[Symbol]:
+    def base(symbol: lief.ELF.Symbol) -> int | None:
+        return None if is_mips and not mips.is_read(symbol) else 0
+
     tables = (binary.symtab_symbols, binary.dynamic_symbols)
-    return [symbol for table in tables for symbol in function_symbols(table, lambda _: 0)]
+    return [symbol for table in tables for symbol in function_symbols(table, base)]
 
 
 def _relocations(binary: lief.ELF.Binary) -> tuple[dict[int, str], dict[int, int]]:
@@ -249,28 +314,41 @@ def _comment(sections: Iterable[lief.ELF.Section], data: bytes) -> str | None:
     return None
 
 
-def _lines(sections: Iterable[lief.ELF.Section], data: bytes) -> LineSections | None:
+def _lines(
+    sections: Iterable[lief.ELF.Section], data: bytes, order: ByteOrder
+) -> LineSections | None:
     by_name = {text(section.name): section for section in sections}
     names = (".debug_line", ".debug_line_str", ".debug_str")
     if names[0] not in by_name:
         return None
-    return LineSections(
-        *(_inflated(by_name[name], data) if name in by_name else b"" for name in names)
+    line, line_str, string = (
+        _inflated(by_name[name], data, order) if name in by_name else b"" for name in names
     )
+    return LineSections(line, line_str, string, order)
 
 
-def _inflated(section: lief.ELF.Section, data: bytes) -> bytes:
+def _inflated(section: lief.ELF.Section, data: bytes, order: ByteOrder) -> bytes:
     """The bytes of a section that may be compressed; none where that is not zlib's format."""
     content = _content(section, data)
     if not section.flags & COMPRESSED:
         return content
     wide = data[4] == 2  # ELFCLASS64
     header, size_at = (24, slice(8, 16)) if wide else (12, slice(4, 8))
-    size = min(int.from_bytes(content[size_at], "little"), MAX_INFLATED)
+    size = min(int.from_bytes(content[size_at], order), MAX_INFLATED)
     try:
         return zlib.decompressobj().decompress(content[header:], size)
     except zlib.error:
         return b""
+
+
+def _small_data(binary: lief.ELF.Binary) -> int | None:
+    """What RISC-V has in ``gp``: so far into the small data that signed offsets reach all of it."""
+    for symbol in binary.symtab_symbols:
+        if symbol.name == "__global_pointer$":
+            return symbol.value
+    starts = (section.virtual_address for section in binary.sections if section.name == ".sdata")
+    start = next(starts, None)
+    return None if start is None else start + 0x800
 
 
 def _table_base(sections: Iterable[lief.ELF.Section]) -> int | None:

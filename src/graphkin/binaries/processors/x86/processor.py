@@ -55,6 +55,12 @@ class X86:
         kinds: NDArray[np.uint8] = self._kind_of[table["id"]]
         return kinds
 
+    def delayed(self, table: NDArray[Any], kinds: NDArray[np.uint8]) -> None:
+        return None
+
+    def absolute(self, table: NDArray[Any]) -> None:
+        return None
+
     def target(self, operand: bytes) -> int | None:
         try:
             return int(operand, 16)
