@@ -19,6 +19,7 @@ class Region(NamedTuple):
     start: int
     data: bytes | memoryview | bytearray
     executable: bool
+    writable: bool = False
 
     @property
     def end(self) -> int:
@@ -85,6 +86,10 @@ class Image:
     """Line tables of the debug information."""
     note: str | None = None
     """What a reader of the results should know: functions that may be missing."""
+    imports: Mapping[int, str] = field(default_factory=dict)
+    """Stubs and slots that lead to symbols of other files: address to name."""
+    forwards: Mapping[int, int] = field(default_factory=dict)
+    """Stubs and slots that lead to symbols of the same file: address to address."""
     marks: Sequence[tuple[int, str]] = ()
     """Sorted (address, state): what lies from there on. ``a`` is ARM, ``t`` Thumb, ``x`` AArch64
     and ``d`` data. Without any, all is code in the only state that the processor has."""

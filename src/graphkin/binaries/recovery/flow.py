@@ -46,6 +46,8 @@ class Flow:
         self._tables = architecture.tables(image)
         self._padding = architecture.padding
         self._check = check
+        self.spans: list[tuple[int, int]] = []
+        """For each block, positions of its first instruction and behind its last."""
         self._leaders: set[int] = {0}
         self._ends: dict[int, list[int]] = {}
         """Position of the last instruction of a block to the leaders that follow it."""
@@ -182,6 +184,7 @@ class Flow:
             for number, (_, _, targets) in enumerate(kept)
             for target in targets
         }
+        self.spans = [(first, last) for first, last, _ in kept]
         blocks = tuple(self._block(first, last, with_text) for first, last, _ in kept)
         return blocks, tuple(sorted(edges))
 

@@ -29,6 +29,8 @@ INSTRUCTIONS = (
 POINTER_KINDS = (6, 7, 16)
 STUB_KIND = 8
 POINTER = 8
+WRITE = 2
+"""Bit of the protection of a segment."""
 UNWIND_HEADER = struct.Struct("<7I")
 UNWIND_INDEX = struct.Struct("<3I")
 UNWIND_PAGE = struct.Struct("<IHH")
@@ -78,19 +80,26 @@ class _Reader:
 
     def image(self) -> Image:
         names: dict[int, str] = {}
+        bindings: dict[int, int] = {}
         if self._is_object:
             contents = resolve(self._sections, self._data, self._table, self._architecture, names)
         else:
             contents = {
                 number: self._content(section) for number, section in enumerate(self._sections)
             }
-            names.update(self._stubs())
+            bindings.update(self._bindings())
+            names = {at: self._table.name(number) for at, number in bindings.items()}
         regions = disjoint(self._regions(contents))
         code = [number for number, section in enumerate(self._sections, 1) if _is_code(section)]
         symbols, is_complete = self._starts(self._table.functions(code), regions)
         extents, parts = arrange(symbols, [], regions)
         noreturn = {address for address, name in names.items() if is_noreturn(name)}
         noreturn |= {symbol.address for symbol in symbols if is_noreturn(symbol.name)}
+        own = {
+            at: address
+            for at, number in bindings.items()
+            if (address := self._table.defined(number)) is not None
+        }
         note = (
             "it has no table of function starts and no names of static functions; "
             f"{len(extents)} functions were found through unwind tables and calls, "
@@ -105,6 +114,8 @@ class _Reader:
             frozenset(noreturn),
             compiler=_compiler(self._binary),
             note=None if is_complete else note,
+            imports={at: name for at, name in names.items() if at not in own},
+            forwards=own,
         )
 
     def _content(self, section: lief.MachO.Section) -> memoryview:
@@ -116,7 +127,8 @@ class _Reader:
     def _regions(self, contents: dict[int, memoryview | bytearray]) -> Iterator[Region]:
         for number, content in contents.items():
             section = self._sections[number]
-            yield Region(section.virtual_address, content, _is_code(section))
+            is_writable = _is_writable(section)
+            yield Region(section.virtual_address, content, _is_code(section), is_writable)
 
     def _starts(self, named: list[Symbol], regions: list[Region]) -> tuple[list[Symbol], bool]:
         """Where functions begin, and whether that is all of them."""
@@ -152,8 +164,8 @@ class _Reader:
                 for item in unwind_ranges(content, section.virtual_address, POINTER):
                     yield item.start
 
-    def _stubs(self) -> Iterator[tuple[int, str]]:
-        """Stubs and slots that lead to functions of other libraries, by the indirect table."""
+    def _bindings(self) -> Iterator[tuple[int, int]]:
+        """Stubs and slots, each with the number of its symbol, by the indirect table."""
         command = self._binary.dynamic_symbol_command
         if command is None:
             return
@@ -165,9 +177,8 @@ class _Reader:
                 continue
             first = section.reserved1
             for number, index in enumerate(indirect[first : first + section.size // step]):
-                name = self._table.name(index)
-                if name:
-                    yield section.virtual_address + number * step, name
+                if self._table.name(index):
+                    yield section.virtual_address + number * step, index
 
 
 def _kind(section: lief.MachO.Section) -> int:
@@ -178,6 +189,10 @@ def _is_code(section: lief.MachO.Section) -> bool:
     # Asking for all flags at once fails where a damaged file has bits that mean nothing.
     has_code = any(section.has(flag) for flag in INSTRUCTIONS)
     return has_code and _kind(section) == 0 and section.name != "__stub_helper"
+
+
+def _is_writable(section: lief.MachO.Section) -> bool:
+    return section.has_segment and bool(int(section.segment.init_protection) & WRITE)
 
 
 def _compiler(binary: lief.MachO.Binary) -> str | None:
