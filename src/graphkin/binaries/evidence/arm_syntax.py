@@ -25,11 +25,27 @@ FLIPPED = ("gt", "le", "hi", "ls")
 CONDITIONS = "eq ne lt le gt ge mi pl lo ls hi hs cs cc vs vc".split()
 COMPARE_REACH = 4
 """Instructions behind a comparison, in which its condition is."""
+FIELD = re.compile(rb"(\w+), (?:(\w+), )?\[(\w+)(?:, #(-?\w+))?\]$")
+"""Operands of most loads and stores."""
 _PARTS = re.compile(r"\[[^\]]*\]!?|\{[^}]*\}|[^,\s][^,]*")
 _MODIFIER = re.compile(r"(lsl|lsr|asr|ror|[us]xt[bhwx])(?: #(\w+))?$")
 _SHIFT = {"lsl": "shl", "lsr": "shr", "asr": "sar", "ror": "rotate"}
 SHIFTS = frozenset(["shl", "shr", "sar", "rotate", "bit_field"])
 EXTENSIONS = frozenset([0xFF, 0xFFFF, 0xFFFFFFFF])
+
+
+def field_like(known: Step, match: re.Match[bytes]) -> Step:
+    """A load or store like a known one, with other registers and another displacement."""
+    step = Step()
+    step.code, step.role, step.real, step.action = known.code, known.role, known.real, known.action
+    if known.dst:
+        step.dst = family(match[1].decode("ascii"))
+    if known.other:
+        step.other = family(match[2].decode("ascii"))
+    step.base = family(match[3].decode("ascii"))
+    if match[4] is not None:
+        step.value = int(match[4], 0)
+    return step.settled()
 
 
 def split(text: str) -> list[str]:

@@ -14,7 +14,7 @@ from graphkin.binaries.evidence.collect import CACHE, Body
 from graphkin.binaries.evidence.data import LOAD, LOWEST_FIXED, STORE, TAKE
 from graphkin.binaries.evidence.operations import UNKNOWN, Codes, pack, parse_table
 from graphkin.binaries.function import Token
-from graphkin.binaries.recovery.architecture import CUT
+from graphkin.binaries.recovery.architecture import CALL, JUMP
 
 _WITHOUT_OPERANDS = parse_table("""
 nop endbr64 endbr32 data16 fnop fwait emms vzeroupper cld std prefetcht0 prefetcht1 prefetcht2: none
@@ -104,11 +104,8 @@ _SCALAR = re.compile(r"cvtt?(?:si2s[sd]|s[sd]2s[isd])$")
 """Conversions of single numbers."""
 _SIZES = {"byte": 1, "word": 2, "dword": 4, "qword": 8, "tbyte": 10, "xword": 10}
 _MEMORY = re.compile(r"(?:(\w+) ptr )?(?:([a-z]s):)?\[([^\]]*)\]")
-_NUMBERS = re.compile(rb"(?<![*\w])-?(?:0x[0-9a-f]+|\d+)(?!\w)")
-_REGISTERS = re.compile(
-    rb"\b(?:r(?:[abcd]x|[sd]i|\d+[dwb]?)|e?(?:[abcd]x|[sd]i)|[abcd][lh]|[sd]il|xmm\d+)\b"
-)
-"""Registers that stand for any of their width."""
+_FIELD = re.compile(rb"(?:(\w+), )?(\w+) ptr \[(\w+)(?: ([+-]) (0x[0-9a-f]+|\d+))?\](?:, [a-z]\w*)?$")
+_CONSTANT = re.compile(rb"(\w+), (-?(?:0x[0-9a-f]+|\d+))$")
 _RIP = re.compile(rb"\[rip(?: ([+-]) (0x[0-9a-f]+|\d+))?\]")
 _READ_ONLY = frozenset(["compare", "test", "fcompare", "div", "mul_high", "stack_store"])
 """What only reads a memory operand that comes first."""
@@ -188,7 +185,7 @@ class X86Rules:
     def __init__(self, bits: int) -> None:
         self._bits = bits
         self._caches: dict[bool, dict[tuple[str, bytes], Parsed]] = {False: {}, True: {}}
-        self._shapes: dict[tuple[str, bytes, bool], Parsed] = {}
+        self._shapes: dict[tuple[object, ...], Parsed] = {}
 
     def read(self, body: Body) -> None:
         """Finds what the instructions say, and completes their operations."""
@@ -244,31 +241,33 @@ class X86Rules:
     def _parse(self, name: str, raw: bytes, framed: bool) -> Parsed:
         if self._bits == 32:
             return parse(name, raw.decode("ascii", "replace"), framed, True)
-        # In 64-bit code it matters not which register it is, but for those of the stack: most
-        # texts differ from a known one in registers and numbers only.
-        values = _NUMBERS.findall(raw)
-        shape = _REGISTERS.sub(b"R", raw)
-        if values:
-            shape = _NUMBERS.sub(b"N", shape)
-        half = len(raw) // 2 - 1
-        if half > 0 and raw[:half] == raw[half + 2 :]:
-            shape += b"="
-        key = (name, shape, framed)
-        known = self._shapes.get(key)
-        if known is None:
-            known = parse(name, raw.decode("ascii", "replace"), framed, False)
-            if len(values) > 2:
-                return known
-            self._shapes[key] = known
-            return known
-        return _like(known, values, b"- N" in shape) or parse(
-            name, raw.decode("ascii", "replace"), framed, False
-        )
+        # Which register it is matters for those of the stack only: most texts differ from
+        # a known one in registers and in one number.
+        match = _FIELD.match(raw)
+        if match is not None and match[3] != b"rip":
+            is_stack = match[3] == b"rsp" or (framed and match[3] == b"rbp")
+            shape = (name, match[1] is None, match[2], is_stack, match[5] is None)
+            number = match[5]
+        else:
+            match = _CONSTANT.match(raw)
+            if match is None:
+                return parse(name, raw.decode("ascii", "replace"), framed, False)
+            shape = (name, match[1] == b"rsp")
+            number = match[2]
+        known = self._shapes.get(shape)
+        if known is not None:
+            parsed = _like(known, int(number or b"0", 0), match[4] if match.re is _FIELD else b"")
+            if parsed is not None:
+                return parsed
+        parsed = parse(name, raw.decode("ascii", "replace"), framed, False)
+        self._shapes.setdefault(shape, parsed)
+        return parsed
 
     def _say(self, body: Body, position: int, parsed: Parsed) -> None:
         """Constants of an instruction."""
         for token in parsed.tokens:
-            body.placed.append((position, token))
+            body.said.append(token)
+            body.where.append(position)
         if parsed.against is not None:
             names, value = body.listing.mnemonics, parsed.against
             for at in range(position + 1, min(position + 1 + _COMPARE_REACH, len(names))):
@@ -339,13 +338,11 @@ class X86Rules:
         for position, kind, operand in zip(
             listing.controls, listing.kinds, listing.operands, strict=True
         ):
-            if kind == CUT or not operand:
+            if kind not in (CALL, JUMP):
                 continue
             if operand.startswith(b"0x"):
-                try:
+                if b"," not in operand:  # a far call has two numbers
                     body.go(position, int(operand, 16))
-                except ValueError:  # a far call has two numbers
-                    continue
                 continue
             name = listing.mnemonics[position]
             if name.endswith("jmp"):
@@ -379,33 +376,25 @@ class X86Rules:
 _ADD = pack("add")
 
 
-def _like(known: Parsed, values: list[bytes], is_negative: bool) -> Parsed | None:
-    """What is known of an instruction, with other numbers; None where more than that differs."""
-    if not values:
-        return known
-    offset = value = None
-    if known.has_offset:
-        offset = int(values[0], 0)
-        if offset >= LOWEST_FIXED or known.role:
-            return None
-        if is_negative:
-            offset = -offset
-    if len(values) > known.has_offset:
-        value = int(values[-1], 0)
-        if value >= LOWEST_FIXED or known.value is not None or known.number == "and":
-            return None
-    parsed = Parsed()
-    parsed.code = known.code
-    tokens = known.fixed
-    if offset and known.is_field:
-        tokens += said.offset(offset)
-    if value is not None:
+def _like(known: Parsed, number: int, sign: bytes | None) -> Parsed | None:
+    """A known instruction with another displacement or constant; None where more differs."""
+    if number >= LOWEST_FIXED or known.role or known.value is not None or known.number == "and":
+        return None
+    if known.is_field:
+        tokens = said.offset(-number if sign == b"-" else number)
+    elif known.number and not known.has_offset:
         if known.number == "against":
-            parsed.against = value
-        elif known.number:
-            tokens += _SAID[known.number](value)
-    parsed.tokens = tokens
-    parsed.is_active = bool(tokens) or parsed.against is not None
+            parsed = Parsed()
+            parsed.code, parsed.against = known.code, number
+            parsed.number, parsed.is_active = "against", True
+            return parsed
+        tokens = _SAID[known.number](number)
+    else:
+        return known
+    if known.fixed:
+        return None
+    parsed = Parsed()
+    parsed.code, parsed.tokens, parsed.is_active = known.code, tokens, bool(tokens)
     return parsed
 
 
