@@ -204,9 +204,7 @@ def main() -> None:
         print(f"recall@1 {name:<23}{value:>11.3f}{count:>11}")
 
 
-def search(
-    reader: Reader, projects: list[str], train: list[str]
-) -> dict[str, tuple[float, int]]:
+def search(reader: Reader, projects: list[str], train: list[str]) -> dict[str, tuple[float, int]]:
     """recall@1 and the number of queries, by direction."""
     results = {}
     for name, query, target in DIRECTIONS:

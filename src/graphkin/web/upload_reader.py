@@ -172,7 +172,9 @@ def read_function(
     target = Target(str(path), member, f"{address:#x}")
     function = choose(
         target,
-        lambda wants: open_source(path, with_text=True, limits=limits, wants=wants),
+        lambda wants: open_source(
+            path, with_text=True, with_evidence=True, limits=limits, wants=wants
+        ),
     )
     yield replace(
         function, binary=_local(function.binary, path), name=cut(function.name), aliases=()

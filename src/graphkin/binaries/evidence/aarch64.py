@@ -1,7 +1,7 @@
 """What instructions of AArch64 say.
 
-Addresses are ``adrp`` and what is added to the page, often blocks apart. ``movz`` and ``movk`` are one
-constant. Numbers of floating point also come through ``mov w; fmov s``.
+Addresses are ``adrp`` and what is added to the page, often blocks apart. ``movz`` and ``movk`` are
+one constant. Numbers of floating point also come through ``mov w; fmov s``.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ _VECTORS = (
     ("aes", "crypto"), ("sha", "crypto"), ("pmull", "crypto"), ("hadd", "vec_average"),
     ("hsub", "vec_average"), ("qadd", "saturate"), ("qsub", "saturate"), ("qxt", "saturate"),
     ("xtn", "vec_convert"), ("xtl", "vec_convert"), ("shll", "vec_convert"), ("abs", "vec_abs"),
-    ("aba", "vec_abs"), ("abd", "vec_abs"), ("neg", "vec_abs"), ("mul", "vec_mul"), ("ml", "vec_mul"),
+    ("aba", "vec_abs"), ("abd", "vec_abs"), ("neg", "vec_abs"), ("mul", "vec_mul"),
+    ("ml", "vec_mul"),
     ("dot", "vec_mul"), ("add", "vec_add"), ("sub", "vec_sub"), ("max", "vec_minmax"),
     ("min", "vec_minmax"), ("dup", "vec_shuffle"), ("zip", "vec_shuffle"), ("uzp", "vec_shuffle"),
     ("trn", "vec_shuffle"), ("ext", "vec_shuffle"), ("tbl", "vec_shuffle"), ("tbx", "vec_shuffle"),
@@ -181,7 +182,6 @@ class AArch64Rules:
             counter=body.listing.addresses.__getitem__,
         )
         _transfers(body)
-
 
     def _parse(self, name: str, raw: bytes) -> Step:
         """Most texts differ from a known one in registers and in one number."""
@@ -291,10 +291,10 @@ def _other(step: Step, name: str, parts: list[str]) -> tuple[str, ...] | None:
     if name == "movk":
         return _movk(step, parts)
     if parts[0][0] == "v" or (len(parts) > 1 and parts[1][0] == "v" and "." in parts[1]):
-        names = next((found for word, found in _VECTORS if word in name), None)
-        if names == "vec_move" or name == "fmov":
+        operation = next((found for word, found in _VECTORS if word in name), "other")
+        if operation == "vec_move" or name == "fmov":
             set_real(step, parts)
-        return (names or "other",)
+        return (operation,)
     names = _WITH_OPERANDS.get(name)
     if names is None:
         if _CONVERSION.match(name):

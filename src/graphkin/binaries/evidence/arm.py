@@ -102,7 +102,8 @@ _VECTORS = (
     ("pmin", "vec_reduce"), ("hadd", "vec_average"), ("hsub", "vec_average"), ("qadd", "saturate"),
     ("qsub", "saturate"), ("qmov", "saturate"), ("movn", "vec_convert"), ("movl", "vec_convert"),
     ("shll", "vec_convert"), ("recp", "vec_fdiv"), ("rsqrt", "vec_fdiv"), ("abs", "vec_abs"),
-    ("aba", "vec_abs"), ("abd", "vec_abs"), ("neg", "vec_abs"), ("mul", "vec_mul"), ("ml", "vec_mul"),
+    ("aba", "vec_abs"), ("abd", "vec_abs"), ("neg", "vec_abs"), ("mul", "vec_mul"),
+    ("ml", "vec_mul"),
     ("fma", "vec_fmul"), ("fms", "vec_fmul"), ("add", "vec_add"), ("sub", "vec_sub"),
     ("max", "vec_minmax"), ("min", "vec_minmax"), ("dup", "vec_shuffle"), ("zip", "vec_shuffle"),
     ("uzp", "vec_shuffle"), ("trn", "vec_shuffle"), ("ext", "vec_shuffle"), ("tbl", "vec_shuffle"),
@@ -218,7 +219,6 @@ class ArmRules:
             counter=_counter(body),
         )
         _transfers(body)
-
 
     def _parse(self, name: str, raw: bytes, stack: frozenset[str]) -> Step:
         """Most texts differ from a known one in registers and in one number."""

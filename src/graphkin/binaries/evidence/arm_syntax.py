@@ -22,7 +22,24 @@ from graphkin.binaries.function import Token
 
 FLIPPED = ("gt", "le", "hi", "ls")
 """Conditions that compilers also write as the opposite one of the next number."""
-CONDITIONS = "eq ne lt le gt ge mi pl lo ls hi hs cs cc vs vc".split()
+CONDITIONS = [
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "mi",
+    "pl",
+    "lo",
+    "ls",
+    "hi",
+    "hs",
+    "cs",
+    "cc",
+    "vs",
+    "vc",
+]
 COMPARE_REACH = 4
 """Instructions behind a comparison, in which its condition is."""
 FIELD = re.compile(rb"(\w+), (?:(\w+), )?\[(\w+)(?:, #(-?\w+))?\]$")
@@ -178,11 +195,31 @@ def _immediate(
         step.against = value if name == "cmp" else -value
     elif kind == "and" and value in EXTENSIONS:
         return ("zero_extend",)
+    elif kind == "bit_field":
+        return _bit_field(name, operands, value, said_tokens)
     elif kind in SHIFTS:
         said_tokens += said.shift(value)
     elif kind in ("and", "or", "xor", "compare", "test", "not", "sub", "neg"):
         said_tokens += said.number(value)
     return names
+
+
+def _bit_field(
+    name: str, operands: list[str], width: int, said_tokens: list[Token]
+) -> tuple[str, ...]:
+    """``ubfx d, n, #low, #width`` is a shift and a mask, as other processors have them."""
+    low = number(operands[-2]) or 0
+    if low:
+        said_tokens += said.shift(low)
+    if name not in ("ubfx", "ubfiz"):
+        return ("bit_field",)
+    mask = (1 << (width & 63)) - 1
+    masked = "zero_extend" if mask in EXTENSIONS else "and"
+    if masked == "and":
+        said_tokens += said.number(mask)
+    if not low:
+        return (masked,)
+    return ("shr", masked) if name == "ubfx" else (masked, "shl")
 
 
 def set_real(step: Step, parts: list[str]) -> None:

@@ -65,5 +65,6 @@ class Codes(dict[str, int]):
         self._find = find
 
     def __missing__(self, mnemonic: str) -> int:
-        code = self[mnemonic] = self._find(mnemonic)
+        # What is not an instruction begins with a dot.
+        code = self[mnemonic] = 0 if mnemonic.startswith(".") else self._find(mnemonic)
         return code

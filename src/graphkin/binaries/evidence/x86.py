@@ -97,14 +97,17 @@ _PREFIXES = (
     ("unpck", "vec_shuffle"), ("pack", "vec_shuffle"), ("pinsr", "vec_shuffle"),
     ("pextr", "vec_shuffle"), ("palign", "vec_shuffle"), ("perm", "vec_shuffle"),
     ("insert", "vec_shuffle"), ("extract", "vec_shuffle"), ("broadcast", "vec_shuffle"),
-    ("blend", "vec_logic"), ("pblend", "vec_logic"), ("pmovmsk", "vec_move"), ("movmsk", "vec_move"),
+    ("blend", "vec_logic"), ("pblend", "vec_logic"), ("pmovmsk", "vec_move"),
+    ("movmsk", "vec_move"),
     ("mov", "vec_move"), ("f", "fmove"),
 )  # fmt: skip
 _SCALAR = re.compile(r"cvtt?(?:si2s[sd]|s[sd]2s[isd])$")
 """Conversions of single numbers."""
 _SIZES = {"byte": 1, "word": 2, "dword": 4, "qword": 8, "tbyte": 10, "xword": 10}
 _MEMORY = re.compile(r"(?:(\w+) ptr )?(?:([a-z]s):)?\[([^\]]*)\]")
-_FIELD = re.compile(rb"(?:(\w+), )?(\w+) ptr \[(\w+)(?: ([+-]) (0x[0-9a-f]+|\d+))?\](?:, [a-z]\w*)?$")
+_FIELD = re.compile(
+    rb"(?:(\w+), )?(\w+) ptr \[(\w+)(?: ([+-]) (0x[0-9a-f]+|\d+))?\](?:, [a-z]\w*)?$"
+)
 _CONSTANT = re.compile(rb"(\w+), (-?(?:0x[0-9a-f]+|\d+))$")
 _RIP = re.compile(rb"\[rip(?: ([+-]) (0x[0-9a-f]+|\d+))?\]")
 _READ_ONLY = frozenset(["compare", "test", "fcompare", "div", "mul_high", "stack_store"])
@@ -112,6 +115,8 @@ _READ_ONLY = frozenset(["compare", "test", "fcompare", "div", "mul_high", "stack
 _MOVES = frozenset(["move", "fmove", "vec_move"])
 _SHIFTS = frozenset(["shl", "shr", "sar", "rotate", "bit_field"])
 _EXTENSIONS = frozenset([0xFF, 0xFFFF, 0xFFFFFFFF])
+_HIGH = frozenset([b"ah", b"bh", b"ch", b"dh"])
+"""Second bytes of registers: compilers use them for constants of which only that byte is set."""
 _FRAME_REACH = 12
 """Instructions in which a function sets up its frame."""
 _COMPARE_REACH = 4
@@ -246,11 +251,12 @@ class X86Rules:
         match = _FIELD.match(raw)
         if match is not None and match[3] != b"rip":
             is_stack = match[3] == b"rsp" or (framed and match[3] == b"rbp")
+            shape: tuple[object, ...]
             shape = (name, match[1] is None, match[2], is_stack, match[5] is None)
             number = match[5]
         else:
             match = _CONSTANT.match(raw)
-            if match is None:
+            if match is None or match[1] in _HIGH:
                 return parse(name, raw.decode("ascii", "replace"), framed, False)
             shape = (name, match[1] == b"rsp")
             number = match[2]
@@ -287,11 +293,10 @@ class X86Rules:
         """A memory operand that is not relative to the code: a field, or an address outright."""
         address, base = parsed.offset, parsed.base
         if base or parsed.index:
-            if address >= LOWEST_FIXED and body.places.is_fixed:
-                if body.places.is_mapped(address):
-                    body.refer(position, address, TAKE)
-                    return
-            if base:
+            places = body.places
+            if address >= LOWEST_FIXED and places.is_fixed and places.is_mapped(address):
+                body.refer(position, address, TAKE)
+            elif base:
                 body.say(position, said.offset(address))
         else:
             body.refer(position, address, parsed.role, parsed.real)
@@ -304,15 +309,14 @@ class X86Rules:
         for position, parsed in active:
             base, dst = parsed.base, parsed.dst
             if parsed.role:
-                if has_base and got is not None and (base in holders or parsed.index in holders):
-                    body.refer(position, (got + parsed.offset) & places.mask, parsed.role, parsed.real)
-                elif (
-                    has_base
-                    and got is not None
-                    and abs(parsed.offset) >= _NEAR
-                    and places.is_mapped((got + parsed.offset) & places.mask)
+                address = -1 if got is None else (got + parsed.offset) & places.mask
+                if has_base and (
+                    base in holders
+                    or parsed.index in holders
+                    or (abs(parsed.offset) >= _NEAR and places.is_mapped(address))
                 ):
-                    body.refer(position, (got + parsed.offset) & places.mask, parsed.role, parsed.real)
+                    role = TAKE if parsed.base and parsed.index else parsed.role
+                    body.refer(position, address, role, parsed.real)
                 elif parsed.offset:
                     self._refer(body, position, parsed)
             if parsed.source:
@@ -365,7 +369,12 @@ class X86Rules:
             return
         parsed = parse("push", operand.decode("ascii", "replace"), framed, self._bits == 32)
         address = parsed.offset
-        if self._bits == 32 and got is not None and parsed.base and body.places.is_slot(got + address):
+        if (
+            self._bits == 32
+            and got is not None
+            and parsed.base
+            and body.places.is_slot(got + address)
+        ):
             body.refer(position, got + address, LOAD)
         elif parsed.role and address:
             self._refer(body, position, parsed)
@@ -531,6 +540,8 @@ def parse(name: str, text: str, framed: bool, narrow: bool) -> Parsed:
     if name in ("inc", "dec"):
         value = 1
     is_dst_stack = bool(operands) and operands[0] in ("rsp", "esp")
+    if value is not None and operands[0].encode("ascii", "replace") in _HIGH:
+        value <<= 8
     if value is not None and not is_float and not is_dst_stack:
         if kind == "move" and memory < 0:
             names = ("const",)
@@ -549,7 +560,7 @@ def parse(name: str, text: str, framed: bool, narrow: bool) -> Parsed:
         elif kind == "and" and value in _EXTENSIONS and memory < 0:
             names = ("zero_extend",)
             parsed.number = "and"
-        elif LOWEST_FIXED <= value:
+        elif value >= LOWEST_FIXED:
             parsed.value = value
         else:
             said_tokens += said.number(value)

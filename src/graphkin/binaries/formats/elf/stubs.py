@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 
+THUMB_ENTRIES = (0x46C04778, 0xE7FD4778)
+"""``bx pc; nop``, and ``bx pc; b .-2`` of newer linkers: how Thumb code enters a stub."""
 Stubs = Iterator[tuple[int, str]]
 """(address, name) of each stub; one that can be entered at two addresses is there twice."""
 
@@ -89,7 +91,7 @@ def _arm(code: bytes, start: int, slots: Mapping[int, str]) -> Stubs:
         name = slots.get(slot)
         if name is not None:
             yield address, name
-            if number and words[number - 1] == 0x46C04778:
+            if number and words[number - 1] in THUMB_ENTRIES:
                 yield address - 4, name
 
 

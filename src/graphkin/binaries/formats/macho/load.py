@@ -29,8 +29,6 @@ INSTRUCTIONS = (
 POINTER_KINDS = (6, 7, 16)
 STUB_KIND = 8
 POINTER = 8
-WRITE = 2
-"""Bit of the protection of a segment."""
 UNWIND_HEADER = struct.Struct("<7I")
 UNWIND_INDEX = struct.Struct("<3I")
 UNWIND_PAGE = struct.Struct("<IHH")
@@ -192,7 +190,7 @@ def _is_code(section: lief.MachO.Section) -> bool:
 
 
 def _is_writable(section: lief.MachO.Section) -> bool:
-    return section.has_segment and bool(int(section.segment.init_protection) & WRITE)
+    return section.segment_name != "__TEXT"
 
 
 def _compiler(binary: lief.MachO.Binary) -> str | None:
