@@ -190,7 +190,11 @@ def _is_code(section: lief.MachO.Section) -> bool:
 
 
 def _is_writable(section: lief.MachO.Section) -> bool:
-    return section.segment_name != "__TEXT"
+    # Objects have one segment, which may do everything; the name tells where a section will go.
+    try:
+        return section.segment_name != "__TEXT"
+    except UnicodeDecodeError:
+        return True
 
 
 def _compiler(binary: lief.MachO.Binary) -> str | None:
