@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -132,3 +134,18 @@ def test_what_was_read_before_changes_nothing() -> None:
 
 def test_operations_fit_a_byte_and_are_there_once() -> None:
     assert len(set(OPERATIONS)) == len(OPERATIONS) < 128
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_code_that_makes_no_sense_is_read(tmp_path: Path) -> None:
+    """A far call and a far jump, which name two numbers."""
+    source = tmp_path / "odd.s"
+    source.write_text(
+        ".globl odd\n.type odd, @function\nodd:\n"
+        ".byte 0x9a, 1, 2, 3, 4, 5, 6\n.byte 0xea, 1, 2, 3, 4, 5, 6\n.size odd, .-odd\n"
+    )
+    target = tmp_path / "odd.o"
+    subprocess.run(["gcc", "-m32", "-c", str(source), "-o", str(target)], check=True)
+    (function,) = functions(target).values()
+    assert function.callees == ()
+    assert operations(function) == ["call", "jump"]

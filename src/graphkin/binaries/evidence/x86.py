@@ -345,7 +345,7 @@ class X86Rules:
             if kind not in (CALL, JUMP):
                 continue
             if operand.startswith(b"0x"):
-                if b"," not in operand:  # a far call has two numbers
+                if operand.isalnum():  # far calls and jumps have two numbers
                     body.go(position, int(operand, 16))
                 continue
             name = listing.mnemonics[position]
