@@ -136,6 +136,25 @@ def test_an_alias_is_among_the_closest_names() -> None:
         find("strcyp", function("x", 0x1000, aliases=("strcpy",)))
 
 
+def test_names_of_cpp_and_rust_are_found_as_the_source_spells_them() -> None:
+    by_number = function("_ZN3foo3barEi", 0x1000)
+    alone = function("_ZN3foo3barEv", 0x2000)
+    rust = function("_RNvCs4fqI2P2rA04_7mycrate3foo", 0x3000)
+    named = function("foo::bar()", 0x4000)
+    thunk = function("x", 0x5000, aliases=("_ZN3foo5otherEv",))
+    everything = (by_number, alone, rust, thunk)
+    assert find("_ZN3foo3barEi", *everything) is by_number
+    assert find("foo::bar(int)", *everything) is by_number
+    assert find("mycrate::foo", *everything) is rust
+    assert find("foo::other", *everything) is thunk
+    assert find("foo::bar()", *everything) is alone
+    assert find("foo::bar()", *everything, named) is named, "a name in the file comes first"
+    with pytest.raises(ConfigError, match=r"0x1000 \(foo::bar\(int\)\), 0x2000 \(foo::bar\(\)\)"):
+        find("foo::bar", *everything)
+    with pytest.raises(ConfigError, match=r"closest names are foo::bar\(int\), foo::bar\(\)$"):
+        find("bar", *everything)
+
+
 # --- Addresses ------------------------------------------------------------------------------
 
 

@@ -34,6 +34,16 @@ def test_a_file_is_read_when_it_arrives(client: TestClient) -> None:
     assert client.get(f"/api/binaries/{FIRMWARE_ID}").json() == binary
 
 
+def test_names_of_cpp_are_there_raw_and_demangled(client: TestClient) -> None:
+    content = object_file([("_ZN3foo3barEi", branching(6))])
+    binary = send(client, content, "cpp.o").json()
+    (row,) = client.get(f"/api/binaries/{binary['id']}/functions").json()["functions"]
+    code = client.get(f"/api/functions/upload:{binary['id']}:0").json()
+    for document in (row, code):
+        assert document["function"] == "_ZN3foo3barEi"
+        assert document["demangled"] == "foo::bar(int)"
+
+
 def test_the_functions_are_those_of_the_file(client: TestClient) -> None:
     send(client)
     rows = client.get(f"/api/binaries/{FIRMWARE_ID}/functions").json()["functions"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from graphkin.binaries.demangling import shown_name
 from graphkin.errors import GraphError
 
 if TYPE_CHECKING:
@@ -93,6 +95,19 @@ class Function:
     def base_name(self) -> str:
         """The name in the source: ``decode`` of ``decode.part.0.isra.1``."""
         return base_name(self.name)
+
+    def code_hash(self) -> str:
+        """SHA-256 of the code, wherever it lies: mnemonics and sizes of its blocks, and its edges.
+
+        Neither addresses nor operands count, as they change where other code moves.
+        """
+        blocks = [(block.size, block.mnemonics) for block in self.blocks]
+        return hashlib.sha256(repr((self.architecture, blocks, self.edges)).encode()).hexdigest()
+
+    @property
+    def shown(self) -> str:
+        """The name for people: C++ and Rust names as their sources spell them."""
+        return shown_name(self.name)
 
     def to_graph(self, vocabulary: Vocabulary) -> Graph:
         """A directed graph with a node for each block, which holds its mnemonics as tokens."""

@@ -86,13 +86,15 @@ class Image:
     """Line tables of the debug information."""
     note: str | None = None
     """What a reader of the results should know: functions that may be missing."""
+    marks: Sequence[tuple[int, str]] = ()
+    """Sorted (address, state): what lies from there on. ``a`` is ARM, ``t`` Thumb, ``x`` AArch64
+    and ``d`` data. Without any, all is code in the only state that the processor has."""
+    stack_failures: frozenset[int] = frozenset()
+    """Those of ``noreturn`` that report an overwritten stack, as far as names tell."""
     imports: Mapping[int, str] = field(default_factory=dict)
     """Stubs and slots that lead to symbols of other files: address to name."""
     forwards: Mapping[int, int] = field(default_factory=dict)
     """Stubs and slots that lead to symbols of the same file: address to address."""
-    marks: Sequence[tuple[int, str]] = ()
-    """Sorted (address, state): what lies from there on. ``a`` is ARM, ``t`` Thumb, ``x`` AArch64
-    and ``d`` data. Without any, all is code in the only state that the processor has."""
 
     @cached_property
     def _starts(self) -> list[int]:

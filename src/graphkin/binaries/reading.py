@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.backends.choose import Backend
@@ -17,6 +17,13 @@ from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.targets import Target, find_function, list_functions
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import FormatError, GraphkinError
+
+
+class Small(NamedTuple):
+    """Functions of a file that have too few blocks."""
+
+    functions: int
+
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -39,6 +46,7 @@ def read_functions(
     with_text: bool = False,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     skipped: list[Skipped] | None = None,
+    on_small: Callable[[int], None] | None = None,
 ) -> Iterator[Function]:
     """Every function of a target's file, or of the member that it names.
 
@@ -49,6 +57,7 @@ def read_functions(
         with_text: keeps the text of every instruction.
         limits: what the file may cost.
         skipped: is filled with what could not be read.
+        on_small: is told at the end how many functions were left out.
 
     Raises:
         ConfigError: for a member that is not there.
@@ -57,10 +66,13 @@ def read_functions(
     task = partial(
         _list, backend=backend, min_blocks=min_blocks, with_text=with_text, limits=limits
     )
-    results: Iterator[Function | Skipped] = _results(task, target, limits)
+    results: Iterator[Function | Small | Skipped] = _results(task, target, limits)
     for result in results:
         if isinstance(result, Function):
             yield result
+        elif isinstance(result, Small):
+            if on_small is not None:
+                on_small(result.functions)
         elif skipped is not None:
             skipped.append(result)
 
@@ -98,9 +110,10 @@ def _results(
 
 def _list(
     target: Target, *, backend: Backend, min_blocks: int, with_text: bool, limits: Limits
-) -> Iterator[Function | Skipped | GraphkinError]:
-    """Runs in the process: functions, then what was skipped, then what was wrong."""
+) -> Iterator[Function | Small | Skipped | GraphkinError]:
+    """Runs in the process: functions, then what was left out or skipped, then what was wrong."""
     skipped: list[Skipped] = []
+    small = 0
     problem: GraphkinError | None = None
     try:
         for function in list_functions(
@@ -108,8 +121,11 @@ def _list(
         ):
             if len(function.blocks) >= min_blocks:
                 yield function
+            else:
+                small += 1
     except GraphkinError as error:
         problem = error
+    yield Small(small)
     yield from skipped
     if problem is not None:
         yield problem

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from graphkin.binaries.backends.base import FunctionSource, Limits, Wants, extent_of
 from graphkin.binaries.backends.choose import Backend, open_source
+from graphkin.binaries.demangling import containing, shown_name, spelled
 from graphkin.binaries.function import MEMBER, Function, Skipped, base_name
 from graphkin.binaries.image import Extent
 from graphkin.errors import ConfigError, FormatError
@@ -18,6 +19,8 @@ from graphkin.errors import ConfigError, FormatError
 ADDRESS = re.compile(r"0[xX][0-9a-fA-F]+$")
 MOST_LISTED = 12
 """Functions that an error names."""
+MOST_CLOSE = 5
+"""Names that an error proposes."""
 
 
 class Target(NamedTuple):
@@ -143,8 +146,9 @@ def choose(target: Target, open_file: Callable[[Wants | None], FunctionSource]) 
     """The one function of a source that matches best.
 
     A name is looked for among the names, then the aliases, then the names in the source
-    (``decode`` finds ``decode.part.0``); an address among the starts, then the ranges, then the
-    parts that the compiler split off.
+    (``decode`` finds ``decode.part.0``), then what C++ and Rust call it (``ns::decode(int)``, or
+    ``ns::decode``); an address among the starts, then the ranges, then the parts that the compiler
+    split off.
 
     Args:
         target: what to look for.
@@ -169,6 +173,8 @@ def choose(target: Target, open_file: Callable[[Wants | None], FunctionSource]) 
     matches = _best(target, graded)
     if not matches and target.address is not None:
         matches = list(_containing(open_file(None).functions(), target))
+    elif not matches and target.function is not None:
+        matches = list(_spelled(open_file, target, names))
     if not matches and elsewhere:
         others = ", ".join(_shortened(elsewhere))
         raise ConfigError(f"{target.binary} has no function {target.function}, but {others} have")
@@ -225,6 +231,17 @@ def _containing(functions: Iterator[Function], target: Target) -> Iterator[Funct
     return islice(matches, 1)
 
 
+def _spelled(
+    open_file: Callable[[Wants | None], FunctionSource], target: Target, names: set[str]
+) -> Iterator[Function]:
+    """The functions whose names the source spells as a target does."""
+    assert target.function is not None
+    wanted = spelled(target.function, names)
+    if wanted:
+        source = open_file(lambda extent: not wanted.isdisjoint((extent.name, *extent.aliases)))
+        yield from (item for item in source.functions() if _is_inside(item, target))
+
+
 def _absent(target: Target, names: set[str], skipped: list[Skipped]) -> ConfigError | FormatError:
     for item in skipped:
         if item.function and item.function == target.function:
@@ -236,9 +253,16 @@ def _absent(target: Target, names: set[str], skipped: list[Skipped]) -> ConfigEr
         message = f"no function of {target.binary} holds the address {target.function}"
         return ConfigError(f"{message}; {listing}")
     assert target.function is not None
-    close = get_close_matches(target.function, sorted(names), n=5)
+    close = get_close_matches(target.function, sorted(names), n=MOST_CLOSE)
+    close = close or [shown_name(name) for name in _alike(target.function, names)]
     hint = f"the closest names are {', '.join(close)}" if close else listing
     return ConfigError(f"{target.binary} has no function {target.function}; {hint}")
+
+
+def _alike(text: str, names: set[str]) -> list[str]:
+    """The shortest mangled names that hold the longest word of a text; none without a word."""
+    alike = containing(text, names) if text.isprintable() and len(text) > 2 else iter(())
+    return sorted(alike, key=lambda name: (len(name), name))[:MOST_CLOSE]
 
 
 def _unreadable(target: Target, skipped: list[Skipped]) -> FormatError:
@@ -256,7 +280,7 @@ def _ambiguous(target: Target, matches: list[Function]) -> ConfigError:
     choices = []
     for function in matches:
         inside = "" if function.binary == target.binary else f"{function.binary}:"
-        name = "" if function.name == target.function else function.name
+        name = "" if function.name == target.function else shown_name(function.name)
         notes = ", ".join(note for note in (name, function.unit) if note)
         choices.append(f"{inside}0x{function.address:x}" + (f" ({notes})" if notes else ""))
     which = target.function if target.address is None else f"at {target.function}"

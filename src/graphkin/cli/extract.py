@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from graphkin.cli.exit_codes import exit_with, is_incomplete
 from graphkin.cli.options import (
     Backend,
     Jobs,
@@ -44,7 +45,10 @@ def extract(
     seconds: Seconds = 600.0,
     as_json: Json = False,
 ) -> None:
-    """Read the functions of binaries into a corpus: one control-flow graph each."""
+    """Read the functions of binaries into a corpus: one control-flow graph each.
+
+    The exit code is 21 if some file could not be read, and 11 if none could.
+    """
     from graphkin._support.progress import counter
     from graphkin.binaries.backends.base import Limits
     from graphkin.binaries.extraction import extract as run
@@ -74,12 +78,13 @@ def extract(
             "skipped": [skip._asdict() for skip in summary.skipped],
         }
         typer.echo(json.dumps(document))
-        return
-    typer.echo(
-        f"{output}: {summary.functions:,} functions of {summary.files} files; "
-        f"{summary.small:,} smaller than {min_blocks} blocks left out, "
-        f"{len(summary.skipped):,} skipped"
-    )
+    else:
+        typer.echo(
+            f"{output}: {summary.functions:,} functions of {summary.files} files; "
+            f"{summary.small:,} smaller than {min_blocks} blocks left out, "
+            f"{len(summary.skipped):,} skipped"
+        )
+    exit_with(found=False, unreadable=is_incomplete(summary.skipped))
 
 
 def stats(

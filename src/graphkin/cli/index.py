@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphkin.cli.exit_codes import exit_with, is_incomplete
 from graphkin.cli.options import (
     AddTag,
     Backend,
@@ -71,7 +72,7 @@ def index(
 ) -> None:
     """Add the functions of binaries to a library; files already indexed are skipped.
 
-    The exit code is 11 if nothing could be read.
+    The exit code is 21 if some input could not be read, and 11 if none could.
     """
     from graphkin._support.progress import counter
     from graphkin.binaries.backends.base import Limits
@@ -125,6 +126,7 @@ def index(
         )
     if summary.skipped and not (summary.functions or summary.small or summary.known_files):
         raise typer.Exit(FormatError.exit_code)
+    exit_with(found=False, unreadable=is_incomplete(summary.skipped, sources))
 
 
 def _document(summary: IndexSummary) -> dict[str, Any]:

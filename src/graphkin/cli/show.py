@@ -80,7 +80,7 @@ def _list_functions(target: Target, backend: BackendName, as_json: bool) -> None
             typer.echo(f"{'address':>12} {'bytes':>8} {'blocks':>7} {'edges':>7}  name")
         size, blocks, edges = function.size, len(function.blocks), len(function.edges)
         origin = f"  ({function.unit})" if function.unit else ""
-        name = printable(f"{function.name}{origin}")
+        name = printable(f"{function.shown}{origin}")
         typer.echo(f"{function.address:#12x} {size:>8} {blocks:>7} {edges:>7}  {name}")
     if as_json:
         typer.echo(to_json(FunctionList(binary=target.binary, functions=tuple(rows))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from graphkin.binaries.demangling import shown_name
 from graphkin.binaries.evidence.operations import operation_names
 from graphkin.binaries.function import Block, Function, edge_kinds
 from graphkin.results.document import (
@@ -53,11 +54,13 @@ def block_roles(function: Function) -> list[str]:
 
 
 def _header(function: Function) -> Iterator[str]:
-    yield function.name
+    yield function.shown
+    if function.shown != function.name:
+        yield f"  {function.name}"
     yield f"  {summary(function)}"
     yield f"  {function.binary}"
     if function.aliases:
-        yield f"  also {', '.join(function.aliases)}"
+        yield f"  also {', '.join(map(shown_name, function.aliases))}"
     if function.unit:
         yield f"  of {function.unit}"
     if function.compiler:
@@ -106,6 +109,7 @@ def ref_of(function: Function, reference: str | None = None) -> FunctionRef:
         address=function.address,
         blocks=len(function.blocks),
         reference=reference,
+        code_hash=function.code_hash(),
     )
 
 
@@ -185,7 +189,7 @@ def to_dot(function: Function) -> str:
     """A digraph for Graphviz: a box with the instructions for each block."""
     lines = [
         f"digraph {_quoted(function.name)} {{",
-        f"  label={_quoted(f'{function.name}  {summary(function)}')}; labelloc=t;",
+        f"  label={_quoted(f'{function.shown}  {summary(function)}')}; labelloc=t;",
         '  node [shape=box, fontname="monospace", fontsize=10, style=filled, fillcolor=white];',
         "  edge [arrowsize=0.7];",
     ]

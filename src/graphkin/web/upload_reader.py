@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.backends.choose import open_source
+from graphkin.binaries.demangling import demangled
 from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.targets import Target, choose
 from graphkin.binaries.workers import Done, Failure, WorkerPool
@@ -37,6 +38,8 @@ class UploadedFunction:
     """What the server keeps of a function: enough to list it and to search for it."""
 
     name: str
+    demangled: str | None
+    """The name as C++ or Rust sources spell it, where that is not the name itself."""
     address: int
     size: int
     blocks: int
@@ -45,11 +48,13 @@ class UploadedFunction:
     """Of an archive, or of a fat file."""
     unit: str | None
     graph: Graph
+    code_hash: str
 
     @property
     def nbytes(self) -> int:
         """Of memory, about."""
-        letters = len(self.name) + len(self.member or "") + len(self.unit or "")
+        texts = (self.name, self.demangled, self.member, self.unit)
+        letters = sum(len(text or "") for text in texts)
         arrays = self.graph.arrays().values()
         return OBJECT_BYTES + 4 * letters + sum(array.nbytes for array in arrays)
 
@@ -153,8 +158,10 @@ def list_file(
 
 def _listed(function: Function, path: Path, vocabulary: Vocabulary) -> UploadedFunction:
     member = _member(function, path)
+    spelling = demangled(function.name)
     return UploadedFunction(
         name=cut(function.name),
+        demangled=cut(spelling) if spelling else None,
         address=function.address,
         size=function.size,
         blocks=len(function.blocks),
@@ -162,6 +169,7 @@ def _listed(function: Function, path: Path, vocabulary: Vocabulary) -> UploadedF
         member=cut(member) if member else None,
         unit=cut(function.unit) if function.unit else None,
         graph=function.to_graph(vocabulary),
+        code_hash=function.code_hash(),
     )
 
 

@@ -51,6 +51,7 @@ class Upload:
             address=function.address,
             blocks=function.blocks,
             reference=reference,
+            code_hash=function.code_hash,
         )
         return Query(ref, function.graph)
 

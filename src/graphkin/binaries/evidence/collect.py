@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
@@ -108,7 +108,11 @@ class Collector:
         self._rules = rules_of(image.architecture)
 
     def read(
-        self, listing: Listing, blocks: Sequence[Block], spans: Sequence[tuple[int, int]]
+        self,
+        listing: Listing,
+        blocks: Sequence[Block],
+        spans: Sequence[tuple[int, int]],
+        dropped: Set[int],
     ) -> Evidence:
         """The blocks with what they say, and the callees.
 
@@ -116,13 +120,19 @@ class Collector:
             listing: all instructions of the function, still open.
             blocks: as control flow has them.
             spans: for each, positions of its first instruction and behind its last.
+            dropped: positions of instructions that harden the code, and are no part of what it
+                does.
         """
         codes = list(map(self._rules.codes.__getitem__, listing.mnemonics))
         positions = [position for position, code in enumerate(codes) if code < 0]
         body = Body(listing, self._places, codes, positions, _texts(listing, positions))
         self._rules.read(body)
+        for position in dropped:
+            codes[position] = 0
         packed = array("i", codes).tobytes()
         order = sorted(range(len(body.where)), key=body.where.__getitem__)
+        if dropped:
+            order = [number for number in order if body.where[number] not in dropped]
         where = [body.where[number] for number in order]
         tokens = [body.said[number] for number in order]
         has_tables = _INDIRECT in packed

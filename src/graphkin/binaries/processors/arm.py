@@ -11,6 +11,7 @@ from capstone import arm_const
 from numpy.typing import NDArray
 
 from graphkin.binaries.image import Image
+from graphkin.binaries.processors.risc.hardening import RiscHardening
 from graphkin.binaries.processors.risc.jump_tables import RiscTables
 from graphkin.binaries.processors.risc.operands import CONDITIONS
 from graphkin.binaries.processors.risc.values import Values
@@ -51,6 +52,7 @@ class Arm:
     doubts_bounds = False
 
     def __init__(self) -> None:
+        self.hardening = RiscHardening(4, {})
         family = capstone.CS_ARCH_ARM
         self._arm = Decoder(family, capstone.CS_MODE_ARM | capstone.CS_MODE_V8, resumes=True)
         self._thumb = Decoder(family, capstone.CS_MODE_THUMB | capstone.CS_MODE_V8, resumes=True)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from graphkin.binaries.image import Image
 from graphkin.binaries.recovery.decode import Decoder
+from graphkin.binaries.recovery.hardening import Hardening
 
 if TYPE_CHECKING:
     from graphkin.binaries.recovery.listing import Listing
@@ -29,6 +30,10 @@ class Architecture(Protocol):
     @property
     def padding(self) -> frozenset[str]:
         """Mnemonics that fill space before an aligned target, or mark one."""
+
+    @property
+    def hardening(self) -> Hardening:
+        """What compilers add to harden code."""
 
     @property
     def doubts_bounds(self) -> bool:

@@ -87,6 +87,7 @@ def _row(number: int, function: UploadedFunction, upload: Upload) -> dict[str, A
     return {
         "number": number,
         "function": encodable(function.name),
+        "demangled": None if function.demangled is None else encodable(function.demangled),
         "binary": encodable(upload.label(function)),
         "address": address_text(function.address),
         "size": function.size,

@@ -10,11 +10,15 @@ import lief
 
 from graphkin.binaries.arm_starts import index_starts, ranges, survey, without_thumb_bit
 from graphkin.binaries.formats.eh_frame import unwind_ranges
+from graphkin.binaries.formats.elf.debug_file import find_debug_file
+from graphkin.binaries.formats.elf.debug_folders import DebugFolders
 from graphkin.binaries.formats.elf.objects import link
 from graphkin.binaries.formats.elf.stubs import stubs
 from graphkin.binaries.formats.elf.symbols import EXECUTABLE, WRITABLE, function_symbols, is_loaded
+from graphkin.binaries.formats.elf.symbols import content_of as _content
 from graphkin.binaries.formats.elf.symbols import marks as elf_marks
-from graphkin.binaries.formats.names import is_noreturn, text
+from graphkin.binaries.formats.golang.symbols import go_functions, with_go_functions
+from graphkin.binaries.formats.names import is_noreturn, stack_failures, text
 from graphkin.binaries.image import Image, LineSections, Region, disjoint
 from graphkin.binaries.recovery.ranges import Symbol, arrange
 from graphkin.errors import FormatError
@@ -44,8 +48,8 @@ MAX_INFLATED = 256 << 20
 lief.logging.disable()
 
 
-def load_elf(data: bytes, label: str) -> Image:
-    """Reads an ELF file.
+def load_elf(data: bytes, label: str, debug_folders: DebugFolders | None = None) -> Image:
+    """Reads an ELF file, and its debug file if ``debug_folders`` have one.
 
     Raises:
         FormatError: for a file that LIEF cannot read, or an architecture that we do not.
@@ -68,7 +72,7 @@ def load_elf(data: bytes, label: str) -> Image:
         if binary.header.file_type == lief.ELF.Header.FILE_TYPE.REL:
             image = _relocatable(binary, data, architecture)
         else:
-            image = _linked(binary, data, architecture)
+            image = _linked(binary, data, architecture, debug_folders)
         if not image.extents and _is_cut(binary, data):
             raise FormatError(
                 f"{label} is truncated or damaged: its headers point beyond its {len(data)} bytes"
@@ -87,12 +91,20 @@ def _is_cut(binary: lief.ELF.Binary, data: bytes) -> bool:
     return max(ends) > len(data)
 
 
-def _linked(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
+def _linked(
+    binary: lief.ELF.Binary, data: bytes, architecture: str, debug_folders: DebugFolders | None
+) -> Image:
     sections = list(binary.sections)
     regions = disjoint(_section_regions(sections, data)) or disjoint(_segment_regions(binary, data))
     slots, pointers, imports = _relocations(binary)
-    symbols = _symbols(binary)
+    debug, note = find_debug_file(binary, data, debug_folders)
+    symbols = _symbols(binary) if debug is None else [*_symbols(debug.binary), *_symbols(binary)]
+    symbols = with_go_functions(symbols, regions, architecture, pointers)
     marks = [] if architecture.startswith("x86") else _marks(binary, sections)
+    lines = _lines(sections, data)
+    if debug is not None:
+        marks = marks or ([] if architecture.startswith("x86") else debug.marks())
+        lines = lines or _lines(debug.binary.sections, debug.data)
     got = _table_base(sections)
     plt = [(s.virtual_address, s.size) for s in sections if text(s.name).startswith(".plt")]
     named = dict(
@@ -102,7 +114,7 @@ def _linked(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
     )
     defined = {slots[at]: pointers[at] for at in slots.keys() & pointers.keys() - imports.keys()}
     imports |= {stub: name for stub, name in named.items() if name not in defined}
-    noreturn = {address for address, name in (slots | named).items() if is_noreturn(name)}
+    noreturn = {address: name for address, name in (slots | named).items() if is_noreturn(name)}
     unwind = [
         item
         for section in sections
@@ -116,10 +128,13 @@ def _linked(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
         symbols, states = without_thumb_bit(symbols)
         if not marks:
             code = [r for r in regions if r.executable and r.start not in dict(plt)]
-            surveyed = survey(code, [*_index(sections, data), *(i.start for i in unwind)], states)
+            starts = [*_index(sections, data), *(item.start for item in unwind)]
+            # Go's table has every function, and all of its code is ARM.
+            is_known = not starts and bool(go_functions(symbols))
+            surveyed = states if is_known else survey(code, starts, states)
             marks = sorted(surveyed.items())
             unwind = ranges(code, surveyed)
-    noreturn |= {symbol.address for symbol in symbols if is_noreturn(symbol.name)}
+    noreturn |= {symbol.address: symbol.name for symbol in symbols if is_noreturn(symbol.name)}
     extents, parts = arrange(symbols, unwind, regions)
     return Image(
         "elf",
@@ -131,10 +146,12 @@ def _linked(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
         pointers,
         _comment(sections, data),
         got,
-        _lines(sections, data),
+        lines,
+        note,
+        marks,
+        stack_failures=stack_failures(noreturn),
         imports=imports,
         forwards={stub: defined[name] for stub, name in named.items() if name in defined},
-        marks=marks,
     )
 
 
@@ -149,8 +166,8 @@ def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Ima
         linked.symbols, states = without_thumb_bit(linked.symbols)
         linked.marks = linked.marks or sorted(states.items())
     extents, parts = arrange(linked.symbols, unwind, linked.regions)
-    noreturn = {address for address, name in linked.names.items() if is_noreturn(name)}
-    noreturn |= {symbol.address for symbol in linked.symbols if is_noreturn(symbol.name)}
+    noreturn = {address: name for address, name in linked.names.items() if is_noreturn(name)}
+    noreturn |= {item.address: item.name for item in linked.symbols if is_noreturn(item.name)}
     return Image(
         "elf",
         architecture,
@@ -162,14 +179,8 @@ def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Ima
         got=linked.got,
         imports=linked.names,
         marks=linked.marks,
+        stack_failures=stack_failures(noreturn),
     )
-
-
-def _content(section: lief.ELF.Section, data: bytes) -> bytes:
-    """The bytes that the file really has of a section."""
-    if section.type == lief.ELF.Section.TYPE.NOBITS:
-        return b""
-    return data[section.file_offset : section.file_offset + section.size]
 
 
 def _section_regions(sections: Iterable[lief.ELF.Section], data: bytes) -> Iterator[Region]:
