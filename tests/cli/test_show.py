@@ -56,10 +56,11 @@ def test_text(show: Run) -> None:
         "  0x10077 · 76 bytes · 9 blocks · 8 edges · x86-64 elf",
         f"  {SAMPLE}",
     ]
-    assert lines[lines.index("0x10077:  entry") :][:5] == [
+    assert lines[lines.index("0x10077:  entry") :][:6] == [
         "0x10077:  entry",
         "    cmp     edi, 5",
         "    ja      0x100bd",
+        "    ; constants 6",
         "    -> 0x1007c  not taken",
         "    -> 0x100bd  taken",
     ]
@@ -98,6 +99,18 @@ def test_a_raw_image(show: Run, tmp_path: Path) -> None:
 
 def test_an_address_inside_finds_the_same(show: Run) -> None:
     assert show(f"{SAMPLE}:0x10080") == show(f"{SAMPLE}:grade")
+
+
+def test_what_a_block_says_stands_behind_its_instructions(show: Run) -> None:
+    target = f"{BINARIES / 'evidence' / 'aarch64.so'}:speaks"
+    code, out, err = show(target)
+    assert (code, err) == (0, "")
+    assert '    ; strings "the quick brown fox"\n    ; imports puts\n' in out
+    document = json.loads(show(target, "--json")[1])
+    assert document["callees"] == ["puts"]
+    said = [token for block in document["blocks"] for token in block["evidence"]]
+    assert ["str", "the quick brown fox"] in said
+    assert "call" in [name for block in document["blocks"] for name in block["operations"]]
 
 
 def test_json(show: Run) -> None:

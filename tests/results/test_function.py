@@ -142,12 +142,15 @@ def test_the_document_is_complete() -> None:
         "reference": None,
         "text": "disassembly",
         "picture": None,
+        "callees": None,
         "blocks": [
             {
                 "address": f"{one.address:#x}",
                 "size": one.size,
                 "mnemonics": list(one.mnemonics),
                 "instructions": list(one.instructions or ()),
+                "operations": None,
+                "evidence": None,
             }
             for one in LOOP.blocks
         ],

@@ -28,6 +28,20 @@ def base_name(name: str) -> str:
     return CLONE_SUFFIX.sub("", name) or name
 
 
+EvidenceKind = Literal["str", "imp", "num", "off", "flt", "dat"]
+Callee = int | str
+"""The address of a function of the same file, or the name of one of another file."""
+
+
+class Token(NamedTuple):
+    """One thing that a function says, in a form that all processors and compilers share."""
+
+    kind: EvidenceKind
+    """A string, the name of an import, a constant, a field's offset, a constant of floating
+    point, or the first bytes of a table."""
+    text: str
+
+
 class Block(NamedTuple):
     """A basic block. A tuple, because a large binary has millions of them."""
 
@@ -38,6 +52,12 @@ class Block(NamedTuple):
     """One shared string for each instruction, in order."""
     instructions: tuple[str, ...] | None = None
     """The text of each instruction, where it was asked for."""
+    operations: bytes | None = None
+    """What the instructions do, in order: numbers of ``OPERATIONS`` in
+    :mod:`graphkin.binaries.evidence.operations`. None where nobody asked, or the backend cannot
+    tell."""
+    evidence: tuple[Token, ...] | None = None
+    """What the block says, in order; None likewise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +88,9 @@ class Function:
     """The source file that a static function is local to, as the symbol table has it."""
     defined_in: str | None = None
     """The file in which the debug information says that it was written."""
+    callees: tuple[Callee, ...] | None = None
+    """Functions that it calls or whose address it takes, each once, without itself. None where
+    nobody asked, or the backend cannot tell."""
 
     @property
     def base_name(self) -> str:

@@ -20,6 +20,7 @@ class Region(NamedTuple):
     start: int
     data: bytes | memoryview | bytearray
     executable: bool
+    writable: bool = False
 
     @property
     def end(self) -> int:
@@ -94,6 +95,10 @@ class Image:
     """Those of ``noreturn`` that report an overwritten stack, as far as names tell."""
     byte_order: ByteOrder = "little"
     """Of words in data; on the processors that have both, of instructions as well."""
+    imports: Mapping[int, str] = field(default_factory=dict)
+    """Stubs and slots that lead to symbols of other files: address to name."""
+    forwards: Mapping[int, int] = field(default_factory=dict)
+    """Stubs and slots that lead to symbols of the same file: address to address."""
 
     @cached_property
     def _starts(self) -> list[int]:

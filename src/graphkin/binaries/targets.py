@@ -148,7 +148,7 @@ def find_function(
     *,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
 ) -> Function:
-    """The function that a target names, with the text of its instructions.
+    """The function that a target names, with the text of its instructions and what it says.
 
     Raises:
         ConfigError: for a name or an address that no function has, or that several have.
@@ -156,7 +156,14 @@ def find_function(
     """
 
     def open_file(wants: Wants | None) -> FunctionSource:
-        return open_source(target.path, backend=backend, with_text=True, limits=limits, wants=wants)
+        return open_source(
+            target.path,
+            backend=backend,
+            with_text=True,
+            with_evidence=True,
+            limits=limits,
+            wants=wants,
+        )
 
     return choose(target, open_file)
 

@@ -244,6 +244,13 @@ class FunctionList(Document):
     """In the order of the file."""
 
 
+class EvidenceToken(NamedTuple):
+    """One thing that a block says."""
+
+    kind: str
+    text: Name
+
+
 class CodeBlock(Document):
     """A basic block."""
 
@@ -252,6 +259,13 @@ class CodeBlock(Document):
     mnemonics: tuple[str, ...]
     instructions: tuple[Name, ...]
     """With operands, where they are known; else the mnemonics."""
+    operations: tuple[str, ...] | None = None
+    """What the instructions do, in classes that all processors share; null where the backend
+    cannot tell."""
+    evidence: tuple[EvidenceToken, ...] | None = None
+    """``[kind, text]`` of what the block says, in order: ``str`` for strings, ``imp`` for imports,
+    ``num`` for constants, ``off`` for offsets of fields, ``flt`` for constants of floating point,
+    ``dat`` for the first bytes of tables; null likewise."""
 
 
 class CodeEdge(Document):
@@ -281,6 +295,9 @@ class FunctionCode(NamedFunction):
     """SHA-256 of the file, in hexadecimal."""
     blocks: tuple[CodeBlock, ...]
     edges: tuple[CodeEdge, ...]
+    callees: tuple[Name, ...] | None = None
+    """Functions that it calls, or whose address it takes: addresses in the same file, and
+    names of imports; null where the backend cannot tell."""
     reference: str | None = None
     """What the HTTP API calls it."""
     text: Literal["disassembly", "mnemonics"] = "disassembly"

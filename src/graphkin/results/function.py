@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from graphkin.binaries.demangling import shown_name
+from graphkin.binaries.evidence.operations import operation_names
 from graphkin.binaries.function import Block, Function, edge_kinds
 from graphkin.results.document import (
     CodeBlock,
     CodeEdge,
+    EvidenceToken,
     FunctionCode,
     FunctionRef,
     FunctionSummary,
 )
-from graphkin.results.text import plural
+from graphkin.results.text import address_text, plural
 
 EDGE_COLORS = {
     "taken": "#009e73",
@@ -23,6 +25,7 @@ EDGE_COLORS = {
     "case": "#0072b2",
 }
 """Okabe and Ito's colours, which stay apart for colour-blind eyes."""
+EVIDENCE_TITLES = {"strings": ("str",), "imports": ("imp",), "constants": ("num", "flt")}
 ROLE_COLORS = {"entry": "#b7e4c7", "exit": "#f8c4bd"}
 
 
@@ -75,7 +78,17 @@ def _block_lines(function: Function) -> Iterator[str]:
         yield f"0x{block.address:x}:  {role}".rstrip()
         for mnemonic, operands in map(_parts, _instructions(block)):
             yield f"    {mnemonic:<8}{operands}".rstrip()
+        yield from (f"    {line}" for line in evidence_lines(block))
         yield from leads.get(number, ())
+
+
+def evidence_lines(block: Block) -> Iterator[str]:
+    """What a block says to people, a line for each kind: strings, imports and constants."""
+    for title, kinds in EVIDENCE_TITLES.items():
+        texts = [token.text for token in block.evidence or () if token.kind in kinds]
+        if texts:
+            shown = (f'"{text}"' if title == "strings" else text for text in dict.fromkeys(texts))
+            yield f"; {title} {', '.join(shown)}"
 
 
 def _instructions(block: Block) -> tuple[str, ...]:
@@ -146,6 +159,10 @@ def code_of(
                 size=block.size,
                 mnemonics=tuple(block.mnemonics),
                 instructions=tuple(_instructions(block)),
+                operations=None if block.operations is None else operation_names(block.operations),
+                evidence=None
+                if block.evidence is None
+                else tuple(EvidenceToken(*token) for token in block.evidence),
             )
             for block in function.blocks
         ),
@@ -153,9 +170,18 @@ def code_of(
             CodeEdge(source=source, target=target, kind=kind)
             for (source, target), kind in zip(function.edges, edge_kinds(function), strict=True)
         ),
+        callees=_callees(function),
         reference=reference,
         text="disassembly" if has_text else "mnemonics",
         picture=picture,
+    )
+
+
+def _callees(function: Function) -> tuple[str, ...] | None:
+    if function.callees is None:
+        return None
+    return tuple(
+        callee if isinstance(callee, str) else address_text(callee) for callee in function.callees
     )
 
 

@@ -220,7 +220,9 @@ def read_function(
     target = Target(file.path, member, f"{address:#x}")
     function = choose(
         target,
-        lambda wants: open_source(file.path, with_text=True, limits=limits, wants=wants),
+        lambda wants: open_source(
+            file.path, with_text=True, with_evidence=True, limits=limits, wants=wants
+        ),
     )
     yield _bounded(function, Path(file.path))
 

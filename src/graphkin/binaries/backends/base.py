@@ -76,6 +76,9 @@ class FunctionSource(ABC):
     with_files: bool = False
     """Fills ``Function.defined_in`` where the backend can tell: the native one from the debug
     information."""
+    with_evidence: bool = False
+    """Fills ``Block.operations``, ``Block.evidence`` and ``Function.callees`` where the backend can
+    tell, which the native one can."""
     limits: Limits = Limits()
     wants: Wants | None = None
     """Is asked of every function; only those that it says yes to are read."""

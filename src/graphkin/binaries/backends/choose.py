@@ -44,6 +44,7 @@ def open_source(
     backend: Backend = "auto",
     with_text: bool = False,
     with_files: bool = False,
+    with_evidence: bool = False,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     wants: Wants | None = None,
     skipped: list[Skipped] | None = None,
@@ -57,6 +58,7 @@ def open_source(
             file for nothing but code at an address.
         with_text: keeps the text of every instruction.
         with_files: tells in which file a function was written, where the backend knows.
+        with_evidence: tells what functions say, where the backend knows.
         limits: what the file may cost.
         wants: is asked of every function; only those that it says yes to are read.
         skipped: where to note what could not be read.
@@ -65,6 +67,7 @@ def open_source(
         path,
         with_text=with_text,
         with_files=with_files,
+        with_evidence=with_evidence,
         limits=limits,
         wants=wants,
         skipped=[] if skipped is None else skipped,
@@ -145,6 +148,7 @@ class _NativeOrSmda(FunctionSource):
         return {
             "with_text": self.with_text,
             "with_files": self.with_files,
+            "with_evidence": self.with_evidence,
             "limits": self.limits,
             "wants": self.wants,
             "skipped": self.skipped,

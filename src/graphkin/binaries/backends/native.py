@@ -16,6 +16,7 @@ from graphkin.binaries.backends.base import (
     format_of,
     read_binary,
 )
+from graphkin.binaries.evidence.collect import Collector
 from graphkin.binaries.formats.archive import ARCHIVE, THIN_ARCHIVE, is_fat, members, slices
 from graphkin.binaries.formats.elf.debug_folders import DebugFolders
 from graphkin.binaries.formats.packed import packer
@@ -91,6 +92,7 @@ class NativeSource(FunctionSource):
         if image.note is not None:
             self.skip(label, "", image.note)
         architecture = processor(image.architecture)
+        collector = Collector(image) if self.with_evidence else None
         files: dict[int, str] = {}
         if self.with_files and image.lines is not None:
             files = defining_files(image.lines, {extent.start for extent in image.extents})
@@ -110,6 +112,9 @@ class NativeSource(FunctionSource):
                     continue
                 flow = Flow(image, listing, architecture, deadline.check)
                 blocks, edges = flow.recover(self.with_text)
+                callees = None
+                if collector is not None:
+                    blocks, callees = collector.read(listing, blocks, flow.spans, flow.dropped)
             except OutOfTime:
                 left = len(image.extents) - number
                 reason = f"the time of {self.limits.seconds:g} s is over with {left} functions left"
@@ -131,6 +136,7 @@ class NativeSource(FunctionSource):
                 aliases=extent.aliases,
                 unit=extent.unit,
                 defined_in=files.get(extent.start),
+                callees=callees,
             )
 
     def _problem(self, extent: Extent) -> str | None:

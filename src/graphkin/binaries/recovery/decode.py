@@ -61,9 +61,10 @@ def mnemonics(table: NDArray[Any]) -> list[str]:
     return words
 
 
-def operands(table: NDArray[Any]) -> list[bytes]:
-    """The operands of each record, as text."""
-    return [raw.partition(b"\0")[0] for raw in table["op_str"].tolist()]
+def operands(table: NDArray[Any], rows: NDArray[np.intp] | None = None) -> list[bytes]:
+    """The operands of each record, or of some of them, as text."""
+    column = table["op_str"] if rows is None else table["op_str"][rows]
+    return [raw.partition(b"\0")[0] for raw in column.tolist()]
 
 
 def _word(raw: bytes) -> str:

@@ -47,6 +47,8 @@ class Flow:
         self._padding = architecture.padding
         self._marks = architecture.hardening.marks
         self._check = check
+        self.spans: list[tuple[int, int]] = []
+        """For each block, positions of its first instruction and behind its last."""
         learned = architecture.hardening.failures(image, listing)
         self._stack_failures, self._noreturn = image.stack_failures, image.noreturn
         if learned:
@@ -54,7 +56,7 @@ class Flow:
             self._noreturn = self._noreturn.union(learned)
         self._failed: set[int] = set()
         """Positions of the calls that report an overwritten stack."""
-        self._dropped: set[int] = set()
+        self.dropped: set[int] = set()
         """Positions of instructions that harden the code, and are no words of it."""
         self._leaders: set[int] = {0}
         self._ends: dict[int, list[int]] = {}
@@ -182,7 +184,7 @@ class Flow:
         return [leader for leader in leaders if leader is not None]
 
     def _assemble(self, with_text: bool) -> tuple[tuple[Block, ...], Edges]:
-        spans, self._dropped = without_hardening(
+        spans, self.dropped = without_hardening(
             self._architecture.hardening,
             self._padding,
             self._image,
@@ -202,7 +204,8 @@ class Flow:
             for number, (_, _, targets) in enumerate(kept)
             for target in targets
         }
-        self._is_marked = bool(self._dropped) or not self._marks.isdisjoint(self._listing.mnemonics)
+        self.spans = [(first, last) for first, last, _ in kept]
+        self._is_marked = bool(self.dropped) or not self._marks.isdisjoint(self._listing.mnemonics)
         blocks = tuple(self._block(first, last, with_text) for first, last, _ in kept)
         return blocks, tuple(sorted(edges))
 
@@ -234,7 +237,7 @@ class Flow:
 
     def _skip_padding(self, spans: list[Span]) -> dict[int, int]:
         """Blocks of nothing but padding, each with the first real block behind it."""
-        names, padding, dropped = self._listing.mnemonics, self._padding, self._dropped
+        names, padding, dropped = self._listing.mnemonics, self._padding, self.dropped
         forward: dict[int, int] = {}
         for first, last, targets in reversed(spans):
             if (
@@ -253,7 +256,7 @@ class Flow:
         names = tuple(listing.mnemonics[first:last])
         if self._is_marked and (
             not self._marks.isdisjoint(names)
-            or (self._dropped and not self._dropped.isdisjoint(range(first, last)))
+            or (self.dropped and not self.dropped.isdisjoint(range(first, last)))
         ):
             names = self._words(first, last) or names
         if not with_text:
@@ -266,5 +269,5 @@ class Flow:
     def _words(self, first: int, last: int) -> tuple[str, ...]:
         """The mnemonics of a block, without those that only harden it."""
         names, words = self._listing.mnemonics, self._architecture.hardening.words
-        kept = [at for at in range(first, last) if at not in self._dropped]
+        kept = [at for at in range(first, last) if at not in self.dropped]
         return tuple([word for at in kept if (word := words.get(names[at], names[at]))])

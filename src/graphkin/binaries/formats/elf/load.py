@@ -15,7 +15,7 @@ from graphkin.binaries.formats.elf.debug_file import find_debug_file
 from graphkin.binaries.formats.elf.debug_folders import DebugFolders
 from graphkin.binaries.formats.elf.objects import link
 from graphkin.binaries.formats.elf.stubs import stubs
-from graphkin.binaries.formats.elf.symbols import EXECUTABLE, function_symbols, is_loaded
+from graphkin.binaries.formats.elf.symbols import EXECUTABLE, WRITABLE, function_symbols, is_loaded
 from graphkin.binaries.formats.elf.symbols import content_of as _content
 from graphkin.binaries.formats.elf.symbols import marks as elf_marks
 from graphkin.binaries.formats.golang.symbols import go_functions, with_go_functions
@@ -49,6 +49,12 @@ RELATIVE = frozenset(
     getattr(lief.ELF.Relocation.TYPE, f"{name}_RELATIVE")
     for name in ("X86_64", "X86", "AARCH64", "ARM", "RISCV")
 )
+COPIES = frozenset(
+    getattr(lief.ELF.Relocation.TYPE, f"{name}_COPY")
+    for name in ("X86_64", "X86", "AARCH64", "ARM")
+)
+"""Variables of other files that a program keeps in its own memory."""
+UNDEFINED = 0
 MAX_COMMENT = 200
 HEADER_BYTES = 52
 COMPRESSED = 0x800
@@ -132,7 +138,7 @@ def _linked(
     sections = list(binary.sections)
     regions = disjoint(_section_regions(sections, data)) or disjoint(_segment_regions(binary, data))
     order = _byte_order(binary)
-    slots, pointers = _relocations(binary)
+    slots, pointers, imports = _relocations(binary)
     debug, note = find_debug_file(binary, data, debug_folders)
     is_mips = architecture.startswith("mips")
     has_marks = architecture in ("arm", "aarch64")
@@ -163,6 +169,8 @@ def _linked(
         for start, size in plt
         for entry in stubs(architecture, _code(regions, start, size), start, slots, got)
     )
+    defined = {slots[at]: pointers[at] for at in slots.keys() & pointers.keys() - imports.keys()}
+    imports |= {stub: name for stub, name in named.items() if name not in defined}
     noreturn = {address: name for address, name in (slots | named).items() if is_noreturn(name)}
     unwind = [
         item
@@ -201,6 +209,8 @@ def _linked(
         marks,
         stack_failures(noreturn),
         order,
+        imports,
+        {stub: defined[name] for stub, name in named.items() if name in defined},
     )
 
 
@@ -228,6 +238,7 @@ def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Ima
         compiler=_comment(list(binary.sections), data),
         got=linked.got,
         note=mips.compressed_note(len(compressed)),
+        imports=linked.names,
         marks=linked.marks,
         stack_failures=stack_failures(noreturn),
         byte_order=_byte_order(binary),
@@ -240,7 +251,8 @@ def _section_regions(sections: Iterable[lief.ELF.Section], data: bytes) -> Itera
         if is_loaded(section):
             start = section.file_offset
             content = view[start : start + section.size]
-            yield Region(section.virtual_address, content, bool(section.flags & EXECUTABLE))
+            executable, writable = section.flags & EXECUTABLE, section.flags & WRITABLE
+            yield Region(section.virtual_address, content, bool(executable), bool(writable))
 
 
 def _segment_regions(binary: lief.ELF.Binary, data: bytes) -> Iterator[Region]:
@@ -251,7 +263,8 @@ def _segment_regions(binary: lief.ELF.Binary, data: bytes) -> Iterator[Region]:
             start = segment.file_offset
             content = view[start : start + segment.physical_size]
             executable = segment.has(lief.ELF.Segment.FLAGS.X)
-            yield Region(segment.virtual_address, content, executable)
+            writable = segment.has(lief.ELF.Segment.FLAGS.W)
+            yield Region(segment.virtual_address, content, executable, writable)
 
 
 def _marks(binary: lief.ELF.Binary, sections: Sequence[lief.ELF.Section]) -> list[tuple[int, str]]:
@@ -268,10 +281,14 @@ def _symbols(binary: lief.ELF.Binary, is_mips: bool) -> list[Symbol]:
     return [symbol for table in tables for symbol in function_symbols(table, base)]
 
 
-def _relocations(binary: lief.ELF.Binary) -> tuple[dict[int, str], dict[int, int]]:
-    """Slots that hold the address of a named function, and words that the loader fills in."""
+def _relocations(
+    binary: lief.ELF.Binary,
+) -> tuple[dict[int, str], dict[int, int], dict[int, str]]:
+    """Slots that hold the address of a named function, words that the loader fills in, and
+    those of the slots whose symbols other files define."""
     slots: dict[int, str] = {}
     pointers: dict[int, int] = {}
+    imports: dict[int, str] = {}
     for entry in binary.relocations:
         if entry.type in RELATIVE:
             # Without an addend the word itself counts from the start of the file.
@@ -281,10 +298,12 @@ def _relocations(binary: lief.ELF.Binary) -> tuple[dict[int, str], dict[int, int
         symbol = entry.symbol if entry.has_symbol else None
         if symbol is None:
             continue
-        slots[entry.address] = text(symbol.name)
+        name = slots[entry.address] = text(symbol.name)
         if symbol.value:
             pointers[entry.address] = symbol.value + entry.addend
-    return slots, pointers
+        if name and (symbol.shndx == UNDEFINED or entry.type in COPIES):
+            imports[entry.address] = name
+    return slots, pointers, imports
 
 
 def _code(regions: Iterable[Region], start: int, size: int) -> bytes:

@@ -9,7 +9,13 @@ import lief
 from graphkin.binaries.formats.elf.mips import is_read
 from graphkin.binaries.formats.elf.mips_relocations import GOT_BYTES, MipsRelocator, MipsTarget
 from graphkin.binaries.formats.elf.relocations import Site, apply
-from graphkin.binaries.formats.elf.symbols import EXECUTABLE, function_symbols, is_loaded, marks
+from graphkin.binaries.formats.elf.symbols import (
+    EXECUTABLE,
+    WRITABLE,
+    function_symbols,
+    is_loaded,
+    marks,
+)
 from graphkin.binaries.formats.names import text
 from graphkin.binaries.image import ByteOrder, Region
 from graphkin.binaries.recovery.ranges import Symbol
@@ -52,7 +58,8 @@ def link(binary: lief.ELF.Binary, data: bytes) -> Linked:
         homes[number] = (address, content)
         by_offset[text(section.name), section.file_offset] = number
         if content:
-            regions.append(Region(address, content, bool(section.flags & EXECUTABLE)))
+            executable, writable = section.flags & EXECUTABLE, section.flags & WRITABLE
+            regions.append(Region(address, content, bool(executable), bool(writable)))
         if section.name == ".eh_frame":
             unwind.append((address, content))
         address += len(content) + STUB

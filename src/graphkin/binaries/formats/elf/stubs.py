@@ -7,6 +7,8 @@ from itertools import pairwise
 
 from graphkin.binaries.image import ByteOrder
 
+THUMB_ENTRIES = (0x46C04778, 0xE7FD4778)
+"""``bx pc; nop``, and ``bx pc; b .-2`` of newer linkers: how Thumb code enters a stub."""
 Stubs = Iterator[tuple[int, str]]
 """(address, name) of each stub; one that can be entered at two addresses is there twice."""
 
@@ -105,7 +107,7 @@ def _arm(code: bytes, start: int, slots: Mapping[int, str]) -> Stubs:
         name = slots.get(slot)
         if name is not None:
             yield address, name
-            if number and words[number - 1] == 0x46C04778:
+            if number and words[number - 1] in THUMB_ENTRIES:
                 yield address - 4, name
 
 

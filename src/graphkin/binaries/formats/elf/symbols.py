@@ -11,6 +11,7 @@ from graphkin.binaries.formats.names import text
 from graphkin.binaries.recovery.ranges import Symbol
 
 ALLOC = int(lief.ELF.Section.FLAGS.ALLOC)
+WRITABLE = int(lief.ELF.Section.FLAGS.WRITE)
 EXECUTABLE = int(lief.ELF.Section.FLAGS.EXECINSTR)
 KINDS = (lief.ELF.Symbol.TYPE.FUNC, lief.ELF.Symbol.TYPE.GNU_IFUNC)
 RANKS = {lief.ELF.Symbol.BINDING.GLOBAL: 0, lief.ELF.Symbol.BINDING.WEAK: 1}

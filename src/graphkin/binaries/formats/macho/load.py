@@ -79,13 +79,15 @@ class _Reader:
 
     def image(self) -> Image:
         names: dict[int, str] = {}
+        bindings: dict[int, int] = {}
         if self._is_object:
             contents = resolve(self._sections, self._data, self._table, self._architecture, names)
         else:
             contents = {
                 number: self._content(section) for number, section in enumerate(self._sections)
             }
-            names.update(self._stubs())
+            bindings.update(self._bindings())
+            names = {at: self._table.name(number) for at, number in bindings.items()}
         regions = disjoint(self._regions(contents))
         code = [number for number, section in enumerate(self._sections, 1) if _is_code(section)]
         named = with_go_functions(self._table.functions(code), regions, self._architecture)
@@ -93,6 +95,11 @@ class _Reader:
         extents, parts = arrange(symbols, [], regions)
         noreturn = {address: name for address, name in names.items() if is_noreturn(name)}
         noreturn |= {symbol.address: symbol.name for symbol in symbols if is_noreturn(symbol.name)}
+        own = {
+            at: address
+            for at, number in bindings.items()
+            if (address := self._table.defined(number)) is not None
+        }
         note = (
             "it has no table of function starts and no names of static functions; "
             f"{len(extents)} functions were found through unwind tables and calls, "
@@ -108,6 +115,8 @@ class _Reader:
             compiler=_compiler(self._binary),
             note=None if is_complete else note,
             stack_failures=stack_failures(noreturn),
+            imports={at: name for at, name in names.items() if at not in own},
+            forwards=own,
         )
 
     def _content(self, section: lief.MachO.Section) -> memoryview:
@@ -119,7 +128,8 @@ class _Reader:
     def _regions(self, contents: dict[int, memoryview | bytearray]) -> Iterator[Region]:
         for number, content in contents.items():
             section = self._sections[number]
-            yield Region(section.virtual_address, content, _is_code(section))
+            is_writable = _is_writable(section)
+            yield Region(section.virtual_address, content, _is_code(section), is_writable)
 
     def _starts(self, named: list[Symbol], regions: list[Region]) -> tuple[list[Symbol], bool]:
         """Where functions begin, and whether that is all of them."""
@@ -158,8 +168,8 @@ class _Reader:
                 for item in unwind_ranges(content, section.virtual_address, POINTER):
                     yield item.start
 
-    def _stubs(self) -> Iterator[tuple[int, str]]:
-        """Stubs and slots that lead to functions of other libraries, by the indirect table."""
+    def _bindings(self) -> Iterator[tuple[int, int]]:
+        """Stubs and slots, each with the number of its symbol, by the indirect table."""
         command = self._binary.dynamic_symbol_command
         if command is None:
             return
@@ -171,9 +181,8 @@ class _Reader:
                 continue
             first = section.reserved1
             for number, index in enumerate(indirect[first : first + section.size // step]):
-                name = self._table.name(index)
-                if name:
-                    yield section.virtual_address + number * step, name
+                if self._table.name(index):
+                    yield section.virtual_address + number * step, index
 
 
 def _kind(section: lief.MachO.Section) -> int:
@@ -184,6 +193,14 @@ def _is_code(section: lief.MachO.Section) -> bool:
     # Asking for all flags at once fails where a damaged file has bits that mean nothing.
     has_code = any(section.has(flag) for flag in INSTRUCTIONS)
     return has_code and _kind(section) == 0 and section.name != "__stub_helper"
+
+
+def _is_writable(section: lief.MachO.Section) -> bool:
+    # Objects have one segment, which may do everything; the name tells where a section will go.
+    try:
+        return section.segment_name != "__TEXT"
+    except UnicodeDecodeError:
+        return True
 
 
 def _compiler(binary: lief.MachO.Binary) -> str | None:

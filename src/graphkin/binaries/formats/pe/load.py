@@ -25,6 +25,7 @@ ARCHITECTURES = {
     lief.PE.Header.MACHINE_TYPES.ARM64: "aarch64",
 }
 EXECUTE = int(lief.PE.Section.CHARACTERISTICS.MEM_EXECUTE)
+WRITE = int(lief.PE.Section.CHARACTERISTICS.MEM_WRITE)
 DECORATED = re.compile(r"[_@]?([^@?]+)@\d+")
 """32-bit names with the bytes of their arguments behind them, ``_WinMain@16``."""
 IDENT = re.compile(rb"GCC: \([ -~]{1,150}")
@@ -107,6 +108,7 @@ class _Reader:
             fragments=parts,
             noreturn=frozenset(noreturn),
             compiler=self._compiler(),
+            imports=slots | stubs,
             note=None if named or unwind or go else _note(len(extents)),
         )
 
@@ -221,7 +223,8 @@ def _regions(sections: list[lief.PE.Section], base: int, data: bytes) -> Iterato
         size = min(section.sizeof_raw_data, section.virtual_size or section.sizeof_raw_data)
         content = view[section.pointerto_raw_data : section.pointerto_raw_data + size]
         executable = bool(section.characteristics & EXECUTE)
-        yield Region(base + section.virtual_address, content, executable)
+        writable = bool(section.characteristics & WRITE)
+        yield Region(base + section.virtual_address, content, executable, writable)
 
 
 def _file_name(symbol: lief.COFF.Symbol) -> str | None:

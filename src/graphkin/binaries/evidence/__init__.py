@@ -1,0 +1,1 @@
+"""What a function says, as data: its operations, constants, strings, imports and callees."""

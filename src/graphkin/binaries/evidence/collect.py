@@ -1,0 +1,180 @@
+"""From the instructions of a function to what its blocks say."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Sequence, Set
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from graphkin.binaries.evidence.data import NOTHING, Meaning, Places
+from graphkin.binaries.evidence.operations import OPERATION, Codes
+from graphkin.binaries.function import Block, Callee, Token
+from graphkin.binaries.image import Image
+from graphkin.binaries.recovery.decode import operands
+from graphkin.binaries.recovery.listing import Listing
+
+CACHE = 1 << 18
+"""Parsed instructions that are kept for a processor; then all are forgotten."""
+CODE_BYTES = 4
+_INDIRECT = OPERATION["jump_indirect"]
+
+
+class Body:
+    """One function while it is read: its instructions, and what was found in them so far.
+
+    Args:
+        listing: the instructions.
+        places: what addresses mean.
+        codes: packed operations of each instruction by position, to be completed.
+        positions: of the instructions whose operands tell something, rising.
+        texts: their operands.
+    """
+
+    __slots__ = ("callees", "codes", "listing", "places", "positions", "said", "texts", "where")
+
+    def __init__(
+        self,
+        listing: Listing,
+        places: Places,
+        codes: list[int],
+        positions: list[int],
+        texts: list[bytes],
+    ) -> None:
+        self.listing = listing
+        self.places = places
+        self.codes = codes
+        self.positions = positions
+        self.texts = texts
+        self.said: list[Token] = []
+        self.where: list[int] = []
+        """The position at which each token was said."""
+        self.callees: dict[Callee, None] = {}
+
+    def say(self, position: int, tokens: Sequence[Token]) -> None:
+        """Notes what an instruction says."""
+        for token in tokens:
+            self.said.append(token)
+            self.where.append(position)
+
+    def refer(self, position: int, address: int, role: str, real_bytes: int = 0) -> int | None:
+        """Notes an address that an instruction names; gives what a slot there holds."""
+        meaning: Meaning = self.places.meaning(address, role, real_bytes)
+        if meaning is NOTHING:
+            return None
+        for token in meaning.tokens:
+            self.said.append(token)
+            self.where.append(position)
+        if meaning.callee is not None:
+            self.callees[meaning.callee] = None
+        return meaning.value
+
+    def go(self, position: int, address: int) -> None:
+        """Notes where a direct transfer leads, if that is another function."""
+        callee = self.places.callee(address) if address in self.places.entries else None
+        if callee is not None:
+            self.callees[callee] = None
+            if isinstance(callee, str):
+                self.said.append(Token("imp", callee))
+                self.where.append(position)
+
+
+class Rules(Protocol):
+    """What must be known of a processor."""
+
+    @property
+    def codes(self) -> Codes:
+        """Operations by mnemonic."""
+
+    def read(self, body: Body) -> None:
+        """Finds what the instructions say, and completes their operations."""
+
+
+class Evidence(NamedTuple):
+    """What a function says."""
+
+    blocks: tuple[Block, ...]
+    callees: tuple[Callee, ...]
+
+
+class Collector:
+    """Reads the evidence of the functions of one file."""
+
+    def __init__(self, image: Image) -> None:
+        self._places = Places(image)
+        self._rules = rules_of(image.architecture)
+
+    def read(
+        self,
+        listing: Listing,
+        blocks: Sequence[Block],
+        spans: Sequence[tuple[int, int]],
+        dropped: Set[int],
+    ) -> Evidence:
+        """The blocks with what they say, and the callees.
+
+        Args:
+            listing: all instructions of the function, still open.
+            blocks: as control flow has them.
+            spans: for each, positions of its first instruction and behind its last.
+            dropped: positions of instructions that harden the code, and are no part of what it
+                does.
+        """
+        codes = list(map(self._rules.codes.__getitem__, listing.mnemonics))
+        positions = [position for position, code in enumerate(codes) if code < 0]
+        body = Body(listing, self._places, codes, positions, _texts(listing, positions))
+        self._rules.read(body)
+        for position in dropped:
+            codes[position] = 0
+        packed = array("i", codes).tobytes()
+        order = sorted(range(len(body.where)), key=body.where.__getitem__)
+        if dropped:
+            order = [number for number in order if body.where[number] not in dropped]
+        where = [body.where[number] for number in order]
+        tokens = [body.said[number] for number in order]
+        has_tables = _INDIRECT in packed
+        told: list[Block] = []
+        for block, (first, last) in zip(blocks, spans, strict=True):
+            operations = packed[CODE_BYTES * first : CODE_BYTES * last].translate(None, b"\0")
+            low = bisect_left(where, first)
+            high = bisect_left(where, last, low)
+            evidence = tuple(tokens[low:high])
+            if has_tables and evidence:
+                # The offsets of a jump table look like a table of constants.
+                evidence = tuple([token for token in evidence if token.kind != "dat"])
+            told.append(Block(block[0], block[1], block[2], block[3], operations, evidence))
+        body.callees.pop(listing.addresses[0], None)
+        return Evidence(tuple(told), tuple(body.callees))
+
+
+def _texts(listing: Listing, positions: list[int]) -> list[bytes]:
+    """Operands of the instructions at rising positions."""
+    if len(listing.runs) == 1:
+        return operands(listing.runs[0].records.table, np.array(positions, dtype=np.intp))
+    texts: list[bytes] = []
+    for run in listing.runs:
+        low = bisect_left(positions, run.base)
+        high = bisect_left(positions, run.base + len(run.addresses))
+        rows = np.array(positions[low:high], dtype=np.intp) - run.base
+        texts += operands(run.records.table, rows)
+    return texts
+
+
+@lru_cache
+def rules_of(architecture: str) -> Rules:
+    """The rules of a processor, shared by all files, for instructions repeat; its file is
+    imported here."""
+    if architecture == "aarch64":
+        from graphkin.binaries.evidence.aarch64 import AArch64Rules
+
+        return AArch64Rules()
+    if architecture == "arm":
+        from graphkin.binaries.evidence.arm import ArmRules
+
+        return ArmRules()
+    from graphkin.binaries.evidence.x86 import X86Rules
+
+    return X86Rules(64 if architecture == "x86-64" else 32)

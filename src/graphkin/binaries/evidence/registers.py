@@ -1,0 +1,255 @@
+"""Addresses and constants that code builds in registers, followed as the blocks lie in memory.
+
+Processors with instructions of one size need two or more to make an address or a large constant.
+Compilers keep those together, or put the first part ahead of loops; following the order in memory
+instead of paths finds nearly all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from graphkin.binaries.evidence import tokens as said
+from graphkin.binaries.evidence.collect import Body
+from graphkin.binaries.evidence.data import LOAD, TAKE
+from graphkin.binaries.function import Token
+from graphkin.binaries.recovery.architecture import CALL
+
+(
+    FORGET, CONSTANT, PAGE, FROM_PC, INSERT, JOIN, ADD, SUM, COPY, MEMORY, INDEXED, POOL, REAL,
+) = range(13)  # fmt: skip
+"""What an instruction does to its first register: it becomes unknown, a constant, an address, an
+address counted from pc; gets 16 bits more, or lower bits; a constant or a register is added; it is
+a copy, comes from memory, from memory at the sum of two registers, from a pool of constants; or
+the bits of a constant become a number of floating point."""
+
+
+class Step:
+    """What the text of one instruction means."""
+
+    code = 0
+    tokens: tuple[Token, ...] = ()
+    action = FORGET
+    dst = ""
+    other = ""
+    """A second register that is overwritten."""
+    base = ""
+    """Register that an address, a sum or a copy comes from."""
+    index = ""
+    value = 0
+    """Constant, or displacement."""
+    role = ""
+    real = 0
+    """Bytes of the number of floating point that is loaded."""
+    against: int | None = None
+    """The constant of a comparison."""
+    is_plain = False
+    """Whether it does no more than overwrite ``dst``."""
+
+    def settled(self) -> Step:
+        """Itself, when all else is known; of plain ones that are equal, the first."""
+        self.is_plain = self.action == FORGET and not self.tokens and self.against is None
+        return _PLAIN.setdefault((self.code, self.dst), self) if self.is_plain else self
+
+
+_PLAIN: dict[tuple[int, str], Step] = {}
+
+
+class Value:
+    """What a register holds: a constant, or an address."""
+
+    __slots__ = ("is_address", "is_noted", "position", "value")
+
+    def __init__(self, value: int, position: int, is_address: bool, is_noted: bool) -> None:
+        self.value = value
+        self.position = position
+        """Where it was made."""
+        self.is_address = is_address
+        self.is_noted = is_noted
+        """Whether the function says it; not so for what only serves to make another."""
+
+
+def follow(
+    body: Body,
+    steps: Iterable[tuple[int, Step]],
+    *,
+    clobbered: frozenset[str],
+    compared: Callable[[Body, int, int], int],
+    counter: Callable[[int], int],
+    known: dict[str, Value] | None = None,
+) -> None:
+    """Notes what the instructions say.
+
+    Args:
+        body: the function.
+        steps: positions, rising, with what stands there.
+        clobbered: registers that a call does not keep.
+        compared: (body, position, constant) of a comparison to the constant in one form.
+        counter: what an instruction at a position reads from pc.
+        known: what registers hold at the start.
+    """
+    places, listing = body.places, body.listing
+    said_tokens, where = body.said, body.where
+    mask, got = places.mask, places.image.got
+    known = {} if known is None else known
+    made: list[Value] = []
+    calls = [at for at, kind in zip(listing.controls, listing.kinds, strict=True) if kind == CALL]
+    calls.append(len(listing.addresses))
+    number, next_call = 0, calls[0]
+    for position, step in steps:
+        if position > next_call:
+            for register in known.keys() & clobbered:
+                del known[register]
+            while calls[number] < position:
+                number += 1
+            next_call = calls[number]
+        dst = step.dst
+        if step.is_plain:
+            if dst in known:
+                del known[dst]
+            continue
+        for token in step.tokens:
+            said_tokens.append(token)
+            where.append(position)
+        action = step.action
+        if action == FORGET:
+            if step.against is not None:
+                body.say(position, said.number(compared(body, position, step.against)))
+            if dst in known:
+                del known[dst]
+            continue
+        result: Value | None = None
+        if action == MEMORY:
+            holder = known.get(step.base)
+            if holder is not None and holder.is_address:
+                place = (holder.value + step.value) & mask
+                value = body.refer(position, place, step.role, step.real)
+                if value is not None:
+                    result = Value(value, position, True, False)
+            elif step.value:
+                said_tokens.append(said.offset(step.value)[0])
+                where.append(position)
+            if step.other in known:
+                del known[step.other]
+        elif action == CONSTANT:
+            result = Value(step.value & mask, position, False, True)
+            made.append(result)
+        elif action == PAGE:
+            result = Value(step.value & mask, position, True, False)
+        elif action == ADD:
+            source = known.get(step.base)
+            if source is None or not source.is_address:
+                for token in said.offset(step.value):
+                    said_tokens.append(token)
+                    where.append(position)
+            else:
+                # Compilers count neighbours in memory from one address.
+                source.is_noted = False
+                result = Value((source.value + step.value) & mask, position, True, True)
+                made.append(result)
+        elif action == COPY:
+            result = known.get(step.base)
+        elif action == INSERT:
+            source = known.get(dst)
+            if source is not None and not source.is_address:
+                kept = ~(0xFFFF << step.real)
+                source.value = (source.value & kept | step.value) & mask
+                result = source
+        elif action == POOL:
+            result = _from_pool(body, position, step, counter, made)
+        elif action == FROM_PC:
+            origin = counter(position) & ~3 if step.base == "pc" else 0
+            result = Value((origin + step.value) & mask, position, True, True)
+            made.append(result)
+        elif action == SUM:
+            result = _sum(body, position, step, known, counter, made)
+        elif action == INDEXED:
+            result = _from_table(body, position, step, known, got)
+        elif action == REAL:
+            source = known.get(step.base)
+            if source is not None and not source.is_address:
+                source.is_noted = False
+                raw = (source.value & ((1 << 8 * step.real) - 1)).to_bytes(step.real, "little")
+                body.say(position, said.real_of(raw))
+        elif action == JOIN:
+            source = known.get(step.base)
+            if source is not None and not source.is_address:
+                source.is_noted = False
+                result = Value((source.value | step.value) & mask, position, False, True)
+                made.append(result)
+            elif source is None:
+                body.say(position, said.number(step.value))
+        if dst:
+            if result is None:
+                if dst in known:
+                    del known[dst]
+            else:
+                known[dst] = result
+    for item in made:
+        if not item.is_noted:
+            continue
+        is_fixed = places.is_fixed and places.is_mapped(item.value)
+        if item.is_address or is_fixed:
+            body.refer(item.position, item.value, TAKE)
+        else:
+            body.say(item.position, said.number(item.value))
+
+
+def _from_pool(
+    body: Body, position: int, step: Step, counter: Callable[[int], int], made: list[Value]
+) -> Value | None:
+    """A word between the code: a constant, unless pc is added to it later."""
+    places = body.places
+    place = step.value if step.base != "pc" else (counter(position) & ~3) + step.value
+    if step.real:
+        body.say(position, said.real_of(places.image.read(place, step.real), places.is_big))
+        return None
+    value = places.image.word(place, places.width)
+    if value is None:
+        return None
+    made.append(Value(value, position, False, True))
+    return made[-1]
+
+
+def _sum(
+    body: Body,
+    position: int,
+    step: Step,
+    known: dict[str, Value],
+    counter: Callable[[int], int],
+    made: list[Value],
+) -> Value | None:
+    """A constant and pc, or a constant and an address, make an address."""
+    first, second = known.get(step.base), known.get(step.index)
+    if "pc" in (step.base, step.index):
+        source = second if step.base == "pc" else first
+        origin = counter(position)
+    elif first is not None and second is not None and first.is_address != second.is_address:
+        source, origin = (second, first.value) if first.is_address else (first, second.value)
+    else:
+        return None
+    if source is None:
+        return None
+    for held in (first, second):
+        if held is not None:
+            held.is_noted = False
+    made.append(Value((origin + source.value) & body.places.mask, position, True, True))
+    return made[-1]
+
+
+def _from_table(
+    body: Body, position: int, step: Step, known: dict[str, Value], got: int | None
+) -> Value | None:
+    """A load from the linker's table, with its base and the offset in registers."""
+    held = [known[name] for name in (step.base, step.index) if name in known]
+    offsets = [item for item in held if not item.is_address]
+    if not offsets or step.role != LOAD:
+        return None
+    bases = [item.value for item in held if item.is_address]
+    for base in (*bases, *(() if got is None else (got,))):
+        place = (base + offsets[0].value) & body.places.mask
+        if body.places.is_slot(place):
+            offsets[0].is_noted = False
+            value = body.refer(position, place, LOAD)
+            return None if value is None else Value(value, position, True, False)
+    return None
