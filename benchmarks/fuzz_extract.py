@@ -61,6 +61,8 @@ COMPILERS = (
     "aarch64-linux-gnu-gcc",
     "arm-linux-gnueabihf-gcc",
     "i686-linux-gnu-gcc",
+    "mips-linux-gnu-gcc",
+    "mipsel-linux-gnu-gcc",
     "x86_64-w64-mingw32-gcc",
     "i686-w64-mingw32-gcc",
 )

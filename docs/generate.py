@@ -26,6 +26,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import typer.main
 
 from graphkin import errors
+from graphkin.cli.exit_codes import MEANINGS
 from graphkin.cli.main import app
 from graphkin.research.reproduce.cells import fill
 from graphkin.research.reproduce.render.text_tables import to_markdown
@@ -137,6 +138,7 @@ def exit_codes(_: str) -> str:
     rows += [("2", "", "Wrong usage of the command line.")]
     for kind in sorted(kinds, key=lambda kind: kind.exit_code):
         rows.append((str(kind.exit_code), f"`{kind.__name__}`", plain(kind.__doc__ or "")))
+    rows += [(str(code), "", meaning) for code, meaning in MEANINGS.items()]
     rows.append(("130", "", "Interrupted by Ctrl-C or SIGTERM; training has left a checkpoint."))
     return table(("code", "error", "meaning"), rows)
 

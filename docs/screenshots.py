@@ -115,6 +115,8 @@ def search(page: Page) -> None:
     page.get_by_role("searchbox", name="Filter functions").fill(SUSPECT)
     page.get_by_role("row").filter(has_text=SUSPECT).click()
     expect(page.get_by_role("row", selected=True)).to_contain_text(SUSPECT)
+    kin = page.get_by_role("region", name="Kin of the function")
+    kin.get_by_label("least probability").select_option("any")
     page.reload()  # shows the picked function among the others
     expect(page.get_by_role("link", name="Compare with process_heartbeat").first).to_be_visible()
 

@@ -14,6 +14,8 @@ import pytest
 import graphkin
 from tests.paths import REPOSITORY
 
+LATER_MODULES = ("compression",)
+"""Of the standard library, from Python 3.14 on."""
 HEAVY = ("torch", "numba", "numpy", "sklearn", "scipy", "matplotlib", "networkx", "safetensors")
 
 
@@ -58,7 +60,7 @@ def test_every_import_is_a_declared_dependency() -> None:
                 imported |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 imported.add(node.module.partition(".")[0])
-    foreign = imported - set(sys.stdlib_module_names) - {"graphkin"}
+    foreign = imported - set(sys.stdlib_module_names) - {"graphkin", *LATER_MODULES}
     distributions = packages_distributions()
     undeclared = {
         module

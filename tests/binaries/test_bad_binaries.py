@@ -96,9 +96,9 @@ def test_no_permission(library: Path) -> None:
 
 def test_foreign_architecture_is_named(library: Path) -> None:
     data = bytearray(library.read_bytes())
-    data[18:20] = (243).to_bytes(2, "little")
+    data[18:20] = (258).to_bytes(2, "little")
     library.write_bytes(data)
-    with pytest.raises(FormatError, match="RISCV"):
+    with pytest.raises(FormatError, match="is code for LOONGARCH; graphkin reads x86-64"):
         read(library)
 
 

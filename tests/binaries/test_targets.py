@@ -60,15 +60,22 @@ def find(name: str, *functions: Function, path: str = "lib.so") -> Function:
         ("odd(1).so:f", ("odd(1).so", None, "f")),
         ("absent.so:f", ("absent.so", None, "f")),
         ("absent.so", ("absent.so", None, None)),
+        ("lib.so!usr/bin/x", ("lib.so", None, None, "usr/bin/x")),
+        ("lib.so!usr/bin/x:main", ("lib.so", None, "main", "usr/bin/x")),
+        ("lib.so!a.zip!x:std::sort", ("lib.so", None, "std::sort", "a.zip!x")),
+        ("lib.so!../l.a(one.o):f", ("lib.so", "one.o", "f", "../l.a")),
+        ("odd!1.so:f", ("odd!1.so", None, "f")),
+        ("odd!1.so!x:f", ("odd!1.so", None, "f", "x")),
+        ("absent.zip!x:f", ("absent.zip!x", None, "f")),
     ],
 )
 def test_the_longest_file_is_the_path(
     text: str, expected: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("lib.so", "a:b.so", "lib.a", "odd(1).so"):
+    for name in ("lib.so", "a:b.so", "lib.a", "odd(1).so", "odd!1.so"):
         Path(name).touch()
-    assert parse_target(text) == expected
+    assert parse_target(text) == Target(*expected)
 
 
 @pytest.mark.parametrize("text", ["", "lib.so:", ":f", ":"])
@@ -134,6 +141,25 @@ def test_an_absent_name_brings_the_closest_ones() -> None:
 def test_an_alias_is_among_the_closest_names() -> None:
     with pytest.raises(ConfigError, match="closest names are strcpy"):
         find("strcyp", function("x", 0x1000, aliases=("strcpy",)))
+
+
+def test_names_of_cpp_and_rust_are_found_as_the_source_spells_them() -> None:
+    by_number = function("_ZN3foo3barEi", 0x1000)
+    alone = function("_ZN3foo3barEv", 0x2000)
+    rust = function("_RNvCs4fqI2P2rA04_7mycrate3foo", 0x3000)
+    named = function("foo::bar()", 0x4000)
+    thunk = function("x", 0x5000, aliases=("_ZN3foo5otherEv",))
+    everything = (by_number, alone, rust, thunk)
+    assert find("_ZN3foo3barEi", *everything) is by_number
+    assert find("foo::bar(int)", *everything) is by_number
+    assert find("mycrate::foo", *everything) is rust
+    assert find("foo::other", *everything) is thunk
+    assert find("foo::bar()", *everything) is alone
+    assert find("foo::bar()", *everything, named) is named, "a name in the file comes first"
+    with pytest.raises(ConfigError, match=r"0x1000 \(foo::bar\(int\)\), 0x2000 \(foo::bar\(\)\)"):
+        find("foo::bar", *everything)
+    with pytest.raises(ConfigError, match=r"closest names are foo::bar\(int\), foo::bar\(\)$"):
+        find("bar", *everything)
 
 
 # --- Addresses ------------------------------------------------------------------------------

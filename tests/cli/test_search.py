@@ -16,9 +16,12 @@ from graphkin._support.files import write_all_atomically
 from graphkin.binaries import samples
 from graphkin.binaries.targets import list_functions, parse_target
 from graphkin.cli.scan import scan
+from graphkin.cli.search import search
 from graphkin.cli.search_options import ReportOptions
+from graphkin.graphs import Graph
 from graphkin.library.engines.sqlite.engine import SqliteEngine
 from graphkin.library.scan import MIN_BLOCKS, MIN_PROBABILITY, RERANK, TOP
+from graphkin.models import GraphMatcher
 from tests.command_line import Graphkin, Outcome
 from tests.library.sample_models import search_model
 
@@ -117,6 +120,14 @@ class TestIndex:
         again = json.loads(run("index", library, KNOWN, "--add-tag", "seen=yes", "--json").out)
         assert (again["known_files"], again["tagged"]) == (1, 0)
 
+    @pytest.mark.parametrize("bad", ["absent.so", f"{KNOWN}:absent"])
+    def test_a_bad_input_does_not_stop_the_others(self, run: Graphkin, library: Path, bad: str):
+        other = samples.path(f"gcc-O1/{BEAT}")
+        outcome = run("index", library, bad, other, "--jobs", 1, "--json")
+        assert outcome.code == 21, outcome.err
+        assert "absent" in outcome.err
+        assert json.loads(outcome.out)["added"] > 0
+
     def test_another_model_is_refused(self, run: Graphkin, library: Path, tmp_path: Path):
         folder = tmp_path / "other"
         files = search_model(seed=1, words=mnemonics()).files
@@ -188,7 +199,7 @@ class TestSearch:
 
     def test_json_has_one_object_for_each_function(self, run: Graphkin, library: Path):
         file = samples.path(f"gcc-O0/{PROTO}")
-        options = ("--top", 2, "--rerank", 3)
+        options = ("--top", 2, "--rerank", 3, "--min-probability", 0)
         found = results(run("search", library, file, "--json", *options))
         functions = [one for one in list_functions(parse_target(str(file))) if len(one.blocks) >= 5]
         assert [one["query"]["address"] for one in found] == [hex(one.address) for one in functions]
@@ -256,9 +267,11 @@ class TestSearch:
 
 class TestScan:
     def test_the_defaults_are_those_of_the_page_and_the_demo(self):
-        defaults = {name: item.default for name, item in signature(scan).parameters.items()}
-        assert (defaults["top"], defaults["rerank"]) == (TOP, RERANK)
-        assert defaults["min_probability"] == MIN_PROBABILITY
+        for verb in (scan, search):
+            defaults = {name: item.default for name, item in signature(verb).parameters.items()}
+            assert defaults["rerank"] == RERANK
+            assert defaults["min_probability"] == MIN_PROBABILITY
+        assert signature(scan).parameters["top"].default == TOP
         assert ReportOptions().query_min_blocks == MIN_BLOCKS
 
     ALL = ("--min-probability", 0, "--rerank", 5)
@@ -294,16 +307,70 @@ class TestScan:
     def test_a_scan_that_finds_nothing_says_what_a_lower_probability_would(
         self, run: Graphkin, library: Path
     ):
-        outcome = run("scan", library, KNOWN, "--min-probability", 1, "--rerank", 5)
-        assert "--min-probability 0.1 lists 1 function" in outcome.err
+        file = samples.path(f"gcc-O0/{PROTO}")
+        outcome = run("scan", library, file, "--min-probability", 1, "--rerank", 5)
+        assert "--min-probability 0.1 lists " in outcome.err
+        outcome = run("search", library, f"{KNOWN}:{NAME}", "--min-probability", 1, "--rerank", 5)
+        assert "the best with 0." in outcome.err
+        assert "--min-probability 0 lists them" in outcome.err
+
+    def test_evidence_is_of_what_is_printed(
+        self, run: Graphkin, library: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ):
+        """The table shows the best hit of a function; the page shows them all."""
+        explained: list[object] = []
+        explain = GraphMatcher.explain
+
+        def watched(self: GraphMatcher, *graphs: Graph) -> object:
+            explained.append(graphs)
+            return explain(self, *graphs)
+
+        monkeypatch.setattr(GraphMatcher, "explain", watched)
+        counts = []
+        for options in ((), ("--format", "sarif"), ("--json",), ("--html", tmp_path / "page.html")):
+            explained.clear()
+            assert run("scan", library, KNOWN, *self.ALL, *options).code == 0
+            counts.append(len(explained))
+        assert counts == [1, 1, 3, 3]
+
+    @pytest.mark.parametrize(
+        ("arguments", "code"),
+        [
+            ((KNOWN,), 0),
+            ((KNOWN, "--exit-code"), 20),
+            ((KNOWN, "absent.so"), 21),
+            ((KNOWN, f"{KNOWN}:absent"), 21),
+            ((KNOWN, "absent.so", "--exit-code", "--architecture", "arm"), 21),
+            ((KNOWN, "absent.so", "--exit-code"), 22),
+            (("absent.so", "--exit-code"), 11),
+            ((f"{KNOWN}:absent", "--exit-code"), 12),
+        ],
+    )
+    def test_exit_codes(
+        self, run: Graphkin, library: Path, arguments: tuple[str | Path, ...], code: int
+    ):
+        outcome = run("scan", library, *arguments, "--min-probability", 0, "--rerank", 0)
+        assert outcome.code == code, outcome.err
+        if code in (0, 20, 22):
+            assert NAME in outcome.out, "what could be read is looked up"
+
+    def test_functions_that_are_all_too_small_are_no_success(self, run: Graphkin, library: Path):
+        outcome = run("scan", library, KNOWN, "--query-min-blocks", 1000)
+        assert outcome.code == 21
+        assert outcome.out.endswith(": no function was looked up; too few blocks: 1 function\n")
+        assert "1 function of 1 file found, none with 1,000 basic blocks" in outcome.err
+        assert run("search", library, KNOWN, "--query-min-blocks", 1000).code == 21
+        mixed = run("scan", library, KNOWN, f"{KNOWN}:{NAME}", "--query-min-blocks", 1000)
+        assert mixed.code == 0, "something was looked up"
 
     def test_a_bad_file_does_not_stop_the_others(self, run: Graphkin, library: Path):
         outcome = run("scan", library, "absent.so", KNOWN, *self.ALL, "--json")
-        assert outcome.code == 0
+        assert outcome.code == 21
         assert "absent.so" in outcome.err
         report = json.loads(outcome.out)
         assert len(report["results"]) == 1
         assert "absent.so" in report["skipped"][0]
+        assert report["files"] == [{"binary": str(KNOWN), "functions": 1, "small": 0}]
 
     def test_mistakes(self, run: Graphkin, library: Path):
         assert run("scan", library, KNOWN, "--format", "xml").code == 12

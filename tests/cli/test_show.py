@@ -15,6 +15,7 @@ from graphkin.binaries import reading
 from graphkin.binaries.backends.base import Limits
 from graphkin.cli.main import main
 from tests.binaries import bad_readers
+from tests.binaries.containers.making import OBJECT, zip_of
 from tests.paths import BINARIES
 from tests.web.browser.objects import branching, object_file
 
@@ -55,10 +56,11 @@ def test_text(show: Run) -> None:
         "  0x10077 · 76 bytes · 9 blocks · 8 edges · x86-64 elf",
         f"  {SAMPLE}",
     ]
-    assert lines[lines.index("0x10077:  entry") :][:5] == [
+    assert lines[lines.index("0x10077:  entry") :][:6] == [
         "0x10077:  entry",
         "    cmp     edi, 5",
         "    ja      0x100bd",
+        "    ; constants 6",
         "    -> 0x1007c  not taken",
         "    -> 0x100bd  taken",
     ]
@@ -66,8 +68,49 @@ def test_text(show: Run) -> None:
     assert sum(line.endswith("  exit") for line in lines) == 7
 
 
+def test_a_folder_with_a_container(show: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.o").write_bytes(OBJECT)
+    (tmp_path / "b.zip").write_bytes(zip_of({"x/shapes.o": OBJECT, "bad": OBJECT[:300]}))
+    code, out, err = show(SAMPLE)
+    table = out.rstrip("\n")
+    names = f"{tmp_path}/a.o", f"{tmp_path}/b.zip!x/shapes.o"
+    code, out, err = show(tmp_path)
+    assert (code, out) == (0, f"{names[0]}\n{table}\n\n{names[1]}\n{table}\n")
+    assert err.startswith(f"graphkin: {tmp_path}/b.zip!bad skipped: ")
+    code, out, err = show(f"{tmp_path}/b.zip!x/shapes.o:grade", "--json")
+    document = json.loads(out)
+    assert (document["function"], document["binary"]) == ("grade", names[1])
+    rows = json.loads(show(tmp_path, "--json")[1])["functions"]
+    assert {row["binary"] for row in rows} == set(names)
+
+
+def test_a_raw_image(show: Run, tmp_path: Path) -> None:
+    image = tmp_path / "image.bin"
+    image.write_bytes(bytes.fromhex("e806000000 c3 9090909090 31c0 c3"))
+    code, out, err = show(image, "--raw", "x86-64@0x1000")
+    assert (code, err) == (0, "")
+    assert [line.split()[-1] for line in out.splitlines()[1:]] == ["sub_1000", "sub_100b"]
+    code, out, err = show(f"{image}:0x100c", "--raw", "x86-64@0x1000")
+    assert "x86-64 raw" in out
+    assert_refused(show(image, "--raw", "vax@0"), 12, "vax@0", "thumb@0x8000000")
+    assert_refused(show(image, "--raw", "x86@0", "--backend", "smda"), 12, "--raw", "smda")
+    assert_refused(show(tmp_path, "--raw", "x86@0"), 12, "folder")
+
+
 def test_an_address_inside_finds_the_same(show: Run) -> None:
     assert show(f"{SAMPLE}:0x10080") == show(f"{SAMPLE}:grade")
+
+
+def test_what_a_block_says_stands_behind_its_instructions(show: Run) -> None:
+    target = f"{BINARIES / 'evidence' / 'aarch64.so'}:speaks"
+    code, out, err = show(target)
+    assert (code, err) == (0, "")
+    assert '    ; strings "the quick brown fox"\n    ; imports puts\n' in out
+    document = json.loads(show(target, "--json")[1])
+    assert document["callees"] == ["puts"]
+    said = [token for block in document["blocks"] for token in block["evidence"]]
+    assert ["str", "the quick brown fox"] in said
+    assert "call" in [name for block in document["blocks"] for name in block["operations"]]
 
 
 def test_json(show: Run) -> None:
@@ -169,7 +212,7 @@ def test_files_that_are_no_binaries(show: Run, tmp_path: Path) -> None:
     for target in (text, f"{text}:f", f"{text}:0x1"):
         assert_refused(show(target), 11, str(text))
     assert_refused(show(f"{tmp_path / 'empty'}:f"), 11, "empty")
-    assert_refused(show(f"{tmp_path}:f"), 11, "directory")
+    assert_refused(show(f"{tmp_path}:f"), 12, "is a folder; name one binary")
     assert_refused(show(tmp_path / "absent.so"), 11, "cannot read", "absent.so")
     assert_refused(show(f"{tmp_path / 'absent.so'}:f"), 11, "cannot read", "absent.so")
 

@@ -44,9 +44,17 @@ def test_rows() -> None:
         "compiler": "clang 14",
         "build": "clang-14-O3",
         "tags": "cve=CVE-2014-0160;package=openssl",
+        "query_demangled": "",
+        "demangled": "",
     }
     unknown = ("probability", "score", "matched_share", "address", "tags")
     assert [rows[1][name] for name in unknown] == [""] * 5
+
+
+def test_names_of_cpp_are_there_as_they_are_and_as_the_source_spells_them() -> None:
+    (row,) = read(result_named("_ZN3foo3barEi"))
+    assert (row["function"], row["demangled"]) == ("_ZN3foo3barEi", "foo::bar(int)")
+    assert (row["query_function"], row["query_demangled"]) == ("_ZN3foo3barEi", "foo::bar(int)")
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", " =", "\uff1d", "'"])

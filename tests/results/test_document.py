@@ -21,6 +21,7 @@ def test_every_key() -> None:
     assert document["query"] == {
         "binary": "firmware/lib one.so",
         "function": "sub_1234",
+        "demangled": None,
         "address": "0x1234",
         "blocks": 44,
         "reference": None,
@@ -34,6 +35,7 @@ def test_every_key() -> None:
         "size": 900,
         "binary": "openssl-1.0.1f/clang-14-O3/libssl.so.1.0.0",
         "function": "tls1_process_heartbeat",
+        "demangled": None,
         "address": "0xffffffff81000123",
         "distance": 12.0,
         "score": -1.5,
@@ -64,6 +66,11 @@ def test_names_stay_on_one_line_of_valid_text(name: str) -> None:
         assert document["hits"][0]["function"] == name
 
 
+def test_a_name_of_cpp_is_there_raw_and_demangled() -> None:
+    hit = json.loads(to_json(result_named("_ZN3foo3barEi")))["hits"][0]
+    assert (hit["function"], hit["demangled"]) == ("_ZN3foo3barEi", "foo::bar(int)")
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_what_json_has_no_number_for_is_null(value: float) -> None:
     hit = changed(ADLER, score=value, probability=value, distance=value)
@@ -71,7 +78,7 @@ def test_what_json_has_no_number_for_is_null(value: float) -> None:
     assert found["score"] is found["probability"] is found["distance"] is None
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", [*HOSTILE, "_ZN3foo3barEi"])
 def test_a_report_fits_its_schema_and_is_read_back(name: str) -> None:
     document = report(result(HEARTBEAT, ADLER), result_named(name), library=name).to_dict()
     Draft202012Validator(schema_of("report")).validate(document)

@@ -118,10 +118,17 @@ def test_one_of_a_kind_is_singular() -> None:
     assert summary(single) == "0x1000 · 1 byte · 1 block · 0 edges · x86-64 elf"
 
 
+def test_a_name_of_cpp_is_shown_as_the_source_spells_it() -> None:
+    text = to_text(replace(LOOP, name="_ZN3foo3barEi", aliases=("_ZN3foo3bazEi",)))
+    assert text.startswith("foo::bar(int)\n  _ZN3foo3barEi\n  0x1000")
+    assert "  also foo::baz(int)\n" in text
+
+
 def test_the_document_is_complete() -> None:
     document = json.loads(to_json(code_of(LOOP)))
     assert document == {
         "function": "count.part.0",
+        "demangled": None,
         "base_name": "count",
         "aliases": ["also"],
         "unit": "count.c",
@@ -135,12 +142,15 @@ def test_the_document_is_complete() -> None:
         "reference": None,
         "text": "disassembly",
         "picture": None,
+        "callees": None,
         "blocks": [
             {
                 "address": f"{one.address:#x}",
                 "size": one.size,
                 "mnemonics": list(one.mnemonics),
                 "instructions": list(one.instructions or ()),
+                "operations": None,
+                "evidence": None,
             }
             for one in LOOP.blocks
         ],

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from graphkin.results.document import FunctionRef, FunctionResult, Hit
-from graphkin.results.sarif import level, sarif
+from graphkin.results.document import FunctionRef, FunctionResult, Hit, SearchedFile
+from graphkin.results.function import ref_of
+from graphkin.results.render import render
+from graphkin.results.sarif import MOST_RESULTS, level, sarif
 from tests.results.samples import (
     ADLER,
     HEARTBEAT,
@@ -20,6 +25,7 @@ from tests.results.samples import (
     INFLATE,
     QUERY,
     changed,
+    function,
     report,
     result,
     result_named,
@@ -29,15 +35,46 @@ SCHEMA = json.loads((Path(__file__).parent / "sarif" / "sarif-2.1.0.schema.json"
 VALIDATOR = Draft202012Validator(SCHEMA)
 
 
-def log(*results: FunctionResult, root: Path | None = None) -> dict[str, Any]:
+def log(*results: FunctionResult, root: Path | None = None, **fields: object) -> dict[str, Any]:
     """A run, after validation of its log and a way through JSON."""
-    document = sarif(report(*results, library="known.kin"), root=root)
+    document = sarif(changed(report(*results, library="known.kin"), **fields), root=root)
     text = json.dumps(document, allow_nan=False)
     text.encode()
     VALIDATOR.validate(json.loads(text))
     (run,) = json.loads(text)["runs"]
     assert isinstance(run, dict)
+    expect_what_github_takes(run)
     return run
+
+
+def expect_what_github_takes(run: dict[str, Any]) -> None:
+    """What GitHub's page "SARIF support for code scanning" calls required, and its limits."""
+    rules = run["tool"]["driver"]["rules"]
+    assert len({rule["id"] for rule in rules}) == len(rules) <= 25_000
+    for rule in rules:
+        assert 0 < len(rule["id"]) <= 255
+        assert 0 < len(rule["shortDescription"]["text"]) <= 1024
+        assert 0 < len(rule["fullDescription"]["text"]) <= 1024
+        assert rule["help"]["text"]
+        properties = rule["properties"]
+        assert len(properties["tags"]) <= 10, "more than 10 are not shown, more than 20 refused"
+        assert properties["precision"] in ("very-high", "high", "medium", "low")
+        assert ("security-severity" in properties) == ("security" in properties["tags"])
+        if "security-severity" in properties:
+            assert isinstance(properties["security-severity"], str)
+            assert 0 < float(properties["security-severity"]) <= 10
+    assert len(run["results"]) <= 25_000
+    for found in run["results"]:
+        assert rules[found["ruleIndex"]]["id"] == found["ruleId"]
+        assert found["level"] in ("note", "warning", "error")
+        assert found["message"]["text"]
+        assert found["partialFingerprints"]["primaryLocationLineHash"]
+        (place,) = found["locations"]
+        assert place["physicalLocation"]["artifactLocation"]["uri"]
+        region = place["physicalLocation"]["region"]
+        assert region.keys() == {"startLine", "startColumn", "endLine", "endColumn"}
+    (invocation,) = run["invocations"]
+    assert invocation["executionSuccessful"], "GitHub refuses all results of another run"
 
 
 def location(run: dict[str, Any], number: int = 0) -> dict[str, Any]:
@@ -58,9 +95,11 @@ def test_a_vulnerability() -> None:
     assert rule["id"] == "CVE-2014-0160"
     assert rule["helpUri"] == "https://nvd.nist.gov/vuln/detail/CVE-2014-0160"
     assert rule["properties"] == {
-        "functions": ["tls1_process_heartbeat"],
-        "tags": ["security", "cve=CVE-2014-0160", "package=openssl"],
+        "tags": ["security", "vulnerability"],
+        "precision": "medium",
+        "security-severity": "7.0",
     }
+    assert "(https://nvd.nist.gov/vuln/detail/CVE-2014-0160)" in rule["help"]["markdown"]
     (only,) = run["results"]
     assert (only["ruleId"], only["ruleIndex"], only["level"]) == ("CVE-2014-0160", 0, "error")
     assert only["message"]["text"] == (
@@ -79,15 +118,112 @@ def test_a_vulnerability() -> None:
     assert run["properties"]["library"] == "known.kin"
 
 
-def test_a_function_without_tags() -> None:
-    run = log(result(INFLATE, ADLER))
-    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == [
-        "function:inflate",
-        "function:adler32",
-    ]
+def ids(run: dict[str, Any]) -> list[str]:
+    return [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+
+
+def test_functions_without_tags_share_a_rule() -> None:
+    unnamed = changed(ADLER, function="sub_77")
+    run = log(
+        result(INFLATE, ADLER), result(unnamed, query=changed(QUERY, address=1, code_hash="b"))
+    )
+    assert ids(run) == ["known-function"]
     assert "helpUri" not in run["tool"]["driver"]["rules"][0]
+    assert "security-severity" not in run["tool"]["driver"]["rules"][0]["properties"]
     assert [result["level"] for result in run["results"]] == ["warning", "note"]
     assert "rank" not in run["results"][1]
+
+
+def test_a_tag_is_a_rule() -> None:
+    tagged = changed(INFLATE, tags={"package": "zlib", "version": "1.2.8", "severity": "5"})
+    run = log(result(tagged, ADLER))
+    assert ids(run) == ["package=zlib", "version=1.2.8"]
+    assert {rule["properties"]["security-severity"] for rule in run["tool"]["driver"]["rules"]} == {
+        "5.0"
+    }
+    asked = log(result(tagged), options={"where": {"tags": {"package": "*"}}})
+    assert ids(asked) == ["package=zlib"]
+    assert ids(log(result(HEARTBEAT, tagged))) == ["CVE-2014-0160", *ids(run)]
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ("7.5", "7.5"),
+        ("10", "10.0"),
+        ("0.01", "0.1"),
+        ("Critical", "9.5"),
+        ("low", "2.0"),
+        ("0", "7.0"),
+        ("11", "7.0"),
+        ("nan", "7.0"),
+        ("awful", "7.0"),
+    ],
+)
+def test_a_tag_says_how_severe_it_is(said: str, value: str) -> None:
+    tagged = changed(HEARTBEAT, tags={"cve": "CVE-2014-0160", "severity": said})
+    (rule,) = log(result(tagged))["tool"]["driver"]["rules"]
+    assert rule["properties"]["security-severity"] == value
+    run = log(result(changed(tagged, tags={"severity": said})))
+    assert ids(run) == ["known-function"], "a severity is no tag to be found by"
+
+
+def test_the_highest_severity_counts() -> None:
+    hits = [
+        changed(HEARTBEAT, id=number, tags={"cve": "CVE-2014-0160", "severity": said})
+        for number, said in enumerate(("3.1", "9.8", "5"))
+    ]
+    (rule,) = log(result(*hits))["tool"]["driver"]["rules"]
+    assert rule["properties"]["security-severity"] == "9.8"
+
+
+def test_rules_do_not_depend_on_what_was_found() -> None:
+    other = changed(HEARTBEAT, function="dtls1_process_heartbeat", binary="other.so", score=-9.0)
+    runs = [log(result(HEARTBEAT)), log(result(other, HEARTBEAT)), log(result(HEARTBEAT, INFLATE))]
+    first, *others = [run["tool"]["driver"]["rules"] for run in runs]
+    assert all(rules == first for rules in others)
+
+
+def test_what_could_not_be_read_is_noted() -> None:
+    files = (SearchedFile(binary="tiny.so", functions=0, small=3),)
+    run = log(result(HEARTBEAT), skipped=("odd.so skipped: {0} it is [no](x) ELF",), files=files)
+    notes = run["invocations"][0]["toolExecutionNotifications"]
+    assert [note["message"]["text"] for note in notes] == [
+        "odd.so skipped: {{0}} it is [no] (x) ELF",
+        "No function of tiny.so was looked up; 3 functions with too few blocks.",
+    ]
+    assert run["artifacts"][0]["location"]["uri"] == "tiny.so"
+    run = log(result(), skipped=tuple(f"{number} skipped: no" for number in range(1000)))
+    assert len(run["invocations"][0]["toolExecutionNotifications"]) == 101
+
+
+def many(count: int) -> list[FunctionResult]:
+    """Results that do not compress well."""
+    random = Random(0)
+    hits = [changed(INFLATE, id=n, function=f"{random.getrandbits(128):x}") for n in range(3)]
+    codes = [f"{random.getrandbits(256):x}" for _ in range(count)]
+    return [
+        result(*hits, query=changed(QUERY, function=f"sub_{n:x}", address=n, code_hash=code))
+        for n, code in enumerate(codes)
+    ]
+
+
+def test_more_results_than_a_dashboard_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The most severe stay, in their order."""
+    assert MOST_RESULTS == 25_000
+    monkeypatch.setattr("graphkin.results.sarif.MOST_RESULTS", 50)
+    severe = changed(HEARTBEAT, tags={"cve": "CVE-2014-0160", "severity": "9.9"}, probability=0.51)
+    last = result(severe, query=changed(QUERY, address=99_999))
+    run = log(*many(60), last)
+    assert len(run["results"]) == 50
+    assert run["results"][-1]["ruleId"] == "CVE-2014-0160"
+    (note,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert "11 results" in note["message"]["text"]
+
+
+def test_as_many_results_as_github_takes_fit_into_its_upload() -> None:
+    part = render(report(*many(500)), "sarif")
+    assert len(gzip.compress(part.encode(), 6)) * MOST_RESULTS / 500 < 10_000_000 / 2
 
 
 def test_hits_about_one_rule_are_one_result() -> None:
@@ -124,18 +260,74 @@ def fingerprint(query: FunctionRef, hit: Hit = HEARTBEAT) -> dict[str, str]:
     return found
 
 
+CODE = changed(QUERY, code_hash="c0de")
+
+
 def test_fingerprints_are_stable_and_distinct() -> None:
-    first = fingerprint(QUERY)
-    moved = fingerprint(changed(QUERY, address=0x9999, blocks=50), changed(HEARTBEAT, distance=3.0))
-    assert first == moved
+    first = fingerprint(CODE)
+    stable = [
+        fingerprint(changed(CODE, function="sub_9999", address=0x9999)),
+        fingerprint(changed(CODE, binary="/elsewhere/build/lib one.so")),
+        fingerprint(CODE, changed(HEARTBEAT, id=7, function="other", binary="b", distance=3.0)),
+        log(result(INFLATE, HEARTBEAT, query=CODE), library="other.kin")["results"][0][
+            "partialFingerprints"
+        ],
+    ]
+    assert all(found == first for found in stable)
     others = [
-        fingerprint(changed(QUERY, function="other")),
-        fingerprint(changed(QUERY, binary="other.so")),
-        fingerprint(QUERY, INFLATE),
-        fingerprint(changed(QUERY, binary="firmware/lib one.so(a.o)")),
+        fingerprint(changed(CODE, code_hash="other")),
+        fingerprint(changed(CODE, binary="other.so")),
+        fingerprint(CODE, INFLATE),
+        fingerprint(changed(CODE, binary="firmware/lib one.so(a.o)")),
     ]
     for key in first:
         assert len({first[key], *(other[key] for other in others)}) == 5
+
+
+def test_copies_in_a_file_are_numbered_by_address() -> None:
+    one, two = (changed(CODE, address=address) for address in (1, 2))
+    elsewhere = changed(CODE, binary="other/lib one.so")
+    for queries in ((one, two, elsewhere), (elsewhere, two, one)):
+        run = log(*(result(HEARTBEAT, query=query) for query in queries))
+        ends = {
+            (
+                location(run, number)["physicalLocation"]["artifactLocation"]["uri"],
+                location(run, number)["physicalLocation"]["address"]["absoluteAddress"],
+            ): found["partialFingerprints"]["primaryLocationLineHash"][-2:]
+            for number, found in enumerate(run["results"])
+        }
+        assert ends == {
+            ("firmware/lib%20one.so", 1): ":1",
+            ("firmware/lib%20one.so", 2): ":2",
+            ("other/lib%20one.so", CODE.address): ":1",
+        }
+
+
+def test_code_is_the_same_wherever_it_lies_and_whatever_it_is_called() -> None:
+    code = function(5)
+    moved = replace(
+        code,
+        name="other",
+        binary="elsewhere",
+        address=0x9000,
+        blocks=tuple(block._replace(address=block.address + 0x8000) for block in code.blocks),
+    )
+    assert ref_of(moved).code_hash == ref_of(code).code_hash
+    first, *others = code.blocks
+    changes = [
+        replace(code, blocks=(first._replace(mnemonics=("nop", "ret")), *others)),
+        replace(code, blocks=(first._replace(size=17), *others)),
+        replace(code, edges=code.edges[1:]),
+    ]
+    hashes = {ref_of(one).code_hash for one in (code, *changes)}
+    assert len(hashes) == 4
+
+
+def test_links_are_resolved(tmp_path: Path) -> None:
+    (tmp_path / "libx.so.1").write_bytes(b"")
+    (tmp_path / "libx.so").symlink_to("libx.so.1")
+    run = log(result(ADLER, query=changed(QUERY, binary="libx.so")), root=tmp_path)
+    assert location(run)["physicalLocation"]["artifactLocation"]["uri"] == "libx.so.1"
 
 
 def test_nameless_functions_are_told_apart_by_address() -> None:
@@ -188,6 +380,26 @@ def test_names_are_data(name: str) -> None:
     assert "{0}" not in text.replace("{{", "").replace("}}", ""), "a placeholder"
 
 
+def test_a_long_tag_makes_a_short_rule() -> None:
+    runs = [log(result(changed(INFLATE, tags={"note": "x" * 5000 + end}))) for end in "ab"]
+    assert ids(runs[0]) != ids(runs[1])
+
+
+def test_a_long_name_makes_a_short_message() -> None:
+    long = "_ZN" + "x" * 9000
+    run = log(result(changed(HEARTBEAT, function=long), query=changed(QUERY, function=long)))
+    assert len(run["results"][0]["message"]["text"]) < 1024
+
+
+def test_a_name_of_cpp_is_shown_as_the_source_spells_it_and_stays_the_identity() -> None:
+    name = "_ZN3foo3barEi"
+    run = log(result_named(name))
+    (logical,) = location(run)["logicalLocations"]
+    assert (logical["name"], logical["decoratedName"]) == ("foo::bar(int)", name)
+    assert "foo::bar(int) resembles foo::bar(int)" in run["results"][0]["message"]["text"]
+    assert "decoratedName" not in location(log(result(HEARTBEAT)))["logicalLocations"][0]
+
+
 def test_an_entry_without_a_name() -> None:
     run = log(result(changed(ADLER, function="", binary="")))
-    assert run["results"][0]["ruleId"] == "function:unnamed"
+    assert run["results"][0]["ruleId"] == "known-function"

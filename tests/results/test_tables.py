@@ -7,8 +7,8 @@ import re
 import pytest
 from rich.cells import cell_len
 
-from graphkin.results.document import BlockPair, Evidence, FunctionRef
-from graphkin.results.tables import scan_table, search_table
+from graphkin.results.document import BlockPair, Evidence, FunctionRef, SearchedFile
+from graphkin.results.tables import hits_tables, scan_table, search_table
 from tests.results.samples import (
     ADLER,
     HEARTBEAT,
@@ -26,7 +26,7 @@ FOUND = result(HEARTBEAT, INFLATE)
 SEARCH = """\
 sub_1234 of firmware/lib one.so at 0x1234, 44 blocks
 #  before  prob.  score  dist.  blocks  function                binary                      address
-1       4  0.987  -1.50     12     93%  tls1_process_heartbeat  openssl-1.0.…bssl.so.1.0.0    0x5a0
+1       4  0.987  -1.50     12     93%  tls1_process_heartbeat  …/clang-14-O…bssl.so.1.0.0    0x5a0
      cve=CVE-2014-0160  package=openssl
      block pairs  0=0 (0.99)  3=4 (0.75)
 2       1  0.600  -3.00     30          inflate.part.0          libz.so                        0x40
@@ -85,6 +85,12 @@ def test_names_steer_nothing(name: str) -> None:
     assert tables[0].count("\n") == 3, "a name stays on its line"
 
 
+def test_names_of_cpp_are_shown_as_the_source_spells_them() -> None:
+    named = result_named("_ZN3foo3barEi")
+    for table in (search_table(named), scan_table([named])):
+        assert table.count("foo::bar(int)") == 2
+
+
 def test_a_scan_groups_by_vulnerability() -> None:
     likely = result(changed(INFLATE, probability=0.95))
     tagged = result(
@@ -119,4 +125,35 @@ def test_within_a_group_the_likeliest_is_first() -> None:
 def test_a_scan_of_one_file_names_it_once() -> None:
     table = scan_table([FOUND])
     assert table.count("firmware/lib one.so") == 1
-    assert scan_table([]).endswith("0 files: 0 functions, 0 with a hit")
+    assert scan_table([]) == "0 files: no function was looked up"
+
+
+def test_two_versions_of_a_file_do_not_look_alike() -> None:
+    root = "/srv/builds/of/every/night/and/day/in/a/long/folder"
+    hits = [
+        changed(INFLATE, id=n, binary=f"{root}/acme-{version}/lib/libacme.so")
+        for n, version in enumerate(("1.0", "1.1"))
+    ]
+    for table in (
+        search_table(result(*hits)),
+        scan_table([result(hit, query=changed(QUERY, address=hit.id)) for hit in hits]),
+    ):
+        assert "…/acme-1.0/lib/libacme.so" in table
+        assert "…/acme-1.1/lib/libacme.so" in table
+
+
+def test_files_without_a_function_to_look_up() -> None:
+    searched = SearchedFile(binary="firmware/lib one.so", functions=1)
+    small = SearchedFile(binary="plugin.so", functions=0, small=3)
+    empty = SearchedFile(binary="odd.so", functions=0)
+    assert scan_table([], [small]) == (
+        "plugin.so: no function was looked up; too few blocks: 3 functions"
+    )
+    assert hits_tables([], [small]) == scan_table([], [small]) + "\n"
+    assert scan_table([], [empty]) == "odd.so: no function was looked up"
+    assert scan_table([FOUND], [searched, small, empty]).splitlines()[-1] == (
+        "3 files: 1 function, 1 with a hit, none to look up in 2 files"
+    )
+    assert scan_table([FOUND], [searched]).splitlines()[-1] == (
+        "firmware/lib one.so: 1 function, 1 with a hit"
+    )

@@ -12,7 +12,25 @@ from graphkin.results.text import (
     printable,
     share_text,
     shortened,
+    telling_ends,
 )
+
+
+@pytest.mark.parametrize(
+    ("paths", "ends"),
+    [
+        (["libz.so"], ["libz.so"]),
+        (["/usr/lib/x/libz.so"], ["…/x/libz.so"]),
+        (["a/libz.so", "libz.so"], ["a/libz.so", "libz.so"]),
+        (["/a/b/1/lib/z", "/a/b/2/lib/z"], ["…/1/lib/z", "…/2/lib/z"]),
+        (["/a/b/1/lib/z"] * 2, ["…/lib/z"] * 2),
+        (["/1/x/z", "/2/x/z", "/2/y/z"], ["/1/x/z", "/2/x/z", "…/y/z"]),
+        (["/long/1/x/z", "/long/1/y/z"], ["…/x/z", "…/y/z"]),
+        ([], []),
+    ],
+)
+def test_the_ends_of_paths_that_tell_them_apart(paths: list[str], ends: list[str]) -> None:
+    assert telling_ends(paths) == ends
 
 
 @pytest.mark.parametrize(

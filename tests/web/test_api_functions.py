@@ -15,6 +15,7 @@ from graphkin.binaries.targets import list_functions, parse_target
 from graphkin.web.limits import ServerLimits
 from graphkin.web.upload_reader import MOST_LETTERS
 from graphkin.web.uploads import NAME_BYTES, UNNAMED, safe_name
+from tests.binaries.containers.making import deb_of
 from tests.web.browser.objects import branching, object_file
 from tests.web.conftest import Serve
 from tests.web.requests import FIRMWARE, FIRMWARE_ID, message, send, wait_for
@@ -34,6 +35,16 @@ def test_a_file_is_read_when_it_arrives(client: TestClient) -> None:
     assert client.get(f"/api/binaries/{FIRMWARE_ID}").json() == binary
 
 
+def test_names_of_cpp_are_there_raw_and_demangled(client: TestClient) -> None:
+    content = object_file([("_ZN3foo3barEi", branching(6))])
+    binary = send(client, content, "cpp.o").json()
+    (row,) = client.get(f"/api/binaries/{binary['id']}/functions").json()["functions"]
+    code = client.get(f"/api/functions/upload:{binary['id']}:0").json()
+    for document in (row, code):
+        assert document["function"] == "_ZN3foo3barEi"
+        assert document["demangled"] == "foo::bar(int)"
+
+
 def test_the_functions_are_those_of_the_file(client: TestClient) -> None:
     send(client)
     rows = client.get(f"/api/binaries/{FIRMWARE_ID}/functions").json()["functions"]
@@ -42,6 +53,28 @@ def test_the_functions_are_those_of_the_file(client: TestClient) -> None:
     assert [
         (row["function"], int(row["address"], 16), row["size"], row["blocks"]) for row in rows
     ] == [(one.name, one.address, one.size, len(one.blocks)) for one in expected]
+
+
+def test_a_container_gives_the_functions_of_its_members(client: TestClient) -> None:
+    package = deb_of({"./usr/bin/gateway": FIRMWARE, "./bad": FIRMWARE[:100], "./text": b"text"})
+    found = send(client, package, "x.deb")
+    assert found.status_code == 201
+    binary = found.json()
+    assert (binary["architecture"], binary["format"], binary["skipped"]) == ("x86-64", "elf", 1)
+    assert binary["skipped_reasons"][0].startswith("x.deb!bad cannot be read: ")
+    rows = client.get(f"/api/binaries/{binary['id']}/functions").json()["functions"]
+    expected = list(list_functions(parse_target(str(samples.FIRMWARE))))
+    assert [row["function"] for row in rows] == [one.name for one in expected]
+    assert {row["member"] for row in rows} == {"usr/bin/gateway"}
+    code = client.get(f"/api/functions/upload:{binary['id']}:3").json()
+    assert (code["text"], code["binary"]) == ("disassembly", "x.deb!usr/bin/gateway")
+    assert len(code["blocks"]) == rows[3]["blocks"]
+
+
+def test_a_container_without_a_binary_is_refused(client: TestClient) -> None:
+    found = send(client, deb_of({"./text": b"text"}), "x.deb")
+    assert found.status_code == 422
+    assert message(found) == "x.deb has no functions"
 
 
 def test_the_code_of_a_function(client: TestClient) -> None:

@@ -11,14 +11,27 @@ from graphkin import Library
 from graphkin.binaries import samples
 from graphkin.binaries.targets import find_function, parse_target
 from graphkin.library.compare import compare_functions
+from graphkin.library.scan import MIN_PROBABILITY
 from graphkin.web.limits import ServerLimits
 from tests.web.conftest import Serve
 from tests.web.requests import FIRMWARE_ID, message, send, suspect
 
+ANY = {"min_probability": 0}
+
+
+def test_a_search_leaves_out_what_a_scan_leaves_out(client: TestClient) -> None:
+    query = suspect(client)
+    everything = client.post("/api/search", json={"query": query, **ANY}).json()
+    best = everything["hits"][0]["probability"]
+    assert best < MIN_PROBABILITY
+    found = client.post("/api/search", json={"query": query}).json()
+    assert (found["hits"], found["best_left_out"]) == ([], best)
+    assert client.post("/api/search", json={"query": query, "min_probability": 2}).is_error
+
 
 def test_a_search_finds_what_the_library_finds(client: TestClient, library: Path) -> None:
     query = suspect(client)
-    found = client.post("/api/search", json={"query": query, "top": 5, "rerank": 20}).json()
+    found = client.post("/api/search", json={"query": query, "top": 5, **ANY}).json()
     names = {name: address for address, name in samples.true_names().items()}
     target = f"{samples.FIRMWARE}:{names['process_heartbeat']:#x}"
     with Library.open(library) as index:
@@ -38,7 +51,7 @@ def test_a_search_finds_what_the_library_finds(client: TestClient, library: Path
 
 
 def test_without_rerank_there_is_no_score(client: TestClient) -> None:
-    found = client.post("/api/search", json={"query": suspect(client), "rerank": 0}).json()
+    found = client.post("/api/search", json={"query": suspect(client), "rerank": 0, **ANY}).json()
     assert [hit["score"] for hit in found["hits"]] == [None] * 10
     distances = [hit["distance"] for hit in found["hits"]]
     assert distances == sorted(distances)
@@ -47,13 +60,15 @@ def test_without_rerank_there_is_no_score(client: TestClient) -> None:
 def test_a_part_of_the_library(client: TestClient) -> None:
     query = suspect(client)
     where = {"function": "process_*", "binary": "", "architecture": "x86-64"}
-    found = client.post("/api/search", json={"query": query, "where": where}).json()
+    found = client.post("/api/search", json={"query": query, "where": where, **ANY}).json()
     assert found["hits"]
     assert all(hit["function"].startswith("process_") for hit in found["hits"])
     nothing = {"architecture": "mips"}
     assert client.post("/api/search", json={"query": query, "where": nothing}).json()["hits"] == []
     tagged = {"tags": dict([samples.TAG])}
-    found = client.post("/api/search", json={"query": query, "where": tagged, "top": 50}).json()
+    found = client.post(
+        "/api/search", json={"query": query, "where": tagged, "top": 50, **ANY}
+    ).json()
     assert {tuple(hit["tags"].items()) for hit in found["hits"]} == {(samples.TAG,)}
 
 
@@ -88,7 +103,7 @@ def test_json_that_is_none(client: TestClient) -> None:
 
 def test_a_comparison_is_that_of_the_command_line(client: TestClient, library: Path) -> None:
     query = suspect(client)
-    hit = client.post("/api/search", json={"query": query, "top": 1}).json()["hits"][0]
+    hit = client.post("/api/search", json={"query": query, "top": 1, **ANY}).json()["hits"][0]
     sides = {"left": query, "right": hit["reference"]}
     found = client.get("/api/comparison", params=sides).json()
     names = {name: address for address, name in samples.true_names().items()}

@@ -41,7 +41,7 @@ class BinaryRecord:
     """What the functions of one binary share."""
 
     path: str
-    """Of the file, as it was named."""
+    """Of the file, as it was named; ``outer!inner`` for a member of a container."""
     part: str
     """The member of an archive, ``(adler32.o)``; empty for the whole file."""
     build: str
@@ -61,7 +61,7 @@ class BinaryRecord:
             path=str(file),
             part=function.binary.removeprefix(str(file)),
             build=build or path.parent.name,
-            library=library_name(path.name),
+            library=library_name(path.name.rpartition("!")[2] or path.name),
             architecture=function.architecture,
             format=function.format,
             file_hash=function.file_hash,

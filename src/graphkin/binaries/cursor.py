@@ -1,6 +1,8 @@
-"""Little-endian numbers and LEB128 out of bytes, within bounds."""
+"""Numbers and LEB128 out of bytes, within bounds."""
 
 from __future__ import annotations
+
+from graphkin.binaries.image import ByteOrder
 
 MAX_LEB128 = 10
 """Bytes of a number: enough for 64 bits."""
@@ -24,8 +26,14 @@ def leb128(data: bytes, offset: int) -> tuple[int, int]:
 class Cursor:
     """Reads one value after the other, up to ``limit``; past it, it raises IndexError."""
 
-    def __init__(self, data: bytes, offset: int, limit: int | None = None) -> None:
-        self.data, self.offset = data, offset
+    def __init__(
+        self,
+        data: bytes,
+        offset: int,
+        limit: int | None = None,
+        byte_order: ByteOrder = "little",
+    ) -> None:
+        self.data, self.offset, self.byte_order = data, offset, byte_order
         self.limit = len(data) if limit is None else limit
 
     def unsigned(self, width: int) -> int:
@@ -33,7 +41,7 @@ class Cursor:
         if end > self.limit:
             raise IndexError(end)
         self.offset = end
-        return int.from_bytes(self.data[start:end], "little")
+        return int.from_bytes(self.data[start:end], self.byte_order)
 
     def leb128(self) -> int:
         value, end = leb128(self.data, self.offset)

@@ -7,27 +7,24 @@ import pickle
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from graphkin._support.files import PathLike, locked, storing
 from graphkin._support.progress import Progress
 from graphkin.binaries.backends.base import Limits
-from graphkin.binaries.backends.choose import (
-    Backend,
-    check_backend,
-    looks_like_binary,
-    open_source,
-)
+from graphkin.binaries.backends.choose import Backend, check_backend, is_raw, open_source
 from graphkin.binaries.corpus import CorpusWriter, FunctionRecord
 from graphkin.binaries.function import Skipped
+from graphkin.binaries.inputs import Input, Inputs
 from graphkin.binaries.reading import reading_pool
 from graphkin.binaries.workers import Done, Failure
-from graphkin.errors import FormatError, StorageError
+from graphkin.errors import FormatError, GraphkinError, StorageError
 from graphkin.graphs.vocabulary import Reads
 
 BATCH = 4096
@@ -74,7 +71,7 @@ def extract(
     functions of each in the order of their addresses. The corpus appears when it is complete.
 
     Args:
-        paths: files, and folders, which are searched for binaries.
+        paths: files, containers, and folders, which are searched for both.
         out: the corpus, which must not exist yet.
         min_blocks: functions with fewer basic blocks are left out.
         jobs: processes that read files.
@@ -93,36 +90,36 @@ def extract(
     if os.path.lexists(out):
         raise StorageError(f"{out} exists already; remove it, or name another corpus")
     summary = Summary()
-    files = distinct(binaries_in(paths, summary.skipped))
-    if not files:
-        named = ", ".join(map(str, paths))
-        raise FormatError(f"no binary found in {named or 'no paths at all'}")
-    summary.files = len(files)
-    builds = build_names(files)
-    read = partial(
-        read_records,
-        builds=builds,
-        min_blocks=min_blocks,
-        backend=backend,
-        limits=limits,
-        features=features,
-    )
-    pool = reading_pool(jobs, read, limits)
     # Closed at once, so that no worker outlives an error.
-    with (
-        storing(f"write {out}"),
-        TemporaryDirectory(prefix="graphkin-") as spool,
-        _workplace(out) as folder,
-        closing(pool.run(files)) as results,  # type: ignore[type-var]
-    ):
-        writer = CorpusWriter(folder / "corpus")
-        in_order = _in_order(files, results, _Spool(Path(spool)))
-        for batch in _batches(_functions(in_order, summary, progress)):
-            writer.add(batch)
-            summary.functions += len(batch)
-        if not summary.functions:
-            raise FormatError(_nothing(summary, min_blocks))
-        os.replace(folder / "corpus", out)
+    with Inputs(limits, skipped=summary.skipped, as_is=is_raw(backend)) as inputs:
+        files = inputs.files(paths)
+        if not files:
+            named = ", ".join(map(str, paths))
+            raise FormatError(f"no binary found in {named or 'no paths at all'}")
+        queue = _Queue(files, inputs.inputs(files))
+        read = partial(
+            read_input,
+            min_blocks=min_blocks,
+            backend=backend,
+            limits=limits,
+            features=features,
+        )
+        pool = reading_pool(jobs, read, limits)
+        with (
+            storing(f"write {out}"),
+            TemporaryDirectory(prefix="graphkin-") as spool,
+            _workplace(out) as folder,
+            closing(pool.run(queue)) as results,
+        ):
+            writer = CorpusWriter(folder / "corpus")
+            in_order = _in_order(queue.taken, results, _Spool(Path(spool)))
+            for batch in _batches(_functions(in_order, summary, queue, progress)):
+                writer.add(batch)
+                summary.functions += len(batch)
+            summary.files = len(queue.taken)
+            if not summary.functions:
+                raise FormatError(_nothing(summary, min_blocks))
+            os.replace(folder / "corpus", out)
     return summary
 
 
@@ -130,38 +127,6 @@ def check_reading(backend: Backend, limits: Limits) -> None:
     """Refuses a time that is none, and a backend that is not installed."""
     limits.check()
     check_backend(backend)
-
-
-def binaries_in(paths: Iterable[PathLike], skipped: list[Skipped]) -> Iterator[Path]:
-    """The files named, and the binaries of the folders named, sorted; links are not followed.
-
-    Folders that cannot be searched are added to ``skipped``. A file that cannot be read may be
-    a binary, so it is among them.
-    """
-
-    def note(error: OSError) -> None:
-        skipped.append(Skipped(str(error.filename), "", f"cannot search: {error.strerror}"))
-
-    for path in map(Path, paths):
-        if not os.path.isdir(path):
-            yield path
-            continue
-        for folder, below, names in os.walk(path, onerror=note):
-            below.sort()
-            for name in sorted(names):
-                file = Path(folder, name)
-                if os.path.islink(file) or not os.path.isfile(file):
-                    continue
-                if looks_like_binary(file) or not os.access(file, os.R_OK):
-                    yield file
-
-
-def distinct(paths: Iterable[Path]) -> list[Path]:
-    """Each file once, under the first of its names."""
-    files: dict[str, Path] = {}
-    for path in paths:
-        files.setdefault(os.path.realpath(path), path)
-    return list(files.values())
 
 
 @contextmanager
@@ -197,10 +162,26 @@ def build_names(files: Sequence[Path]) -> dict[Path, str]:
             depths[file] += names[file] in unclear
 
 
-def read_records(
-    path: Path,
+def member_build(build: str, container: str, label: str) -> str:
+    """The build of a member: that of its container, and the folders inside.
+
+    ``gcc/all.zip!lib/libz.so`` is of the build ``gcc/all.zip!lib``.
+    """
+    below = label.removeprefix(str(Path(container).parent)).lstrip("/")
+    folders, slash, _ = below.rpartition("/")
+    return f"{build}/{folders}" if slash else build
+
+
+class BuiltInput(NamedTuple):
+    """A file to read, with its build."""
+
+    file: Input
+    build: str
+
+
+def read_input(
+    item: BuiltInput,
     *,
-    builds: Mapping[Path, str],
     min_blocks: int,
     backend: Backend,
     limits: Limits,
@@ -212,20 +193,52 @@ def read_records(
     It is the task of worker processes: see :class:`graphkin.binaries.workers.WorkerPool`.
     """
     started = time.process_time()
-    source = open_source(
-        path,
-        backend=backend,
-        with_files=with_files,
-        with_evidence=features == "evidence",
-        limits=limits,
-    )
+    file, build = item
     small = 0
-    for function in source.functions():
-        if len(function.blocks) < min_blocks:
-            small += 1
-        else:
-            yield FunctionRecord.of(function, path, builds[path], features)
-    yield FileSummary(small, source.skipped, time.process_time() - started)
+    try:
+        source = open_source(
+            file.path,
+            backend=backend,
+            with_files=with_files,
+            with_evidence=features == "evidence",
+            limits=limits,
+        )
+        for function in source.functions():
+            if len(function.blocks) < min_blocks:
+                small += 1
+            else:
+                yield FunctionRecord.of(file.function(function), file.label, build, features)
+    except GraphkinError as error:
+        raise type(error)(file.named(str(error))) from error
+    skipped = [file.skip(item) for item in source.skipped]
+    yield FileSummary(small, skipped, time.process_time() - started)
+
+
+class _Queue:
+    """Files on their way to workers; members of containers come while others are read."""
+
+    def __init__(self, files: Sequence[Path], inputs: Iterator[Input]) -> None:
+        self._inputs = inputs
+        self._builds = {str(file): build for file, build in build_names(files).items()}
+        self._pending = set(self._builds)
+        """Named files that nothing came of so far."""
+        self.taken: list[BuiltInput] = []
+
+    def __iter__(self) -> Iterator[BuiltInput]:
+        for file in self._inputs:
+            origin = file.container or file.label
+            build = self._builds[origin]
+            if file.container is not None:
+                build = member_build(build, file.container, file.label)
+            self._pending.discard(origin)
+            self.taken.append(BuiltInput(file, build))
+            yield self.taken[-1]
+        self._pending.clear()
+
+    @property
+    def total(self) -> int:
+        """Files, as far as they are known."""
+        return len(self.taken) + len(self._pending)
 
 
 Result = FunctionRecord | FileSummary | Failure | Done
@@ -255,21 +268,29 @@ class _Spool:
 
 
 def _in_order(
-    files: Sequence[Path], results: Iterable[tuple[Path, Result]], spool: _Spool
-) -> Iterator[tuple[Path, Result]]:
-    """Results file by file, as if they had been read one after the other."""
-    number_of = {path: number for number, path in enumerate(files)}
+    files: Sequence[BuiltInput], results: Iterable[tuple[BuiltInput, Result]], spool: _Spool
+) -> Iterator[tuple[BuiltInput, Result]]:
+    """Results file by file, as if they had been read one after the other.
+
+    Args:
+        files: in their order; it grows while results come, before the first result of a file.
+        results: as workers give them.
+        spool: where those wait that are not due.
+    """
+    number_of: dict[BuiltInput, int] = {}
     turn = 0
     finished: set[int] = set()
-    for path, result in results:
-        number = number_of[path]
+    for file, result in results:
+        for number in range(len(number_of), len(files)):
+            number_of[files[number]] = number
+        number = number_of[file]
         ended = isinstance(result, Failure | Done)
         if number != turn:
             spool.put(number, result)
             if ended:
                 finished.add(number)
             continue
-        yield path, result
+        yield file, result
         while ended:
             turn += 1
             ended = turn in finished
@@ -278,14 +299,15 @@ def _in_order(
 
 
 def _functions(
-    results: Iterable[tuple[Path, Result]],
+    results: Iterable[tuple[BuiltInput, Result]],
     summary: Summary,
+    queue: _Queue,
     progress: Progress | None,
 ) -> Iterator[FunctionRecord]:
     done = 0
     if progress is not None:
-        progress(done, summary.files)
-    for path, result in results:
+        progress(done, queue.total)
+    for (file, _), result in results:
         if isinstance(result, FunctionRecord):
             yield result
             continue
@@ -294,10 +316,11 @@ def _functions(
             summary.skipped += result.skipped
             continue
         if isinstance(result, Failure):
-            summary.skipped.append(Skipped(str(path), "", result.reason))
+            summary.skipped.append(Skipped(file.label, "", file.named(result.reason)))
+        file.discard()
         done += 1
         if progress is not None:
-            progress(done, summary.files)
+            progress(done, queue.total)
 
 
 def _batches(records: Iterable[FunctionRecord]) -> Iterator[list[FunctionRecord]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from graphkin.binaries.demangling import shown_name
 from graphkin.binaries.operations import operation_names
 from graphkin.errors import GraphError
 
@@ -72,9 +74,10 @@ class Function:
     edges: tuple[tuple[int, int], ...]
     """(source, target) indices of blocks, sorted, each pair once."""
     architecture: str
-    """``x86-64``, ``x86``, ``aarch64`` or ``arm``."""
+    """``x86-64``, ``x86``, ``aarch64``, ``arm``; ``mips`` and ``mips64`` are big-endian, ``mipsel``
+    and ``mips64el`` little-endian; ``riscv64``."""
     format: str
-    """``elf``, ``pe`` or ``macho``."""
+    """``elf``, ``pe``, ``macho``, or ``raw`` for an image without a header."""
     file_hash: str
     """SHA-256 of the file, in hexadecimal."""
     binary: str
@@ -95,6 +98,19 @@ class Function:
     def base_name(self) -> str:
         """The name in the source: ``decode`` of ``decode.part.0.isra.1``."""
         return base_name(self.name)
+
+    def code_hash(self) -> str:
+        """SHA-256 of the code, wherever it lies: mnemonics and sizes of its blocks, and its edges.
+
+        Neither addresses nor operands count, as they change where other code moves.
+        """
+        blocks = [(block.size, block.mnemonics) for block in self.blocks]
+        return hashlib.sha256(repr((self.architecture, blocks, self.edges)).encode()).hexdigest()
+
+    @property
+    def shown(self) -> str:
+        """The name for people: C++ and Rust names as their sources spell them."""
+        return shown_name(self.name)
 
     def to_graph(self, vocabulary: Vocabulary) -> Graph:
         """A directed graph with a node for each block, which holds what the vocabulary reads:
@@ -204,5 +220,8 @@ def _single(function: Function, source: int, target: int) -> EdgeKind:
 
 def _named_address(function: Function, source: int) -> int | None:
     instructions = function.blocks[source].instructions
-    match = TARGET.search(instructions[-1]) if instructions else None
+    if not instructions:
+        return None
+    has_slot = function.architecture.startswith("mips") and len(instructions) > 1
+    match = TARGET.search(instructions[-2 if has_slot else -1])
     return int(match[1], 16) if match else None

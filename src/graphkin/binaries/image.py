@@ -6,9 +6,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 DATA = "d"
+ByteOrder = Literal["little", "big"]
 MAX_RANGES = 5_000_000
 """Ranges that are read of one unwind table."""
 
@@ -61,6 +62,7 @@ class LineSections(NamedTuple):
     line: bytes
     line_str: bytes = b""
     str: bytes = b""
+    byte_order: ByteOrder = "little"
 
 
 @dataclass
@@ -86,13 +88,17 @@ class Image:
     """Line tables of the debug information."""
     note: str | None = None
     """What a reader of the results should know: functions that may be missing."""
+    marks: Sequence[tuple[int, str]] = ()
+    """Sorted (address, state): what lies from there on. ``a`` is ARM, ``t`` Thumb, ``x`` AArch64
+    and ``d`` data. Without any, all is code in the only state that the processor has."""
+    stack_failures: frozenset[int] = frozenset()
+    """Those of ``noreturn`` that report an overwritten stack, as far as names tell."""
+    byte_order: ByteOrder = "little"
+    """Of words in data; on the processors that have both, of instructions as well."""
     imports: Mapping[int, str] = field(default_factory=dict)
     """Stubs and slots that lead to symbols of other files: address to name."""
     forwards: Mapping[int, int] = field(default_factory=dict)
     """Stubs and slots that lead to symbols of the same file: address to address."""
-    marks: Sequence[tuple[int, str]] = ()
-    """Sorted (address, state): what lies from there on. ``a`` is ARM, ``t`` Thumb, ``x`` AArch64
-    and ``d`` data. Without any, all is code in the only state that the processor has."""
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -122,12 +128,12 @@ class Image:
         return bytes(region.data[offset : offset + size])
 
     def word(self, address: int, width: int) -> int | None:
-        """A little-endian word, as the loader would leave it."""
+        """A word in the byte order of the file, as the loader would leave it."""
         moved = self.pointers.get(address)
         if moved is not None:
             return moved
         raw = self.read(address, width)
-        return int.from_bytes(raw, "little") if len(raw) == width else None
+        return int.from_bytes(raw, self.byte_order) if len(raw) == width else None
 
     def pieces(self, start: int, end: int) -> list[tuple[int, int, str]]:
         """(start, end, state) of the code in a range; data is left out."""

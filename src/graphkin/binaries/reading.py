@@ -6,17 +6,26 @@ its reader hang, crash or eat all memory costs a process, and is reported.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from graphkin.binaries.backends.base import Limits
-from graphkin.binaries.backends.choose import Backend
+from graphkin.binaries.backends.choose import Backend, is_raw
 from graphkin.binaries.function import Function, Skipped
-from graphkin.binaries.targets import Target, find_function, list_functions
+from graphkin.binaries.inputs import Input, Inputs
+from graphkin.binaries.targets import Target, find_function, list_functions, shortened
 from graphkin.binaries.workers import Done, Failure, WorkerPool
-from graphkin.errors import FormatError, GraphkinError
+from graphkin.errors import ConfigError, FormatError, GraphkinError
+
+
+class Small(NamedTuple):
+    """Functions of a file that have too few blocks."""
+
+    functions: int
+
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -39,8 +48,11 @@ def read_functions(
     with_text: bool = False,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     skipped: list[Skipped] | None = None,
+    on_small: Callable[[int], None] | None = None,
 ) -> Iterator[Function]:
     """Every function of a target's file, or of the member that it names.
+
+    The functions of a folder, or of a container, are those of all binaries in it.
 
     Args:
         target: the file, and the member.
@@ -49,20 +61,42 @@ def read_functions(
         with_text: keeps the text of every instruction.
         limits: what the file may cost.
         skipped: is filled with what could not be read.
+        on_small: is told at the end how many functions were left out.
 
     Raises:
         ConfigError: for a member that is not there.
         FormatError: for a file that cannot be read within its limits, or has no functions.
     """
+    skipped = [] if skipped is None else skipped
     task = partial(
         _list, backend=backend, min_blocks=min_blocks, with_text=with_text, limits=limits
     )
-    results: Iterator[Function | Skipped] = _results(task, target, limits)
-    for result in results:
-        if isinstance(result, Function):
-            yield result
-        elif skipped is not None:
-            skipped.append(result)
+    already, is_whole, is_empty, small = len(skipped), True, True, 0
+    with Inputs(limits, skipped=skipped, as_is=is_raw(backend)) as inputs:
+        pool = reading_pool(1, task, limits)
+        jobs = (_Job(target, item) for item in _inputs_of(target, inputs))
+        with closing(pool.run(jobs)) as outcomes:
+            for job, outcome in outcomes:
+                if isinstance(outcome, Function):
+                    yield outcome
+                elif isinstance(outcome, Small):
+                    small += outcome.functions
+                elif isinstance(outcome, Skipped):
+                    skipped.append(outcome)
+                elif not isinstance(outcome, Done):
+                    error = _error(outcome, job)
+                    if job.is_alone:
+                        raise error
+                    skipped.append(Skipped(job.file.label, "", _reason(error, job)))
+                    is_whole = False
+                if isinstance(outcome, Done | Failure):
+                    job.file.discard()
+                    is_empty &= not is_whole
+                    is_whole = True
+        if is_empty:
+            raise _nothing(target, inputs, skipped[already:])
+    if on_small is not None:
+        on_small(small)
 
 
 def read_function(
@@ -74,52 +108,100 @@ def read_function(
     """The function that a target names, with the text of its instructions.
 
     Raises:
-        ConfigError: for a name or an address that no function has, or that several have.
+        ConfigError: for a name or an address that no function has, or that several have; for a
+            folder, and for a container of several binaries of which none is named.
         FormatError: for a file that cannot be read within its limits.
     """
-    (function,) = _results(partial(_find, backend=backend, limits=limits), target, limits)
-    return function
+    if os.path.isdir(target.path):
+        raise ConfigError(f"{target.path} is a folder; name one binary in it, and its function")
+    with Inputs(limits, as_is=is_raw(backend)) as inputs:
+        files = list(_inputs_of(target, inputs))
+        if len(files) > 1:
+            labels = ", ".join(shortened([f"{file.label}:{target.function}" for file in files]))
+            raise ConfigError(f"{target.binary} holds {len(files)} binaries; name one: {labels}")
+        if not files:
+            raise _nothing(target, inputs, inputs.skipped)
+        pool = reading_pool(1, partial(_find, backend=backend, limits=limits), limits)
+        with closing(pool.run([_Job(target, files[0])])) as outcomes:
+            for job, outcome in outcomes:
+                if isinstance(outcome, Function):
+                    return outcome
+                raise _error(outcome, job)
+    raise AssertionError("a worker says what became of its item")
 
 
-def _results(
-    task: Callable[[Target], Iterator[R | GraphkinError]], target: Target, limits: Limits
-) -> Iterator[R]:
-    """What a task gives for a target in a process of its own; its errors are raised here."""
-    pool = reading_pool(1, task, limits)
-    with closing(pool.run([target])) as outcomes:  # type: ignore[type-var]
-        for _, outcome in outcomes:
-            if isinstance(outcome, GraphkinError):
-                raise outcome
-            if isinstance(outcome, Failure):
-                raise FormatError(f"{target.path} cannot be read: {outcome.reason}")
-            if not isinstance(outcome, Done):
-                yield outcome
+class _Job(NamedTuple):
+    """A file to read for a target."""
+
+    target: Target
+    file: Input
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is all that the target stands for, so that its error is that of the whole."""
+        return self.file.label in (self.target.path, self.target._replace(member=None).binary)
+
+    @property
+    def local(self) -> Target:
+        """The target as a worker sees it."""
+        return Target(self.file.path, self.target.member, self.target.function)
+
+
+def _inputs_of(target: Target, inputs: Inputs) -> Iterator[Input]:
+    return inputs.inputs(inputs.files([target._replace(member=None).binary]))
+
+
+def _nothing(target: Target, inputs: Inputs, skipped: list[Skipped]) -> GraphkinError:
+    if inputs.absent:
+        return ConfigError(inputs.absent[0])
+    reasons = "; ".join(shortened([str(item) for item in skipped]))
+    return FormatError(reasons or f"there is no binary in {target.binary}")
+
+
+def _error(outcome: object, job: _Job) -> GraphkinError:
+    """The error that a worker reports, or is."""
+    if isinstance(outcome, GraphkinError):
+        return outcome
+    reason = outcome.reason if isinstance(outcome, Failure) else str(outcome)
+    return FormatError(f"{job.file.label} cannot be read: {job.file.named(reason)}")
+
+
+def _reason(error: GraphkinError, job: _Job) -> str:
+    """Why a file was skipped, in words that do not begin with its name again."""
+    return str(error).removeprefix(f"{job.file.label} ").removeprefix("skipped: ")
 
 
 def _list(
-    target: Target, *, backend: Backend, min_blocks: int, with_text: bool, limits: Limits
-) -> Iterator[Function | Skipped | GraphkinError]:
-    """Runs in the process: functions, then what was skipped, then what was wrong."""
+    job: _Job, *, backend: Backend, min_blocks: int, with_text: bool, limits: Limits
+) -> Iterator[Function | Small | Skipped | GraphkinError]:
+    """Runs in the process: functions, then what was left out or skipped, then what was wrong."""
     skipped: list[Skipped] = []
+    small = 0
     problem: GraphkinError | None = None
     try:
         for function in list_functions(
-            target, backend, skipped, with_text=with_text, limits=limits
+            job.local, backend, skipped, with_text=with_text, limits=limits
         ):
             if len(function.blocks) >= min_blocks:
-                yield function
+                yield job.file.function(function)
+            else:
+                small += 1
     except GraphkinError as error:
         problem = error
-    yield from skipped
+    yield Small(small)
+    yield from map(job.file.skip, skipped)
     if problem is not None:
-        yield problem
+        yield _named(problem, job)
 
 
-def _find(
-    target: Target, *, backend: Backend, limits: Limits
-) -> Iterator[Function | GraphkinError]:
+def _find(job: _Job, *, backend: Backend, limits: Limits) -> Iterator[Function | GraphkinError]:
     """Runs in the process."""
     try:
-        yield find_function(target, backend, limits=limits)
+        yield job.file.function(find_function(job.local, backend, limits=limits))
     except GraphkinError as error:
-        yield error
+        yield _named(error, job)
+
+
+def _named(error: GraphkinError, job: _Job) -> GraphkinError:
+    """The same error in words that name the file, and not its copy."""
+    return type(error)(job.file.named(str(error)))

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from graphkin.binaries.backends.base import FunctionSource, Limits, Wants, extent_of
 from graphkin.binaries.backends.choose import Backend, open_source
+from graphkin.binaries.containers.unpack import SEPARATOR
+from graphkin.binaries.demangling import containing, shown_name, spelled
 from graphkin.binaries.function import MEMBER, Function, Skipped, base_name
 from graphkin.binaries.image import Extent
 from graphkin.errors import ConfigError, FormatError
@@ -18,6 +20,8 @@ from graphkin.errors import ConfigError, FormatError
 ADDRESS = re.compile(r"0[xX][0-9a-fA-F]+$")
 MOST_LISTED = 12
 """Functions that an error names."""
+MOST_CLOSE = 5
+"""Names that an error proposes."""
 
 
 class Target(NamedTuple):
@@ -28,6 +32,8 @@ class Target(NamedTuple):
     """Of a static archive, or of a fat file."""
     function: str | None = None
     """A name, or an address in hexadecimal; None for all functions."""
+    inside: str | None = None
+    """A member of a container, ``inner`` of ``outer!inner``; ``path`` is the container."""
 
     @property
     def address(self) -> int | None:
@@ -36,20 +42,25 @@ class Target(NamedTuple):
 
     @property
     def binary(self) -> str:
-        return self.path if self.member is None else f"{self.path}({self.member})"
+        file = self.path if self.inside is None else f"{self.path}{SEPARATOR}{self.inside}"
+        return file if self.member is None else f"{file}({self.member})"
 
 
 def parse_target(text: str) -> Target:
     """Reads ``BINARY``, ``BINARY:FUNCTION`` or ``BINARY:0xADDRESS``.
 
-    The binary may be ``archive.a(member.o)``. Paths and names may hold colons: the longest part
-    that is a file is the path. Where none is, the last colon parts path and function.
+    The binary may be ``archive.a(member.o)``, or ``package.deb!usr/bin/x`` for a member of a
+    container. Paths and names may hold colons: the longest part that is a file is the path. Where
+    none is, the last colon parts path and function. Behind ``!``, it is the first colon.
     """
     cuts = [len(text), *(at for at in reversed(range(len(text))) if text[at] == ":")]
     for cut in cuts:
         file = _existing(text[:cut])
         if file is not None:
             return _checked(Target(*file, text[cut + 1 :] if cut < len(text) else None), text)
+    inside = _inside(text)
+    if inside is not None:
+        return _checked(inside, text)
     path, colon, function = text.rpartition(":")
     return _checked(Target(path, None, function) if colon else Target(text), text)
 
@@ -58,6 +69,24 @@ def _checked(target: Target, text: str) -> Target:
     if not target.path or target.function == "":
         raise ConfigError(f"{text!r} names no function; write BINARY:FUNCTION or BINARY:0x1234")
     return target
+
+
+def _inside(text: str) -> Target | None:
+    """The target where a part ahead of a ``!`` is a file: the longest such part is the path."""
+    for cut in (at for at in reversed(range(len(text))) if text[at] == SEPARATOR):
+        path, rest = text[:cut], text[cut + 1 :]
+        try:
+            if not Path(path).is_file():
+                continue
+        except (OSError, ValueError):
+            continue
+        inner, colon, function = rest.partition(":")
+        if not inner:
+            raise ConfigError(f"{text!r} names no member; write CONTAINER!MEMBER[:FUNCTION]")
+        match = MEMBER.match(inner)
+        inner, member = (match[1], match[2]) if match else (inner, None)
+        return Target(path, member, function if colon else None, inner)
+    return None
 
 
 def _existing(path: str) -> tuple[str, str | None] | None:
@@ -105,7 +134,7 @@ def list_functions(
             is_empty = False
             yield function
     if is_empty and binaries:
-        known = ", ".join(_shortened([binary.removeprefix(target.path) for binary in binaries]))
+        known = ", ".join(shortened([binary.removeprefix(target.path) for binary in binaries]))
         raise ConfigError(
             f"{target.path} has no member {target.member} with functions, but {known}"
         )
@@ -119,7 +148,7 @@ def find_function(
     *,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
 ) -> Function:
-    """The function that a target names, with the text of its instructions.
+    """The function that a target names, with the text of its instructions and what it says.
 
     Raises:
         ConfigError: for a name or an address that no function has, or that several have.
@@ -127,7 +156,14 @@ def find_function(
     """
 
     def open_file(wants: Wants | None) -> FunctionSource:
-        return open_source(target.path, backend=backend, with_text=True, limits=limits, wants=wants)
+        return open_source(
+            target.path,
+            backend=backend,
+            with_text=True,
+            with_evidence=True,
+            limits=limits,
+            wants=wants,
+        )
 
     return choose(target, open_file)
 
@@ -136,8 +172,9 @@ def choose(target: Target, open_file: Callable[[Wants | None], FunctionSource]) 
     """The one function of a source that matches best.
 
     A name is looked for among the names, then the aliases, then the names in the source
-    (``decode`` finds ``decode.part.0``); an address among the starts, then the ranges, then the
-    parts that the compiler split off.
+    (``decode`` finds ``decode.part.0``), then what C++ and Rust call it (``ns::decode(int)``, or
+    ``ns::decode``); an address among the starts, then the ranges, then the parts that the compiler
+    split off.
 
     Args:
         target: what to look for.
@@ -162,8 +199,10 @@ def choose(target: Target, open_file: Callable[[Wants | None], FunctionSource]) 
     matches = _best(target, graded)
     if not matches and target.address is not None:
         matches = list(_containing(open_file(None).functions(), target))
+    elif not matches and target.function is not None:
+        matches = list(_spelled(open_file, target, names))
     if not matches and elsewhere:
-        others = ", ".join(_shortened(elsewhere))
+        others = ", ".join(shortened(elsewhere))
         raise ConfigError(f"{target.binary} has no function {target.function}, but {others} have")
     if not matches:
         raise _absent(target, names, source.skipped)
@@ -218,6 +257,17 @@ def _containing(functions: Iterator[Function], target: Target) -> Iterator[Funct
     return islice(matches, 1)
 
 
+def _spelled(
+    open_file: Callable[[Wants | None], FunctionSource], target: Target, names: set[str]
+) -> Iterator[Function]:
+    """The functions whose names the source spells as a target does."""
+    assert target.function is not None
+    wanted = spelled(target.function, names)
+    if wanted:
+        source = open_file(lambda extent: not wanted.isdisjoint((extent.name, *extent.aliases)))
+        yield from (item for item in source.functions() if _is_inside(item, target))
+
+
 def _absent(target: Target, names: set[str], skipped: list[Skipped]) -> ConfigError | FormatError:
     for item in skipped:
         if item.function and item.function == target.function:
@@ -229,17 +279,24 @@ def _absent(target: Target, names: set[str], skipped: list[Skipped]) -> ConfigEr
         message = f"no function of {target.binary} holds the address {target.function}"
         return ConfigError(f"{message}; {listing}")
     assert target.function is not None
-    close = get_close_matches(target.function, sorted(names), n=5)
+    close = get_close_matches(target.function, sorted(names), n=MOST_CLOSE)
+    close = close or [shown_name(name) for name in _alike(target.function, names)]
     hint = f"the closest names are {', '.join(close)}" if close else listing
     return ConfigError(f"{target.binary} has no function {target.function}; {hint}")
 
 
+def _alike(text: str, names: set[str]) -> list[str]:
+    """The shortest mangled names that hold the longest word of a text; none without a word."""
+    alike = containing(text, names) if text.isprintable() and len(text) > 2 else iter(())
+    return sorted(alike, key=lambda name: (len(name), name))[:MOST_CLOSE]
+
+
 def _unreadable(target: Target, skipped: list[Skipped]) -> FormatError:
-    reasons = "; ".join(_shortened([str(item) for item in skipped]))
+    reasons = "; ".join(shortened([str(item) for item in skipped]))
     return FormatError(reasons or f"{target.binary} has no functions")
 
 
-def _shortened(items: list[str]) -> list[str]:
+def shortened(items: list[str]) -> list[str]:
     """The first ones, and how many more there are."""
     more = len(items) - MOST_LISTED
     return items[:MOST_LISTED] + ([f"and {more} more"] if more > 0 else [])
@@ -249,11 +306,11 @@ def _ambiguous(target: Target, matches: list[Function]) -> ConfigError:
     choices = []
     for function in matches:
         inside = "" if function.binary == target.binary else f"{function.binary}:"
-        name = "" if function.name == target.function else function.name
+        name = "" if function.name == target.function else shown_name(function.name)
         notes = ", ".join(note for note in (name, function.unit) if note)
         choices.append(f"{inside}0x{function.address:x}" + (f" ({notes})" if notes else ""))
     which = target.function if target.address is None else f"at {target.function}"
     return ConfigError(
         f"{target.binary} has {len(matches)} functions {which}; "
-        f"name one by its address: {', '.join(_shortened(choices))}"
+        f"name one by its address: {', '.join(shortened(choices))}"
     )

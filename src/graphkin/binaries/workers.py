@@ -13,7 +13,7 @@ import pickle
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import ceil
@@ -94,7 +94,7 @@ class WorkerPool(Generic[T, R]):
         self.seconds = seconds
         self.memory_bytes = memory_bytes
 
-    def run(self, items: Iterable[T]) -> Iterator[tuple[T, R | Failure | Done]]:
+    def run(self, items: Iterable[T]) -> Generator[tuple[T, R | Failure | Done]]:
         """Each item with its results in order, and then with one Done or Failure.
 
         Items are taken when a worker is free, and results of several items come interleaved.

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphkin.cli.options import Backend, Html, Json, checked_backend
+from graphkin.cli.options import Backend, Html, Json, Raw, checked_backend
 
 
 def register(app: typer.Typer) -> None:
@@ -26,6 +26,7 @@ def compare(
         Path | None, typer.Option(help="Draw the attention: a .png, .svg or .pdf file.")
     ] = None,
     backend: Backend = "auto",
+    raw: Raw = None,
     as_json: Json = False,
 ) -> None:
     """Compare two functions: how alike they are, and which block matches which."""
@@ -38,7 +39,7 @@ def compare(
 
     if plot is not None:
         picture_ending(plot)
-    compared = run(left, right, model, backend=checked_backend(backend))
+    compared = run(left, right, model, backend=checked_backend(backend, raw))
     if html is not None:
         page = comparison_page(compared.document, *compared.functions, compared.maps)
         write_atomically(html, page.encode())

@@ -8,10 +8,12 @@ from typing import Annotated
 
 import typer
 
+from graphkin.cli.exit_codes import exit_with, is_incomplete
 from graphkin.cli.options import (
     Backend,
     Jobs,
     Json,
+    Raw,
     Seconds,
     checked_backend,
     checked_jobs,
@@ -31,7 +33,7 @@ def register(app: typer.Typer) -> None:
 def extract(
     binaries: Annotated[
         list[Path],
-        typer.Argument(readable=False, help="Binaries, or folders to search for them."),
+        typer.Argument(readable=False, help="Binaries, containers, or folders to search for both."),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Write the corpus to this new folder.")
@@ -48,15 +50,19 @@ def extract(
     ] = False,
     jobs: Jobs = None,
     backend: Backend = "auto",
+    raw: Raw = None,
     seconds: Seconds = 600.0,
     as_json: Json = False,
 ) -> None:
-    """Read the functions of binaries into a corpus: one control-flow graph each."""
+    """Read the functions of binaries into a corpus: one control-flow graph each.
+
+    The exit code is 21 if some file could not be read, and 11 if none could.
+    """
     from graphkin._support.progress import counter
     from graphkin.binaries.backends.base import Limits
     from graphkin.binaries.extraction import extract as run
 
-    reader, processes = checked_backend(backend), checked_jobs(jobs)
+    reader, processes = checked_backend(backend, raw), checked_jobs(jobs)
     try:
         with counter("reading files") as progress:
             summary = run(
@@ -82,12 +88,13 @@ def extract(
             "skipped": [skip._asdict() for skip in summary.skipped],
         }
         typer.echo(json.dumps(document))
-        return
-    typer.echo(
-        f"{output}: {summary.functions:,} functions of {summary.files} files; "
-        f"{summary.small:,} smaller than {min_blocks} blocks left out, "
-        f"{len(summary.skipped):,} skipped"
-    )
+    else:
+        typer.echo(
+            f"{output}: {summary.functions:,} functions of {summary.files} files; "
+            f"{summary.small:,} smaller than {min_blocks} blocks left out, "
+            f"{len(summary.skipped):,} skipped"
+        )
+    exit_with(found=False, unreadable=is_incomplete(summary.skipped))
 
 
 def stats(

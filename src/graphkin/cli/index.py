@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphkin.cli.exit_codes import exit_with, is_incomplete
 from graphkin.cli.options import (
     AddTag,
     Backend,
     GraphsFolder,
     Jobs,
     Json,
+    Raw,
     Seconds,
     checked_backend,
     checked_jobs,
@@ -40,7 +42,7 @@ def index(
         list[str],
         typer.Argument(
             metavar="LIBRARY PATH...",
-            help="The library, created if it does not exist; then binaries, archives, folders, "
+            help="The library, created if it does not exist; then binaries, containers, folders, "
             "corpora. BINARY:FUNCTION adds one function, - reads a list from stdin.",
         ),
     ],
@@ -59,6 +61,7 @@ def index(
         str | None, typer.Option(help="Use Ray: local, or the address of a cluster.")
     ] = None,
     backend: Backend = "auto",
+    raw: Raw = None,
     seconds: Seconds = 600.0,
     approximate: Annotated[
         bool,
@@ -71,7 +74,7 @@ def index(
 ) -> None:
     """Add the functions of binaries to a library; files already indexed are skipped.
 
-    The exit code is 11 if nothing could be read.
+    The exit code is 21 if some input could not be read, and 11 if none could.
     """
     from graphkin._support.progress import counter
     from graphkin.binaries.backends.base import Limits
@@ -83,7 +86,7 @@ def index(
     if not sources:
         raise ConfigError(f"name what to add to {library}: graphkin index LIBRARY PATH...")
     tags = parse_tags(add_tag or [])
-    reader, processes = checked_backend(backend), checked_jobs(jobs)
+    reader, processes = checked_backend(backend, raw), checked_jobs(jobs)
     is_new = not exists(library)
     total: int | None = None
     try:
@@ -125,6 +128,7 @@ def index(
         )
     if summary.skipped and not (summary.functions or summary.small or summary.known_files):
         raise typer.Exit(FormatError.exit_code)
+    exit_with(found=False, unreadable=is_incomplete(summary.skipped, sources))
 
 
 def _document(summary: IndexSummary) -> dict[str, Any]:

@@ -96,6 +96,7 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List functions of a library, one on each line; with --json one object on each line."""
+    from graphkin.binaries.demangling import shown_name
     from graphkin.results.document import LibraryFunction
     from graphkin.results.render import to_json
 
@@ -106,8 +107,9 @@ def list_(
                 typer.echo(to_json(LibraryFunction(**item.to_document())))
                 continue
             entry, address = item.entry, address_text(item.entry.address)
+            name = shown_name(entry.function)
             tags = " ".join(f"{key}={value}" for key, value in entry.tags.items())
-            line = f"{item.id:>9} {item.nodes:>6} {address:>12}  {entry.function}  {entry.binary}"
+            line = f"{item.id:>9} {item.nodes:>6} {address:>12}  {name}  {entry.binary}"
             typer.echo(printable(f"{line}  {tags}".rstrip()))
 
 

@@ -6,7 +6,9 @@ so that ``--help`` answers at once. One file for each verb.
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from typing import Annotated
 
 import typer
@@ -72,6 +74,9 @@ def root(
 
 def main() -> None:
     """The entry point: a graphkin error becomes one line on stderr and its own exit code."""
+    if threading.current_thread() is threading.main_thread():
+        # An exception, so that private folders and workers are cleaned up as after Ctrl-C.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         app(standalone_mode=True)
     except GraphkinError as error:

@@ -41,6 +41,13 @@ Seed = Annotated[
     int | None, typer.Option(help="Seed of first weights and training data; by default 0.")
 ]
 Backend = Annotated[str, typer.Option(help="What reads a binary: auto, native, smda or binexport.")]
+Raw = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ARCH@BASE",
+        help="Read files as raw code at an address: thumb@0x8000000, arm, aarch64, x86, x86-64.",
+    ),
+]
 Jobs = Annotated[int | None, typer.Option(help="Processes; by default one a core.")]
 Seconds = Annotated[float, typer.Option(help="Seconds to read one file.", min=1)]
 Html = Annotated[Path | None, typer.Option(help="Write the result as one HTML file, too.")]
@@ -92,14 +99,18 @@ def without_none(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def checked_backend(name: str) -> BackendName:
-    """The backend of a name."""
-    from graphkin.binaries.backends.choose import BACKENDS
+def checked_backend(name: str, raw: str | None = None) -> BackendName:
+    """The backend of a name, or that of ``--raw``."""
+    from graphkin.binaries.backends.choose import BACKENDS, RAW, check_backend
 
-    backend = next((backend for backend in BACKENDS if backend == name), None)
-    if backend is None:
+    if raw is not None:
+        if name != "auto":
+            raise ConfigError(f"--raw and --backend {name} ask for different things")
+        check_backend(RAW + raw)
+        return RAW + raw
+    if name not in BACKENDS:
         raise ConfigError(f"unknown backend {name!r}; choose one of {', '.join(BACKENDS)}")
-    return backend
+    return name
 
 
 def checked_jobs(jobs: int | None) -> int:

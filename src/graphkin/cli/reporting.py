@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from graphkin.cli.exit_codes import exit_with, is_incomplete
 from graphkin.cli.library import open_library
 from graphkin.cli.options import checked_backend, show_skipped
-from graphkin.cli.search_options import FOUND, ReportOptions
+from graphkin.cli.search_options import ReportOptions
 from graphkin.errors import GraphkinError
 from graphkin.results.text import plural, printable
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from graphkin.binaries.function import Skipped
     from graphkin.library.library import Library
     from graphkin.library.records import SearchOptions
-    from graphkin.results.document import Report
+    from graphkin.results.document import Report, SearchedFile
 
 WORTH_A_LOOK = 0.1
 """A probability that is above that of most functions."""
@@ -31,15 +33,19 @@ def report_and_exit(
     how: ReportOptions,
     default_format: str,
 ) -> None:
-    """Looks up the functions of all targets, and writes what was found."""
+    """Looks up the functions of all targets, writes what was found, and exits with its code."""
+    from graphkin.results.render import evidence_top
+
     chosen = how.format(default_format)
+    formats = [chosen] if how.html is None else [chosen, "html"]
+    options = replace(options, evidence_top=evidence_top(formats))
     with open_library(library, how.graphs_folder) as opened:
-        report = _report(opened, library, targets, options, how)
+        report, is_complete = _report(opened, library, targets, options, how)
     if how.html is not None:
         _write(report, "html", how.html)
     _write(report, chosen, how.output)
-    if how.exit_code and any(result.hits for result in report.results):
-        raise typer.Exit(FOUND)
+    found = how.exit_code and any(result.hits for result in report.results)
+    exit_with(found=found, unreadable=not is_complete)
 
 
 def _report(
@@ -48,8 +54,8 @@ def _report(
     targets: Sequence[str],
     options: SearchOptions,
     how: ReportOptions,
-) -> Report:
-    """Looks up the functions of all targets.
+) -> tuple[Report, bool]:
+    """Looks up the functions of all targets; says, too, whether all that was named was read.
 
     A file that cannot be read is named on stderr, and the others go on; where none can be read,
     the command fails.
@@ -62,14 +68,16 @@ def _report(
     if not len(library):
         typer.echo("graphkin: the library is empty; nothing can be found in it", err=True)
     skipped: list[Skipped] = []
+    files: list[SearchedFile] = []
     failures: list[GraphkinError] = []
     queries = list(
         read_queries(
             library,
             targets,
-            checked_backend(how.backend),
+            checked_backend(how.backend, how.raw),
             how.query_min_blocks,
             skipped=skipped,
+            files=files,
             on_error=failures.append,
         )
     )
@@ -80,6 +88,8 @@ def _report(
         typer.echo(f"graphkin: {printable(str(error))}", err=True)
     if len(failures) == len(targets):
         raise typer.Exit(failures[0].exit_code)
+    if not queries:
+        _explain_nothing(files, how.query_min_blocks)
     if options.min_probability and library.model.calibration is None:
         typer.echo(
             "graphkin: the library's model has no calibration, so --min-probability leaves "
@@ -95,17 +105,37 @@ def _report(
         options={
             **options.to_dict(),
             "query_min_blocks": how.query_min_blocks,
-            "backend": how.backend,
+            "backend": checked_backend(how.backend, how.raw),
         },
         results=results,
+        files=tuple(files),
         skipped=tuple(map(str, [*failures, *skipped])),
     )
     _hint(report, options.min_probability)
-    return report
+    return report, bool(queries) and not failures and not is_incomplete(skipped, targets)
+
+
+def _explain_nothing(files: Sequence[SearchedFile], min_blocks: int) -> None:
+    """Says why there was nothing to look up."""
+    small = sum(file.small for file in files)
+    typer.echo(
+        f"graphkin: nothing was looked up: {plural(small, 'function')} of "
+        f"{plural(len(files), 'file')} found, none with {plural(min_blocks, 'basic block')} or "
+        "more. Look at smaller ones with --query-min-blocks 1; where a file should hold more, "
+        "`graphkin show BINARY` lists what was found in it",
+        err=True,
+    )
 
 
 def _hint(report: Report, min_probability: float) -> None:
-    """Says what a lower probability would show, where nothing is left."""
+    """Says what a lower probability would show: of a single function, or where nothing is left."""
+    if len(report.results) == 1 and (best := report.results[0].best_left_out) is not None:
+        typer.echo(
+            f"graphkin: hits less probable than {min_probability:g} are left out, the best with "
+            f"{best:.3f}; --min-probability 0 lists them",
+            err=True,
+        )
+        return
     worth = sum((result.best_left_out or 0.0) >= WORTH_A_LOOK for result in report.results)
     if worth and not any(result.hits for result in report.results):
         typer.echo(

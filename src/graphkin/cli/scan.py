@@ -9,6 +9,8 @@ import typer
 from graphkin.cli.options import LibraryArgument, with_groups
 from graphkin.cli.reporting import report_and_exit
 from graphkin.cli.search_options import (
+    MIN_PROBABILITY,
+    RERANK,
     FilterOptions,
     MinProbability,
     ReportOptions,
@@ -24,10 +26,13 @@ def register(app: typer.Typer) -> None:
 
 def scan(
     library: LibraryArgument,
-    targets: Annotated[list[str], typer.Argument(help="Binaries, or single BINARY:FUNCTION.")],
+    targets: Annotated[
+        list[str],
+        typer.Argument(help="Binaries, containers, folders, or single BINARY:FUNCTION."),
+    ],
     top: Top = 3,
-    rerank: Rerank = 20,
-    min_probability: MinProbability = 0.5,
+    rerank: Rerank = RERANK,
+    min_probability: MinProbability = MIN_PROBABILITY,
     *,
     where: FilterOptions,
     report: ReportOptions,

@@ -9,6 +9,8 @@ import typer
 from graphkin.cli.options import LibraryArgument, with_groups
 from graphkin.cli.reporting import report_and_exit
 from graphkin.cli.search_options import (
+    MIN_PROBABILITY,
+    RERANK,
     FilterOptions,
     MinProbability,
     ReportOptions,
@@ -28,8 +30,8 @@ def search(
         str, typer.Argument(help="BINARY:FUNCTION or BINARY:0x1234; BINARY looks up all of it.")
     ],
     top: Top = 10,
-    rerank: Rerank = 100,
-    min_probability: MinProbability = 0.0,
+    rerank: Rerank = RERANK,
+    min_probability: MinProbability = MIN_PROBABILITY,
     *,
     where: FilterOptions,
     report: ReportOptions,

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphkin.cli.options import Backend, GraphsFolder, Html, Json
+from graphkin.cli.exit_codes import FOUND, FOUND_AND_UNREADABLE, UNREADABLE
+from graphkin.cli.options import Backend, GraphsFolder, Html, Json, Raw
 from graphkin.errors import ConfigError
 
 if TYPE_CHECKING:
     from graphkin.library.records import Filter
 
-FOUND = 20
-"""The exit code of ``--exit-code`` where something was found; no error has it."""
 PANEL = "Functions of the library (texts may hold * and ?)"
 
 
@@ -29,7 +28,7 @@ class FilterOptions:
 
     function: Annotated[str | None, _option("Name of the function.")] = None
     binary: Annotated[str | None, _option("Path of the binary.")] = None
-    architecture: Annotated[str | None, _option("Processor: x86-64, aarch64, ...")] = None
+    architecture: Annotated[str | None, _option("Processor: x86-64, aarch64, mipsel, ...")] = None
     compiler: Annotated[str | None, _option("Compiler named in the binary.")] = None
     build: Annotated[str | None, _option("Build, the name of the binary's folder.")] = None
     tag: Annotated[list[str] | None, _option("KEY=VALUE, or KEY for any; repeatable.")] = None
@@ -55,6 +54,9 @@ class FilterOptions:
         )
 
 
+RERANK, MIN_PROBABILITY = 20, 0.5
+"""Defaults of every search; those of :mod:`graphkin.library.scan`, which takes long to import."""
+
 Rerank = Annotated[
     int, typer.Option(help="Nearest candidates that the matcher scores again; 0 for none.", min=0)
 ]
@@ -72,6 +74,7 @@ class ReportOptions:
         int, typer.Option(help="Skip query functions with fewer basic blocks.", min=1)
     ] = 5
     backend: Backend = "auto"
+    raw: Raw = None
     graphs_folder: GraphsFolder = None
     format_: Annotated[
         str | None,
@@ -86,7 +89,9 @@ class ReportOptions:
     exit_code: Annotated[
         bool,
         typer.Option(
-            "--exit-code", help=f"Exit with {FOUND} when something was found, else with 0."
+            "--exit-code",
+            help=f"Exit with {FOUND} when there is a hit, and with {FOUND_AND_UNREADABLE} when "
+            f"some input could not be read, too; without a hit with {UNREADABLE} or 0, as always.",
         ),
     ] = False
     as_json: Json = False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphkin.cli.options import Backend, Json, checked_backend
+from graphkin.cli.options import Backend, Json, Raw, checked_backend
 from graphkin.errors import ConfigError
 from graphkin.results.text import printable
 
@@ -24,13 +24,17 @@ def register(app: typer.Typer) -> None:
 
 def show(
     target: Annotated[
-        str, typer.Argument(help="BINARY:FUNCTION or BINARY:0x1234; BINARY alone lists functions.")
+        str,
+        typer.Argument(
+            help="BINARY:FUNCTION or BINARY:0x1234; a file or folder alone lists functions."
+        ),
     ],
     dot: Annotated[bool, typer.Option("--dot", help="Print the graph for Graphviz.")] = False,
     plot: Annotated[
         Path | None, typer.Option(help="Draw the function: a .png, .svg or .pdf file.")
     ] = None,
     backend: Backend = "auto",
+    raw: Raw = None,
     as_json: Json = False,
 ) -> None:
     """Show the control flow of a function: its blocks, instructions and edges."""
@@ -41,7 +45,7 @@ def show(
 
     if dot and as_json:
         raise ConfigError("--dot and --json both print on stdout; choose one")
-    reader = checked_backend(backend)
+    reader = checked_backend(backend, raw)
     parsed = parse_target(target)
     if parsed.function is None:
         if dot or plot is not None:
@@ -65,6 +69,7 @@ def show(
 
 
 def _list_functions(target: Target, backend: BackendName, as_json: bool) -> None:
+    from graphkin.binaries.function import MEMBER
     from graphkin.binaries.reading import read_functions
     from graphkin.results.document import FunctionList, FunctionSummary
     from graphkin.results.function import summary_of
@@ -72,15 +77,22 @@ def _list_functions(target: Target, backend: BackendName, as_json: bool) -> None
 
     skipped: list[Skipped] = []
     rows: list[FunctionSummary] = []
-    for number, function in enumerate(read_functions(target, backend=backend, skipped=skipped)):
+    binary = None
+    for function in read_functions(target, backend=backend, skipped=skipped):
         if as_json:
             rows.append(summary_of(function))
             continue
-        if not number:
+        # Members of a static library are told apart by their addresses and source files.
+        named = MEMBER.sub(r"\1", function.binary)
+        if named != binary:
+            if named != target._replace(member=None).binary:
+                gap = "" if binary is None else "\n"
+                typer.echo(f"{gap}{printable(named)}")
+            binary = named
             typer.echo(f"{'address':>12} {'bytes':>8} {'blocks':>7} {'edges':>7}  name")
         size, blocks, edges = function.size, len(function.blocks), len(function.edges)
         origin = f"  ({function.unit})" if function.unit else ""
-        name = printable(f"{function.name}{origin}")
+        name = printable(f"{function.shown}{origin}")
         typer.echo(f"{function.address:#12x} {size:>8} {blocks:>7} {edges:>7}  {name}")
     if as_json:
         typer.echo(to_json(FunctionList(binary=target.binary, functions=tuple(rows))))

@@ -192,7 +192,9 @@ class SearchOptions:
     min_probability: float = 0.0
     """Hits that are less probable are left out; without a calibration all stay."""
     evidence: bool = False
-    """Say of every hit which blocks match."""
+    """Say of hits which blocks match."""
+    evidence_top: int | None = None
+    """Of how many hits of each query, the best first; of all by default."""
 
     def __post_init__(self) -> None:
         for name, value, least in (("top", self.top, 1), ("rerank", self.rerank, 0)):

@@ -15,7 +15,7 @@ from graphkin.binaries.targets import parse_target
 from graphkin.errors import GraphkinError
 from graphkin.library.library import Library
 from graphkin.library.records import Filter, SearchOptions
-from graphkin.results.document import FunctionRef, FunctionResult
+from graphkin.results.document import FunctionRef, FunctionResult, SearchedFile
 from graphkin.results.function import ref_of
 
 if TYPE_CHECKING:
@@ -25,9 +25,12 @@ if TYPE_CHECKING:
 MIN_BLOCKS = 5
 """Functions of a whole file with fewer basic blocks are not looked up: too many are alike."""
 MIN_PROBABILITY = 0.5
-"""Of the hits of a scan: from here on it is likelier that they are right than wrong."""
-TOP, RERANK = 3, 20
-"""Hits, and candidates that the matcher scores again, for each function of a scan."""
+"""Of a hit, wherever functions are looked up: from here on it is likelier right than wrong."""
+RERANK = 20
+"""Candidates of each function that the matcher scores again, wherever functions are looked up: as
+many as the probabilities were calibrated with."""
+TOP = 3
+"""Hits of each function of a scan."""
 AT_ONCE = 250
 """Functions that go through the stages of a search together."""
 
@@ -61,7 +64,7 @@ def scan(
 
     Args:
         library: an open library, or where it is; that is opened, and closed at the end.
-        targets: binaries, ``BINARY:FUNCTION`` or ``BINARY:0x1234``.
+        targets: binaries, containers, folders, ``BINARY:FUNCTION`` or ``BINARY:0x1234``.
         top: hits of each function.
         rerank: candidates of each function that the matcher scores again; 0 for none.
         min_probability: hits that are less probable are left out.
@@ -90,6 +93,7 @@ def read_queries(
     min_blocks: int = MIN_BLOCKS,
     *,
     skipped: list[Skipped] | None = None,
+    files: list[SearchedFile] | None = None,
     on_error: Callable[[GraphkinError], None] | None = None,
 ) -> Iterator[Query]:
     """The functions of binaries, ready to be looked up, as they are read.
@@ -100,10 +104,12 @@ def read_queries(
         backend: what reads the files.
         min_blocks: functions of a whole file with fewer basic blocks are skipped.
         skipped: is filled with what could not be read.
+        files: is filled with what could be read.
         on_error: is told of a target that cannot be read; without it, the error is raised.
     """
     vocabulary = library.model.vocabulary
     for text in targets:
+        looked_up, small = 0, list[int]()
         try:
             target = parse_target(text)
             functions: Iterable[Function]
@@ -111,14 +117,24 @@ def read_queries(
                 functions = [read_function(target, backend)]
             else:
                 functions = read_functions(
-                    target, backend=backend, min_blocks=min_blocks, skipped=skipped
+                    target,
+                    backend=backend,
+                    min_blocks=min_blocks,
+                    skipped=skipped,
+                    on_small=small.append,
                 )
             for function in functions:
+                looked_up += 1
                 yield Query(ref_of(function), function.to_graph(vocabulary))
         except GraphkinError as error:
             if on_error is None:
                 raise
             on_error(error)
+        else:
+            if files is not None:
+                files.append(
+                    SearchedFile(binary=target.binary, functions=looked_up, small=sum(small))
+                )
 
 
 def look_up(

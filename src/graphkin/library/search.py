@@ -207,13 +207,30 @@ def _hits(
             left_out.append(probability)
         else:
             kept.append(candidate)
-    hits = []
-    for rank_, candidate in enumerate(kept, start=1):
-        evidence = None
-        if options.evidence and model.matcher is not None:
-            evidence = _evidence(model.matcher, query, graphs[candidate.stored.id])
-        hits.append(hit_of(candidate, rank_, evidence))
+    evidence = _evidence_of_best(model, query, kept, graphs, options)
+    hits = [
+        hit_of(candidate, rank_, evidence.get(candidate.stored.graph_hash))
+        for rank_, candidate in enumerate(kept, start=1)
+    ]
     return Hits(tuple(hits), max(left_out, default=None))
+
+
+def _evidence_of_best(
+    model: SearchModel,
+    query: Graph,
+    hits: Sequence[Candidate],
+    graphs: dict[int, Graph],
+    options: SearchOptions,
+) -> dict[str, Evidence | None]:
+    """By the hash of the graph: copies of one graph are explained once."""
+    evidence: dict[str, Evidence | None] = {}
+    if not options.evidence or model.matcher is None:
+        return evidence
+    for candidate in hits[: options.evidence_top]:
+        if candidate.stored.graph_hash not in evidence:
+            graph = graphs[candidate.stored.id]
+            evidence[candidate.stored.graph_hash] = _evidence(model.matcher, query, graph)
+    return evidence
 
 
 def _evidence(matcher: GraphMatcher, query: Graph, graph: Graph) -> Evidence | None:

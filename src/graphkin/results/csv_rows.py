@@ -20,6 +20,7 @@ COLUMNS = (
     "query_binary", "query_function", "query_address", "query_blocks",
     "rank", "rank_by_distance", "probability", "score", "distance", "matched_share",
     "binary", "function", "address", "blocks", "architecture", "compiler", "build", "tags",
+    "query_demangled", "demangled",
 )  # fmt: skip
 FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"
 """Letters that begin a formula; some programs read the wide ones of East Asia alike."""
@@ -29,8 +30,9 @@ DIGITS = 6
 def csv_rows(results: Iterable[FunctionResult]) -> Iterator[str]:
     """Lines with their ends: the names of the columns, then a row for each hit.
 
-    Addresses are hexadecimal, tags ``key=value`` with ``;`` between, and what is not known is
-    empty. A query without hits has no row.
+    ``query_demangled`` and ``demangled`` are how C++ and Rust sources spell a name, where that is
+    not the name itself. Addresses are hexadecimal, tags ``key=value`` with ``;`` between, and what
+    is not known is empty. A query without hits has no row.
     """
     yield _line(COLUMNS)
     for result in results:
@@ -58,6 +60,8 @@ def _cells(query: FunctionRef, hit: Hit) -> list[str]:
         cell(hit.compiler),
         cell(hit.build),
         cell(";".join(f"{key}={value}" for key, value in sorted(hit.tags.items()))),
+        cell(query.demangled or ""),
+        cell(hit.demangled or ""),
     ]
 
 

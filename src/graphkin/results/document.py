@@ -11,9 +11,18 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    computed_field,
+    model_validator,
+)
 from pydantic.json_schema import models_json_schema
 
+from graphkin.binaries.demangling import demangled, shown_name
 from graphkin.results.text import address_text, encodable
 
 VERSION = 1
@@ -51,16 +60,40 @@ class Document(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_computed(cls, data: Any) -> Any:
+        """Documents that were written have fields that follow from others."""
+        if not isinstance(data, dict) or cls.model_computed_fields.keys().isdisjoint(data):
+            return data
+        return {name: data[name] for name in data if name not in cls.model_computed_fields}
+
     def to_dict(self) -> dict[str, Any]:
         """The document as JSON has it."""
         return self.model_dump(mode="json")
 
 
-class FunctionRef(Document):
-    """Which function is meant."""
+class NamedFunction(Document):
+    """A function by its name."""
 
     function: Name
-    """Its name; in a stripped file one made from its address."""
+    """Its name in the file; in a stripped file one made from its address."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def demangled(self) -> Name | None:
+        """The name as C++ or Rust sources spell it; null where that is the name itself."""
+        return demangled(self.function)
+
+    @property
+    def shown(self) -> str:
+        """The name for people."""
+        return shown_name(self.function)
+
+
+class FunctionRef(NamedFunction):
+    """Which function is meant."""
+
     binary: Name
     """The file; a member of an archive is ``path(member)``."""
     address: Address | None = None
@@ -69,6 +102,8 @@ class FunctionRef(Document):
     """Basic blocks."""
     reference: str | None = None
     """What the HTTP API calls it: ``upload:FILE:NUMBER`` or ``library:ID``."""
+    code_hash: Annotated[str, Field(exclude=True)] = ""
+    """Of its code, wherever that lies; see :meth:`graphkin.binaries.Function.code_hash`."""
 
 
 class LibraryFunction(FunctionRef):
@@ -144,6 +179,16 @@ class Tool(Document):
     version: str
 
 
+class SearchedFile(Document):
+    """A file whose functions were looked up, or a single function that was named."""
+
+    binary: Name
+    functions: int
+    """That were looked up."""
+    small: int = 0
+    """That were not, because they have too few basic blocks."""
+
+
 class Report(Document):
     """The results of a search or a scan."""
 
@@ -158,6 +203,8 @@ class Report(Document):
     """What was asked for: ``top``, ``rerank``, ``min_probability``, filters."""
     results: tuple[FunctionResult, ...]
     """One for each query function, in the order of the files."""
+    files: tuple[SearchedFile, ...] = ()
+    """Those that could be read, in the order in which they were named."""
     skipped: tuple[Name, ...] = ()
     """Files and functions that could not be read, and why."""
 
@@ -176,10 +223,9 @@ class Comparison(Document):
     evidence: Evidence
 
 
-class FunctionSummary(Document):
+class FunctionSummary(NamedFunction):
     """A function in a list of functions."""
 
-    function: Name
     binary: Name
     address: Address
     size: int
@@ -198,6 +244,13 @@ class FunctionList(Document):
     """In the order of the file."""
 
 
+class EvidenceToken(NamedTuple):
+    """One thing that a block says."""
+
+    kind: str
+    text: Name
+
+
 class CodeBlock(Document):
     """A basic block."""
 
@@ -206,6 +259,13 @@ class CodeBlock(Document):
     mnemonics: tuple[str, ...]
     instructions: tuple[Name, ...]
     """With operands, where they are known; else the mnemonics."""
+    operations: tuple[str, ...] | None = None
+    """What the instructions do, in classes that all processors share; null where the backend
+    cannot tell."""
+    evidence: tuple[EvidenceToken, ...] | None = None
+    """``[kind, text]`` of what the block says, in order: ``str`` for strings, ``imp`` for imports,
+    ``num`` for constants, ``off`` for offsets of fields, ``flt`` for constants of floating point,
+    ``dat`` for the first bytes of tables; null likewise."""
 
 
 class CodeEdge(Document):
@@ -218,10 +278,9 @@ class CodeEdge(Document):
     """``taken``, ``not taken``, ``next``, ``jump`` or ``case``."""
 
 
-class FunctionCode(Document):
+class FunctionCode(NamedFunction):
     """One function with its code."""
 
-    function: Name
     base_name: Name
     """Without what compilers add, such as ``.part.0``."""
     aliases: tuple[Name, ...]
@@ -236,6 +295,9 @@ class FunctionCode(Document):
     """SHA-256 of the file, in hexadecimal."""
     blocks: tuple[CodeBlock, ...]
     edges: tuple[CodeEdge, ...]
+    callees: tuple[Name, ...] | None = None
+    """Functions that it calls, or whose address it takes: addresses in the same file, and
+    names of imports; null where the backend cannot tell."""
     reference: str | None = None
     """What the HTTP API calls it."""
     text: Literal["disassembly", "mnemonics"] = "disassembly"

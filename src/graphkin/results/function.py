@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from graphkin.binaries.demangling import shown_name
 from graphkin.binaries.function import Block, Function, edge_kinds
+from graphkin.binaries.operations import operation_names
 from graphkin.results.document import (
     CodeBlock,
     CodeEdge,
+    EvidenceToken,
     FunctionCode,
     FunctionRef,
     FunctionSummary,
 )
-from graphkin.results.text import plural
+from graphkin.results.text import address_text, plural
 
 EDGE_COLORS = {
     "taken": "#009e73",
@@ -22,6 +25,7 @@ EDGE_COLORS = {
     "case": "#0072b2",
 }
 """Okabe and Ito's colours, which stay apart for colour-blind eyes."""
+EVIDENCE_TITLES = {"strings": ("str",), "imports": ("imp",), "constants": ("num", "flt")}
 ROLE_COLORS = {"entry": "#b7e4c7", "exit": "#f8c4bd"}
 
 
@@ -50,11 +54,13 @@ def block_roles(function: Function) -> list[str]:
 
 
 def _header(function: Function) -> Iterator[str]:
-    yield function.name
+    yield function.shown
+    if function.shown != function.name:
+        yield f"  {function.name}"
     yield f"  {summary(function)}"
     yield f"  {function.binary}"
     if function.aliases:
-        yield f"  also {', '.join(function.aliases)}"
+        yield f"  also {', '.join(map(shown_name, function.aliases))}"
     if function.unit:
         yield f"  of {function.unit}"
     if function.compiler:
@@ -72,7 +78,17 @@ def _block_lines(function: Function) -> Iterator[str]:
         yield f"0x{block.address:x}:  {role}".rstrip()
         for mnemonic, operands in map(_parts, _instructions(block)):
             yield f"    {mnemonic:<8}{operands}".rstrip()
+        yield from (f"    {line}" for line in evidence_lines(block))
         yield from leads.get(number, ())
+
+
+def evidence_lines(block: Block) -> Iterator[str]:
+    """What a block says to people, a line for each kind: strings, imports and constants."""
+    for title, kinds in EVIDENCE_TITLES.items():
+        texts = [token.text for token in block.evidence or () if token.kind in kinds]
+        if texts:
+            shown = (f'"{text}"' if title == "strings" else text for text in dict.fromkeys(texts))
+            yield f"; {title} {', '.join(shown)}"
 
 
 def _instructions(block: Block) -> tuple[str, ...]:
@@ -93,6 +109,7 @@ def ref_of(function: Function, reference: str | None = None) -> FunctionRef:
         address=function.address,
         blocks=len(function.blocks),
         reference=reference,
+        code_hash=function.code_hash(),
     )
 
 
@@ -142,6 +159,10 @@ def code_of(
                 size=block.size,
                 mnemonics=tuple(block.mnemonics),
                 instructions=tuple(_instructions(block)),
+                operations=None if block.operations is None else operation_names(block.operations),
+                evidence=None
+                if block.evidence is None
+                else tuple(EvidenceToken(*token) for token in block.evidence),
             )
             for block in function.blocks
         ),
@@ -149,9 +170,18 @@ def code_of(
             CodeEdge(source=source, target=target, kind=kind)
             for (source, target), kind in zip(function.edges, edge_kinds(function), strict=True)
         ),
+        callees=_callees(function),
         reference=reference,
         text="disassembly" if has_text else "mnemonics",
         picture=picture,
+    )
+
+
+def _callees(function: Function) -> tuple[str, ...] | None:
+    if function.callees is None:
+        return None
+    return tuple(
+        callee if isinstance(callee, str) else address_text(callee) for callee in function.callees
     )
 
 
@@ -159,7 +189,7 @@ def to_dot(function: Function) -> str:
     """A digraph for Graphviz: a box with the instructions for each block."""
     lines = [
         f"digraph {_quoted(function.name)} {{",
-        f"  label={_quoted(f'{function.name}  {summary(function)}')}; labelloc=t;",
+        f"  label={_quoted(f'{function.shown}  {summary(function)}')}; labelloc=t;",
         '  node [shape=box, fontname="monospace", fontsize=10, style=filled, fillcolor=white];',
         "  edge [arrowsize=0.7];",
     ]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from graphkin.results.document import FunctionResult, Hit, LibraryFunction
+from graphkin.results.document import FunctionResult, Hit, LibraryFunction, SearchedFile
 
 CVE_TAG = "cve"
 CVE = re.compile(r"CVE-\d{4}-\d{4,19}", re.IGNORECASE)
@@ -76,12 +77,24 @@ class Counts(NamedTuple):
     with_a_hit: int
     """Functions."""
     hits: int
+    without_functions: int
+    """Files of which nothing was looked up."""
+    small: int
+    """Functions that were not looked up, because they have too few blocks."""
 
 
-def count(results: Sequence[FunctionResult]) -> Counts:
+def count(results: Sequence[FunctionResult], files: Sequence[SearchedFile] = ()) -> Counts:
+    """What there is in the results, and in the files that they are of, where these are known."""
+    looked_up = Counter[str]()
+    for result in results if not files else ():
+        looked_up[result.query.binary] += 1
+    for file in files:
+        looked_up[file.binary] += file.functions
     return Counts(
-        files=len({result.query.binary for result in results}),
+        files=len(looked_up),
         functions=len(results),
         with_a_hit=sum(bool(result.hits) for result in results),
         hits=sum(len(result.hits) for result in results),
+        without_functions=sum(not functions for functions in looked_up.values()),
+        small=sum(file.small for file in files),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from graphkin.errors import ConfigError
@@ -23,6 +23,8 @@ class Format:
     media_type: str
     write: Callable[[Report], str]
     """The text of a whole file, with a line end at its end."""
+    evidence_top: int | None = None
+    """Hits of each function whose evidence it shows, the best first; None for all."""
 
 
 def to_json(document: Document) -> str:
@@ -35,13 +37,21 @@ def _json_lines(report: Report) -> str:
 
 
 FORMATS: dict[str, Format] = {
-    "table": Format("txt", "text/plain", lambda report: scan_table(report.results) + "\n"),
-    "hits": Format("txt", "text/plain", lambda report: hits_tables(report.results)),
+    "table": Format(
+        "txt",
+        "text/plain",
+        lambda report: scan_table(report.results, report.files) + "\n",
+        evidence_top=1,
+    ),
+    "hits": Format("txt", "text/plain", lambda report: hits_tables(report.results, report.files)),
     "json": Format("json", "application/json", lambda report: to_json(report) + "\n"),
     "jsonl": Format("jsonl", "application/jsonl", _json_lines),
     "csv": Format("csv", "text/csv", lambda report: "".join(csv_rows(report.results))),
     "sarif": Format(
-        "sarif", "application/sarif+json", lambda report: json.dumps(sarif(report), indent=1) + "\n"
+        "sarif",
+        "application/sarif+json",
+        lambda report: json.dumps(sarif(report)) + "\n",
+        evidence_top=1,
     ),
     "html": Format("html", "text/html", scan_page),
 }
@@ -59,3 +69,9 @@ def format_named(name: str) -> Format:
 def render(report: Report, name: str) -> str:
     """A report in one of the formats."""
     return format_named(name).write(report)
+
+
+def evidence_top(names: Iterable[str]) -> int | None:
+    """Hits of each function whose evidence some formats show together; None for all."""
+    shown = [format_named(name).evidence_top for name in names]
+    return None if None in shown else max(filter(None, shown), default=0)

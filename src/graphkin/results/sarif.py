@@ -1,8 +1,8 @@
-"""Results for code-scanning dashboards: SARIF 2.1.0.
+"""Results for code-scanning dashboards: SARIF 2.1.0, within what GitHub documents that it takes.
 
-A rule is a vulnerability of the library, or a library function without one. A result says that a
-function of a scanned file is, in all likelihood, the code that a rule is about; several hits for
-one rule, such as the same function from several compilers, are one result.
+A rule is a vulnerability or a tag of the library; see :mod:`graphkin.results.sarif_rules`. A result
+says that a function of a scanned file is, in all likelihood, code that a rule is about; several
+hits for one rule, such as the same function from several compilers, are one result.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from graphkin.binaries.function import MEMBER, base_name
-from graphkin.results.document import FunctionRef, FunctionResult, Hit, LibraryFunction, Report
-from graphkin.results.grouping import CVE, likelihood, vulnerabilities
-from graphkin.results.text import address_text, encodable, plural, printable, share_text
+from graphkin.binaries.function import MEMBER
+from graphkin.results.document import FunctionRef, FunctionResult, Hit, Report
+from graphkin.results.grouping import likelihood, vulnerabilities
+from graphkin.results.sarif_rules import UNTAGGED, message_text, rule, rule_ids, severity
+from graphkin.results.text import address_text, encodable, plural, share_text, shortened
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -27,18 +29,16 @@ ERROR_FROM, WARNING_FROM = 0.9, 0.5
 """Probabilities from which a result is an error, or a warning; below, it is a note."""
 BASE = "%SRCROOT%"
 """What relative locations begin at."""
-CATALOGUE = "https://nvd.nist.gov/vuln/detail/"
-FUNCTION = "function:"
-"""Begins the ids of rules for functions without a vulnerability."""
-UNNAMED = "unnamed"
-MEANING = (
-    "A function of the scanned file has the control flow and the instructions of a function in "
-    "the library, as far as compilers leave them alike."
-)
-ADVICE = (
-    "Compare the two functions with `graphkin compare`. Code that was fixed may still resemble "
-    "code that was not."
-)
+MOST_RESULTS = 25_000
+"""GitHub refuses a run with more."""
+MOST_NOTIFICATIONS = 100
+MOST_LETTERS = 200
+"""Of a name in a message; C++ has names of thousands."""
+HIT_FIELDS = {
+    "id", "function", "binary", "address", "architecture", "build", "tags", "distance", "score",
+    "probability",
+}  # fmt: skip
+"""Of each hit of a result. Pairs of blocks stay out: GitHub takes 10 MB of a compressed file."""
 
 
 class Finding(NamedTuple):
@@ -58,14 +58,22 @@ def sarif(report: Report, root: str | os.PathLike[str] | None = None) -> dict[st
         root: the directory that locations are relative to; the current one by default. A file
             outside it gets its absolute ``file:`` URI.
     """
-    findings = [finding for result in report.results for finding in _findings(result)]
-    rules: dict[str, list[Hit]] = {}
+    asked = report.options.get("where", {}).get("tags", {})
+    findings = [finding for result in report.results for finding in _findings(result, asked)]
+    by_rule: dict[str, list[Hit]] = {}
     for finding in findings:
-        rules.setdefault(finding.rule_id, []).extend(finding.hits)
-    rule_indices = {name: index for index, name in enumerate(rules)}
+        by_rule.setdefault(finding.rule_id, []).extend(finding.hits)
+    severities = {name: severity(name, hits) or 0.0 for name, hits in by_rule.items()}
+    kept = _most_severe(findings, severities)
+    names = dict.fromkeys(finding.rule_id for finding in kept)
+    rule_indices = {name: index for index, name in enumerate(names)}
     artifacts = Artifacts(Path.cwd() if root is None else Path(root).absolute())
-    for result in report.results:
-        artifacts.location(result.query.binary)
+    for binary in (
+        *(file.binary for file in report.files),
+        *(result.query.binary for result in report.results),
+    ):
+        artifacts.location(binary)
+    fingerprints = _fingerprints(kept, artifacts)
     return {
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -75,17 +83,26 @@ def sarif(report: Report, root: str | os.PathLike[str] | None = None) -> dict[st
                     "driver": {
                         "name": "graphkin",
                         "version": report.tool.version,
-                        "rules": [rule(name, hits) for name, hits in rules.items()],
+                        "rules": [rule(name, by_rule[name]) for name in names],
                     }
                 },
-                "invocations": [{"executionSuccessful": True}],
+                "invocations": [
+                    {
+                        # Not even where a file could not be read: GitHub then refuses the results
+                        # of all others. The exit code and the notifications say it.
+                        "executionSuccessful": True,
+                        "toolExecutionNotifications": _notifications(
+                            report, len(findings) - len(kept)
+                        ),
+                    }
+                ],
                 "originalUriBaseIds": {
                     BASE: {"description": {"text": "The directory that was scanned."}}
                 },
                 "artifacts": artifacts.documents(),
                 "results": [
-                    _result(finding, rule_indices[finding.rule_id], artifacts)
-                    for finding in findings
+                    _result(finding, rule_indices[finding.rule_id], artifacts, fingerprint)
+                    for finding, fingerprint in zip(kept, fingerprints, strict=True)
                 ],
                 "properties": {"library": encodable(report.library), "model": report.model},
             }
@@ -93,29 +110,66 @@ def sarif(report: Report, root: str | os.PathLike[str] | None = None) -> dict[st
     }
 
 
-def _findings(result: FunctionResult) -> list[Finding]:
+def _findings(result: FunctionResult, asked: Collection[str]) -> list[Finding]:
+    """By rule; that a function is known at all is said only where no tag says more."""
     by_rule: dict[str, list[Hit]] = {}
     for hit in result.hits:
-        for name in rule_ids(hit):
+        for name in rule_ids(hit, asked):
             by_rule.setdefault(name, []).append(hit)
+    if result.hits and not by_rule:
+        by_rule[UNTAGGED] = list(result.hits)
     return [
         Finding(result.query, name, sorted(hits, key=likelihood)) for name, hits in by_rule.items()
     ]
 
 
-def _result(finding: Finding, rule_index: int, artifacts: Artifacts) -> dict[str, Any]:
+def _most_severe(findings: list[Finding], severities: dict[str, float]) -> list[Finding]:
+    """As many findings as a dashboard takes, in their order."""
+    if len(findings) <= MOST_RESULTS:
+        return findings
+
+    def order(place: int) -> tuple[float, tuple[float, float, float]]:
+        finding = findings[place]
+        return -severities[finding.rule_id], likelihood(finding.hits[0])
+
+    places = sorted(range(len(findings)), key=order)[:MOST_RESULTS]
+    return [findings[place] for place in sorted(places)]
+
+
+def _notifications(report: Report, left_out: int) -> list[dict[str, Any]]:
+    """What a reader of the results should know of the run."""
+    errors = [message_text(reason) for reason in report.skipped]
+    errors += [
+        f"No function of {message_text(file.binary)} was looked up; "
+        f"{plural(file.small, 'function')} with too few blocks."
+        for file in report.files
+        if not file.functions
+    ]
+    if len(errors) > MOST_NOTIFICATIONS:
+        more = len(errors) - MOST_NOTIFICATIONS
+        errors = [*errors[:MOST_NOTIFICATIONS], f"{plural(more, 'more file or function')} skipped."]
+    if left_out:
+        errors.append(
+            f"{plural(left_out, 'result')} of the lowest severity and probability left out: "
+            f"dashboards take {MOST_RESULTS:,}. Ask for a higher --min-probability, or for a --tag."
+        )
+    return [{"level": "warning", "message": {"text": text}} for text in errors]
+
+
+def _result(
+    finding: Finding, rule_index: int, artifacts: Artifacts, fingerprint: dict[str, str]
+) -> dict[str, Any]:
     query, hit = finding.query, finding.hits[0]
-    location = artifacts.location(query.binary)
     document: dict[str, Any] = {
         "ruleId": finding.rule_id,
         "ruleIndex": rule_index,
         "level": level(hit.probability),
         "message": {"text": _message(finding)},
-        "locations": [_location(query, location)],
-        "partialFingerprints": _fingerprints(finding, location["uri"]),
+        "locations": [_location(query, artifacts.location(query.binary))],
+        "partialFingerprints": fingerprint,
         "properties": {
             **hit.model_dump(mode="json", include={"probability", "score", "distance"}),
-            "hits": [item.to_dict() for item in finding.hits],
+            "hits": [item.model_dump(mode="json", include=HIT_FIELDS) for item in finding.hits],
         },
     }
     if document["properties"]["probability"] is not None:
@@ -132,8 +186,9 @@ def level(probability: float | None) -> str:
 
 def _location(query: FunctionRef, artifact: dict[str, Any]) -> dict[str, Any]:
     # Dashboards place results by lines, and drop those that have none; a binary has one "line".
-    physical: dict[str, Any] = {"artifactLocation": artifact, "region": {"startLine": 1}}
-    name = encodable(query.function)
+    region = {"startLine": 1, "startColumn": 1, "endLine": 1, "endColumn": 2}
+    physical: dict[str, Any] = {"artifactLocation": artifact, "region": region}
+    name = encodable(query.shown)
     if query.address is not None:
         physical["address"] = {
             "absoluteAddress": query.address,
@@ -145,14 +200,16 @@ def _location(query: FunctionRef, artifact: dict[str, Any]) -> dict[str, Any]:
         "fullyQualifiedName": f"{encodable(query.binary)}:{name}",
         "kind": "function",
     }
+    if query.demangled is not None:
+        logical["decoratedName"] = encodable(query.function)
     return {"physicalLocation": physical, "logicalLocations": [logical]}
 
 
 def _message(finding: Finding) -> str:
     query, hit = finding.query, finding.hits[0]
-    parts = [f"{message_text(query.function)} resembles {message_text(hit.function)}"]
+    parts = [f"{_name_text(query.shown)} resembles {_name_text(hit.shown)}"]
     if hit.binary:
-        parts.append(f" of {message_text(hit.binary)}")
+        parts.append(f" of {_name_text(hit.binary)}")
     if vulnerabilities(hit):
         parts.append(f" ({message_text(finding.rule_id)})")
     if hit.probability is not None:
@@ -165,23 +222,39 @@ def _message(finding: Finding) -> str:
     return "".join(parts) + (f". It is at {address}." if address else ".")
 
 
-def _fingerprints(finding: Finding, uri: str) -> dict[str, str]:
-    """Equal in every run for the same function of the same file and the same rule.
+def _name_text(name: str) -> str:
+    return message_text(shortened(name, MOST_LETTERS))
 
-    Names stay when code moves; the address stands in where there is no name.
+
+def _fingerprints(findings: Sequence[Finding], artifacts: Artifacts) -> Iterator[dict[str, str]]:
+    """Equal in every run for the same code in a file of the same name, and the same rule.
+
+    Where the file lies, where the code lies in it, what the library is called and in which order
+    it found the hits does not count. Copies of one code in a file are numbered by their addresses.
     """
+    keys = [
+        (artifacts.location(finding.query.binary)["uri"], _digest(finding)) for finding in findings
+    ]
+    numbers: dict[int, int] = {}
+    copies: Counter[tuple[str, str]] = Counter()
+    for place in sorted(range(len(findings)), key=lambda n: findings[n].query.address or 0):
+        copies[keys[place]] += 1
+        numbers[place] = copies[keys[place]]
+    for place, (_, digest) in enumerate(keys):
+        yield {
+            "graphkinFunction/v2": f"{digest}:{numbers[place]}",
+            # The name that GitHub matches alerts by.
+            "primaryLocationLineHash": f"{digest[:16]}:{numbers[place]}",
+        }
+
+
+def _digest(finding: Finding) -> str:
     query = finding.query
-    name = query.function or address_text(query.address)
-    parts = json.dumps([uri, member_of(query.binary), name, finding.rule_id])
-    digest = hashlib.sha256(parts.encode()).hexdigest()
-    # The second name is the one that dashboards of GitHub match alerts by.
-    return {"graphkinFunction/v1": digest, "primaryLocationLineHash": f"{digest[:16]}:1"}
-
-
-def member_of(binary: str) -> str:
-    """The member of ``archive(member)``; empty for a plain file."""
-    match = MEMBER.fullmatch(binary)
-    return match[2] if match else ""
+    match = MEMBER.fullmatch(query.binary)
+    path, member = (match[1], match[2]) if match else (query.binary, "")
+    code = query.code_hash or query.function or address_text(query.address)
+    parts = json.dumps([PurePath(path).name, member, code, finding.rule_id])
+    return hashlib.sha256(parts.encode()).hexdigest()
 
 
 class Artifacts:
@@ -210,12 +283,20 @@ class Artifacts:
 
 def relative_uri(path: str, root: Path) -> dict[str, str]:
     """A location relative to a directory; absolute for a file outside it."""
-    full = PurePath(os.path.normpath(root / path))
+    full = PurePath(_resolved(str(root / path)))
     try:
-        inside = full.relative_to(root)
+        inside = full.relative_to(_resolved(str(root)))
     except ValueError:
         return {"uri": "file://" + _quoted(full.as_posix())}
     return {"uri": _quoted(inside.as_posix()), "uriBaseId": BASE}
+
+
+def _resolved(path: str) -> str:
+    """Without links, behind which dashboards do not look."""
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):  # not a path that this system can have
+        return os.path.normpath(path)
 
 
 def _quoted(path: str) -> str:
@@ -225,53 +306,3 @@ def _quoted(path: str) -> str:
     except UnicodeEncodeError:
         content = encodable(path).encode()
     return quote(content, safe="/")
-
-
-def rule_ids(function: LibraryFunction) -> tuple[str, ...]:
-    """The vulnerabilities that a function is tagged with, or else the function that it is."""
-    cves = tuple(encodable(name) for name in vulnerabilities(function))
-    return cves or (FUNCTION + function_name(function),)
-
-
-def function_name(function: LibraryFunction) -> str:
-    """The name in the source, so that the clones of a compiler count as one."""
-    return encodable(base_name(function.function)) or UNNAMED
-
-
-def rule(rule_id: str, hits: Sequence[Hit]) -> dict[str, Any]:
-    """The rule for some hits, with what the library says of them."""
-    names = sorted({function_name(hit) for hit in hits})
-    is_function = not vulnerabilities(hits[0])
-    what = (
-        f"A copy of {message_text(names[0])}"
-        if is_function
-        else f"A copy of code that {message_text(rule_id)} is about: {message_text(_joined(names))}"
-    )
-    document: dict[str, Any] = {
-        "id": rule_id,
-        "name": "KnownFunction" if is_function else "KnownVulnerability",
-        "shortDescription": {"text": f"{what}."},
-        "fullDescription": {"text": f"{what}. {MEANING}"},
-        "help": {"text": ADVICE},
-        "properties": {"functions": names, "tags": _tags(hits)},
-    }
-    if CVE.fullmatch(rule_id):
-        document["helpUri"] = CATALOGUE + rule_id
-        document["properties"]["tags"] = ["security", *document["properties"]["tags"]]
-    return document
-
-
-def _joined(names: Sequence[str], most: int = 5) -> str:
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {plural(more, 'other')}" if more > 0 else "")
-
-
-def message_text(name: str) -> str:
-    """A name inside a message, where braces are placeholders and ``[a](b)`` is a link."""
-    return printable(name).replace("{", "{{").replace("}", "}}").replace("](", "] (")
-
-
-def _tags(hits: Sequence[Hit]) -> list[str]:
-    """All tags of the hits, as ``key=value``."""
-    tags = {f"{key}={value}" for hit in hits for key, value in hit.tags.items()}
-    return sorted(encodable(tag) for tag in tags)

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 
 from graphkin.binaries.function import Function
-from graphkin.results.document import Comparison, Evidence, FunctionRef, FunctionResult, Hit
-from graphkin.results.grouping import count, groups
+from graphkin.results.document import (
+    Comparison,
+    Evidence,
+    FunctionRef,
+    FunctionResult,
+    Hit,
+    SearchedFile,
+)
+from graphkin.results.grouping import Counts, count, groups
 from graphkin.results.text import (
     address_text,
     distance_text,
@@ -19,6 +26,7 @@ from graphkin.results.text import (
     printable,
     share_text,
     shortened,
+    telling_ends,
 )
 
 GAP = "  "
@@ -43,6 +51,8 @@ class Column:
     """Numbers stand at the right."""
     share: int = 0
     """Of the room that is left, where the table is too wide; 0 for what is never cut."""
+    are_paths: bool = False
+    """Where they are too long, folders are left out first that tell nothing apart."""
 
 
 def search_table(result: FunctionResult, *, width: int = 100) -> str:
@@ -60,8 +70,8 @@ def search_table(result: FunctionResult, *, width: int = 100) -> str:
             Column("#", [str(hit.rank) for hit in hits], right=True),
             Column("before", [str(hit.rank_by_distance) for hit in hits], right=True),
             *_measures(hits),
-            Column("function", [hit.function for hit in hits], share=FUNCTION),
-            Column("binary", [hit.binary for hit in hits], share=FILE),
+            Column("function", [hit.shown for hit in hits], share=FUNCTION),
+            Column("binary", [hit.binary for hit in hits], share=FILE, are_paths=True),
             Column("address", [address_text(hit.address) for hit in hits], right=True),
         ],
         width,
@@ -72,32 +82,52 @@ def search_table(result: FunctionResult, *, width: int = 100) -> str:
     return "\n".join(lines)
 
 
-def hits_tables(results: Iterable[FunctionResult]) -> str:
+def hits_tables(results: Iterable[FunctionResult], files: Sequence[SearchedFile] = ()) -> str:
     """:func:`search_table` of each result with hits; a single one is shown without hits, too."""
     everything = list(results)
+    if files and not everything:
+        return f"{scan_table(everything, files)}\n"
     shown = [result for result in everything if result.hits or len(everything) == 1]
     return "".join(f"{search_table(result)}\n" for result in shown) or "nothing found\n"
 
 
-def scan_table(results: Iterable[FunctionResult], *, width: int = 100) -> str:
+def scan_table(
+    results: Iterable[FunctionResult], files: Sequence[SearchedFile] = (), *, width: int = 100
+) -> str:
     """One line for each function that has a hit, with its best one, under the tags of that hit.
 
-    Vulnerabilities come first, then other tags, then what has none; the likeliest on top.
+    Vulnerabilities come first, then other tags, then what has none; the likeliest on top. The last
+    line counts files and functions.
     """
     everything = list(results)
-    counts = count(everything)
+    counts = count(everything, files)
+    several = len({result.query.binary for result in everything}) > 1
     lines = []
     for group in groups(everything):
         lines += [shortened(group.title, width)]
-        rows = _scan_lines(group.results, width - len(GAP), several=counts.files > 1)
+        rows = _scan_lines(group.results, width - len(GAP), several=several)
         lines += [GAP + line for line in rows]
         lines += [""]
-    end = f": {plural(counts.functions, 'function')}, {counts.with_a_hit:,} with a hit"
+    end = _end(counts)
     if counts.files == 1:
-        place = shortened(everything[0].query.binary, max(width - len(end), LEAST_NAME))
+        only = files[0].binary if files else everything[0].query.binary
+        place = shortened(only, max(width - len(end), LEAST_NAME))
     else:
         place = plural(counts.files, "file")
     return "\n".join([*lines, place + end])
+
+
+def _end(counts: Counts) -> str:
+    """What was looked up, and how much of it has a hit."""
+    if counts.functions:
+        missing = f", none to look up in {plural(counts.without_functions, 'file')}"
+        return (
+            f": {plural(counts.functions, 'function')}, {counts.with_a_hit:,} with a hit"
+            f"{missing if counts.without_functions else ''}"
+        )
+    if not counts.small:
+        return ": no function was looked up"
+    return f": no function was looked up; too few blocks: {plural(counts.small, 'function')}"
 
 
 def _scan_lines(results: Sequence[FunctionResult], width: int, *, several: bool) -> list[str]:
@@ -106,13 +136,14 @@ def _scan_lines(results: Sequence[FunctionResult], width: int, *, several: bool)
     best = [result.hits[0] for result in results]
     columns = [
         *(column for column in _measures(best) if column.title != "score"),
-        Column("function", [query.function for query in queries], share=FUNCTION),
+        Column("function", [query.shown for query in queries], share=FUNCTION),
         Column("address", [address_text(query.address) for query in queries], right=True),
-        Column("is like", [hit.function for hit in best], share=FUNCTION),
-        Column("of", [hit.binary for hit in best], share=FILE),
+        Column("is like", [hit.shown for hit in best], share=FUNCTION),
+        Column("of", [hit.binary for hit in best], share=FILE, are_paths=True),
     ]
     if several:
-        columns.insert(-2, Column("in", [query.binary for query in queries], share=FILE))
+        files = [query.binary for query in queries]
+        columns.insert(-2, Column("in", files, share=FILE, are_paths=True))
     return _lines(columns, width)
 
 
@@ -135,7 +166,7 @@ def _sentence(query: FunctionRef, width: int) -> str:
     place = f" at {address_text(query.address)}" if query.address is not None else ""
     end = f"{place}, {plural(query.blocks, 'block')}"
     room = max(width - len(" of ") - len(end), 2 * LEAST_NAME)
-    function = shortened(query.function, room // 2)
+    function = shortened(query.shown, room // 2)
     return f"{function} of {shortened(query.binary, room - cell_len(function))}{end}"
 
 
@@ -159,6 +190,12 @@ def _details(hit: Hit, width: int) -> list[str]:
 def _lines(columns: Sequence[Column], width: int) -> list[str]:
     """The titles, then the rows; names are cut so that all of it fits."""
     widths = _widths(columns, width)
+    columns = [
+        replace(column, cells=telling_ends(column.cells))
+        if column.are_paths and any(cell_len(printable(cell)) > room for cell in column.cells)
+        else column
+        for column, room in zip(columns, widths, strict=True)
+    ]
     rows = zip(*(column.cells for column in columns), strict=True)
     lines = []
     for row in ([column.title for column in columns], *rows):
@@ -192,7 +229,7 @@ def _widths(columns: Sequence[Column], width: int) -> list[int]:
 def comparison_text(comparison: Comparison, left: Function, right: Function) -> str:
     """What the models say, and the strongest pairs of blocks with how they begin."""
     lines = [
-        f"{shortened(side.function, HALF)} of {shortened(side.binary, HALF)} "
+        f"{shortened(side.shown, HALF)} of {shortened(side.binary, HALF)} "
         f"at {address_text(side.address)}, {plural(side.blocks, 'block')}"
         for side in (comparison.left, comparison.right)
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Sequence
 
 from rich.cells import cell_len
 
@@ -57,6 +58,36 @@ def shortened(text: str, width: int) -> str:
     room = max(width - 1, 0)
     tail = (room + 1) // 2
     return _first(text, room - tail) + ELLIPSIS + _first(text[::-1], tail)[::-1]
+
+
+def telling_ends(paths: Sequence[str]) -> list[str]:
+    """Paths without the folders that they need not to be told apart; at least one folder stays.
+
+    ``/opt/acme-1.0/lib/libacme.so`` and ``/opt/acme-1.1/lib/libacme.so`` become
+    ``…/acme-1.0/lib/libacme.so`` and ``…/acme-1.1/lib/libacme.so``.
+    """
+    parts = {path: path.split("/") for path in paths}
+    depths = dict.fromkeys(parts, 2)
+    while True:
+        sharing: dict[str, list[str]] = {}
+        for path in parts:
+            sharing.setdefault("/".join(parts[path][-depths[path] :]), []).append(path)
+        unclear = [
+            path
+            for others in sharing.values()
+            if len(others) > 1
+            for path in others
+            if depths[path] < len(parts[path])
+        ]
+        if not unclear:
+            break
+        for path in unclear:
+            depths[path] += 1
+    ends = {
+        path: path if depths[path] >= len(own) else "/".join((ELLIPSIS, *own[-depths[path] :]))
+        for path, own in parts.items()
+    }
+    return [min(path, ends[path], key=len) for path in paths]
 
 
 def _first(text: str, width: int) -> str:

@@ -100,7 +100,7 @@ class FunctionRow(FunctionSummary):
     number: int
     """In the order of the file, from 0."""
     member: str | None
-    """Of an archive."""
+    """Of an archive, or of a container."""
 
 
 class UploadedFunctionList(ApiDocument):
@@ -138,8 +138,10 @@ class SearchRequest(Request):
     query: Text
     """``upload:BINARY:NUMBER`` or ``library:ID``."""
     top: Annotated[int, Field(ge=1)] = 10
-    rerank: Annotated[int, Field(ge=0)] = 100
+    rerank: Annotated[int, Field(ge=0)] = RERANK
     """Nearest candidates that the matcher scores again; 0 for none."""
+    min_probability: Annotated[float, Field(ge=0, le=1)] = MIN_PROBABILITY
+    """Hits that are less probable are left out."""
     where: Where = Where()
 
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from graphkin._support.files import hash_file
 from graphkin.binaries.function import MEMBER, Block, Function
+from graphkin.binaries.inputs import split_member
 from graphkin.errors import ConfigError, GraphkinError
 from graphkin.library.library import Library
 from graphkin.library.records import Stored
@@ -92,17 +93,21 @@ class References:
         entry = stored.entry
         if entry.address is None or not entry.file_hash:
             return None
-        path, member = Path(entry.binary), None
-        inside = MEMBER.match(entry.binary)
         try:
-            if inside and not path.exists():
-                path, member = Path(inside[1]), inside[2]
-            if self._hash(path) != entry.file_hash:
-                return None
-            function = self._reader.function(path, entry.address, member)
+            container, inner = split_member(Path(entry.binary))
+            if inner is not None:
+                function = self._reader.function(container, entry.address, f"!{inner}")
+            else:
+                path, member = Path(entry.binary), None
+                inside = MEMBER.match(entry.binary)
+                if inside and not path.exists():
+                    path, member = Path(inside[1]), inside[2]
+                if self._hash(path) != entry.file_hash:
+                    return None
+                function = self._reader.function(path, entry.address, member)
         except (OSError, ValueError, GraphkinError):
             return None
-        is_same = len(function.blocks) == stored.nodes
+        is_same = len(function.blocks) == stored.nodes and function.file_hash == entry.file_hash
         return replace(function, binary=entry.binary) if is_same else None
 
     def _hash(self, path: Path) -> str | None:

@@ -83,4 +83,5 @@ class ScanJob(Job):
             model=str(self._library.model_id),
             options={**self._options.to_dict(), "query_min_blocks": self._min_blocks},
             results=tuple(self.results),
+            skipped=tuple(self.upload.facts.reasons),
         )

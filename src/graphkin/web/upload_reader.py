@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -11,8 +12,12 @@ from typing import TypeVar
 
 from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.backends.choose import open_source
+from graphkin.binaries.containers.unpack import SEPARATOR
+from graphkin.binaries.demangling import demangled
 from graphkin.binaries.function import Function, Skipped
-from graphkin.binaries.targets import Target, choose
+from graphkin.binaries.inputs import Input, Inputs
+from graphkin.binaries.reading import read_function as find_in_container
+from graphkin.binaries.targets import Target, choose, parse_target
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import FormatError
 from graphkin.graphs import Graph
@@ -37,19 +42,23 @@ class UploadedFunction:
     """What the server keeps of a function: enough to list it and to search for it."""
 
     name: str
+    demangled: str | None
+    """The name as C++ or Rust sources spell it, where that is not the name itself."""
     address: int
     size: int
     blocks: int
     edges: int
     member: str | None
-    """Of an archive, or of a fat file."""
+    """Of an archive, or of a fat file; ``!inner`` for a member of a container."""
     unit: str | None
     graph: Graph
+    code_hash: str
 
     @property
     def nbytes(self) -> int:
         """Of memory, about."""
-        letters = len(self.name) + len(self.member or "") + len(self.unit or "")
+        texts = (self.name, self.demangled, self.member, self.unit)
+        letters = sum(len(text or "") for text in texts)
         arrays = self.graph.arrays().values()
         return OBJECT_BYTES + 4 * letters + sum(array.nbytes for array in arrays)
 
@@ -85,52 +94,87 @@ class Reader:
             most_bytes=self._limits.kept_graphs,
             most_functions=self._limits.functions,
         )
-        results = self._results(task, path)
-        functions = [item for item in results if isinstance(item, UploadedFunction)]
-        facts = next(item for item in results if isinstance(item, FileFacts))
+        limits = self._limits
+        functions: list[UploadedFunction] = []
+        facts: list[FileFacts] = []
+        used, end = 0, time.monotonic() + limits.extraction_seconds
+        with Inputs(self._file_limits()) as inputs:
+            files = inputs.inputs(inputs.files([path]))
+            for file in files:
+                try:
+                    items = self._results(task, file, path)
+                except FormatError as error:
+                    if file.copy is None:
+                        raise
+                    items = [FileFacts("", "", None, 1, (cut(str(error)),))]
+                file.discard()
+                for item in items:
+                    if isinstance(item, FileFacts):
+                        facts.append(item)
+                    elif used <= limits.kept_graphs and len(functions) < limits.functions:
+                        functions.append(item)
+                        used += item.nbytes
+                if file.copy is not None and (
+                    used > limits.kept_graphs
+                    or len(functions) >= limits.functions
+                    or time.monotonic() > end
+                ):
+                    reason = "it holds too much to be read here; the rest is left out"
+                    inputs.skipped.insert(0, Skipped(path.name, "", reason))
+                    break
+        both = _joined(facts, [_local(str(skip), path) for skip in inputs.skipped])
         if not functions:
-            raise FormatError("; ".join(facts.reasons) or f"{path.name} has no functions")
-        return functions, facts
+            raise FormatError("; ".join(both.reasons) or f"{path.name} has no functions")
+        return functions, both
 
     def function(self, path: Path, address: int, member: str | None) -> Function:
         """One function with the text of its instructions."""
+        if member is not None and member.startswith(SEPARATOR):
+            target = parse_target(f"{path}{member}")._replace(function=f"{address:#x}")
+            function = find_in_container(target, limits=self._file_limits())
+            return _bounded(function, path)
         task = partial(read_function, address=address, member=member, limits=self._file_limits())
-        return self._results(task, path)[0]
+        return self._results(task, Input(str(path)), path)[0]
 
     def _file_limits(self) -> Limits:
-        return Limits(self._limits.extraction_seconds, self._limits.upload_bytes)
+        limits = self._limits
+        return Limits(
+            limits.extraction_seconds, limits.upload_bytes, memory_bytes=limits.extraction_bytes
+        )
 
-    def _results(self, task: Callable[[Path], Iterator[R]], path: Path) -> list[R]:
-        pool: WorkerPool[Path, R] = WorkerPool(
+    def _results(self, task: Callable[[Input], Iterator[R]], file: Input, path: Path) -> list[R]:
+        pool: WorkerPool[Input, R] = WorkerPool(
             1,
             task,
             seconds=self._limits.extraction_seconds + MARGIN_SECONDS,
             memory_bytes=self._limits.extraction_bytes,
         )
         results: list[R] = []
-        with closing(pool.run([path])) as outcomes:  # type: ignore[type-var]
+        with closing(pool.run([file])) as outcomes:
             for _, outcome in outcomes:
                 if isinstance(outcome, Failure):
-                    raise FormatError(f"{path.name} cannot be read: {_local(outcome.reason, path)}")
+                    name = _local(file.label, path)
+                    reason = _local(file.named(outcome.reason), path)
+                    raise FormatError(f"{name} cannot be read: {reason}")
                 if not isinstance(outcome, Done):
                     results.append(outcome)
         return results
 
 
 def list_file(
-    path: Path, *, vocabulary: Vocabulary, limits: Limits, most_bytes: int, most_functions: int
+    file: Input, *, vocabulary: Vocabulary, limits: Limits, most_bytes: int, most_functions: int
 ) -> Iterator[UploadedFunction | FileFacts]:
     """The task of a worker process: every function, then the facts of the file.
 
     What would take more memory of the server than ``most_bytes`` is left out, and so are
     functions beyond ``most_functions``.
     """
-    source = open_source(path, limits=limits)
+    source = open_source(file.path, limits=limits)
     first: Function | None = None
     used = 0
     for number, function in enumerate(source.functions()):
         first = first or function
-        listed = _listed(function, path, vocabulary)
+        listed = _listed(file.function(function), file, vocabulary)
         used += listed.nbytes
         if used > most_bytes or number == most_functions:
             reason = (
@@ -138,10 +182,11 @@ def list_file(
                 if used > most_bytes
                 else f"it has more than {most_functions:,} functions"
             )
-            source.skipped.insert(0, Skipped(str(path), "", f"{reason}; the rest is left out"))
+            source.skipped.insert(0, Skipped(file.path, "", f"{reason}; the rest is left out"))
             break
         yield listed
-    reasons = (_local(str(skip), path) for skip in source.skipped[:MOST_REASONS])
+    path = Path(file.container or file.label)
+    reasons = (_local(str(file.skip(skip)), path) for skip in source.skipped[:MOST_REASONS])
     yield FileFacts(
         architecture=first.architecture if first else "",
         format=first.format if first else "",
@@ -151,10 +196,12 @@ def list_file(
     )
 
 
-def _listed(function: Function, path: Path, vocabulary: Vocabulary) -> UploadedFunction:
-    member = _member(function, path)
+def _listed(function: Function, file: Input, vocabulary: Vocabulary) -> UploadedFunction:
+    member = _member(function, file.container or file.label)
+    spelling = demangled(function.name)
     return UploadedFunction(
         name=cut(function.name),
+        demangled=cut(spelling) if spelling else None,
         address=function.address,
         size=function.size,
         blocks=len(function.blocks),
@@ -162,20 +209,38 @@ def _listed(function: Function, path: Path, vocabulary: Vocabulary) -> UploadedF
         member=cut(member) if member else None,
         unit=cut(function.unit) if function.unit else None,
         graph=function.to_graph(vocabulary),
+        code_hash=function.code_hash(),
     )
 
 
 def read_function(
-    path: Path, *, address: int, member: str | None, limits: Limits
+    file: Input, *, address: int, member: str | None, limits: Limits
 ) -> Iterator[Function]:
     """The task of a worker process: the function at an address, with its text."""
-    target = Target(str(path), member, f"{address:#x}")
+    target = Target(file.path, member, f"{address:#x}")
     function = choose(
         target,
-        lambda wants: open_source(path, with_text=True, limits=limits, wants=wants),
+        lambda wants: open_source(
+            file.path, with_text=True, with_evidence=True, limits=limits, wants=wants
+        ),
     )
-    yield replace(
-        function, binary=_local(function.binary, path), name=cut(function.name), aliases=()
+    yield _bounded(function, Path(file.path))
+
+
+def _bounded(function: Function, path: Path) -> Function:
+    """A function with a name of bounded length, without folders of the server."""
+    binary = _local(function.binary, path)
+    return replace(function, binary=binary, name=cut(function.name), aliases=())
+
+
+def _joined(facts: list[FileFacts], skipped: list[str]) -> FileFacts:
+    """What is said of a file, out of what is said of its members."""
+    first = next((item for item in facts if item.format), FileFacts("", "", None, 0, ()))
+    reasons = [*skipped, *(reason for item in facts for reason in item.reasons)]
+    return replace(
+        first,
+        skipped=len(skipped) + sum(item.skipped for item in facts),
+        reasons=tuple(map(cut, reasons[:MOST_REASONS])),
     )
 
 
@@ -196,8 +261,10 @@ def cut(text: str) -> str:
     return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}…"
 
 
-def _member(function: Function, path: Path) -> str | None:
-    inside = function.binary.removeprefix(str(path))
+def _member(function: Function, path: str) -> str | None:
+    inside = function.binary.removeprefix(path)
+    if inside.startswith(SEPARATOR):
+        return inside
     return inside.removeprefix("(").removesuffix(")") or None
 
 

@@ -41,7 +41,10 @@ class Upload:
 
     def label(self, function: UploadedFunction) -> str:
         """What a function's binary is called."""
-        return f"{self.name}({function.member})" if function.member else self.name
+        member = function.member
+        if member is None:
+            return self.name
+        return self.name + (member if member.startswith("!") else f"({member})")
 
     def query(self, function: UploadedFunction, reference: str) -> Query:
         """A function of the file, ready to be looked up."""
@@ -51,6 +54,7 @@ class Upload:
             address=function.address,
             blocks=function.blocks,
             reference=reference,
+            code_hash=function.code_hash,
         )
         return Query(ref, function.graph)
 

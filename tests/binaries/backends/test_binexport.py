@@ -137,8 +137,19 @@ class Writer:
 
 def export(path: Path, packed: bool = False) -> tuple[list[Function], Any]:
     """Functions of a file with text, and the message that says the same."""
-    functions = list(NativeSource(path, with_text=True).functions())
+    functions = [
+        replace(one, blocks=tuple(map(_with_marks, one.blocks)))
+        for one in NativeSource(path, with_text=True).functions()
+    ]
     return functions, Writer(packed).write(functions, instruction_sizes(path, functions))
+
+
+def _with_marks(block: Block) -> Block:
+    """As other programs have it: a word for each instruction, those that harden code too."""
+    lines = block.instructions or ()
+    if len(lines) == len(block.mnemonics):
+        return block
+    return block._replace(mnemonics=tuple(line.partition(" ")[0] for line in lines))
 
 
 def instruction_sizes(path: Path, functions: Sequence[Function]) -> dict[int, int]:

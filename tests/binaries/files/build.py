@@ -1,11 +1,15 @@
 """Makes the samples of this folder: shapes.c, compiled for several processors, and traces of it.
 
-    python build.py
+    python build.py [PROCESSOR ...]
 
-Needs Debian's gcc-i686-linux-gnu, gcc-aarch64-linux-gnu, gcc-arm-linux-gnueabihf, clang-14 and
-lld-14, and from PyPI unicorn and pyelftools. Each sample is a shared object with position
-independent code (``shared``) or an executable without (``static``); some are also there as the
-object that the linker got, and without symbols.
+Needs Debian's gcc-i686-linux-gnu, gcc-aarch64-linux-gnu, gcc-arm-linux-gnueabihf,
+gcc-mips-linux-gnu, gcc-mipsel-linux-gnu, gcc-mips64el-linux-gnuabi64,
+gcc-riscv64-linux-gnu, clang-14 and lld-14, and from
+PyPI unicorn and pyelftools.
+Arguments name the processors to make samples of; without any, all are made.
+
+Each sample is a shared object with position independent code (``shared``) or an executable without
+(``static``); some are also there as the object that the linker got, and without symbols.
 
 ``traces.json.xz`` is what an emulator saw when it ran every function with many arguments: for
 each sample, function and address behind a jump that was taken, where the jump went. It knows
@@ -18,6 +22,7 @@ import json
 import lzma
 import shutil
 import subprocess
+import sys
 from collections import defaultdict
 from itertools import product
 from pathlib import Path
@@ -25,6 +30,7 @@ from pathlib import Path
 from tests.binaries.files.emulator import Machine
 
 HERE = Path(__file__).parent
+TRACES = HERE / "traces.json.xz"
 COMMON = "-w -ffreestanding -fno-stack-protector -fno-builtin -funwind-tables"
 LINK = "-nostdlib -Wl,--build-id=none -Wl,-z,noseparate-code -Wl,-z,max-page-size=4096"
 CLANG = "clang-14 -fuse-ld=lld"
@@ -37,6 +43,14 @@ TARGETS = {
     ("arm", "gcc-thumb"): "arm-linux-gnueabihf-gcc -mthumb",
     ("arm", "clang-arm"): f"{CLANG} --target=arm-linux-gnueabihf -mcpu=cortex-a9 -marm",
     ("arm", "clang-thumb"): f"{CLANG} --target=arm-linux-gnueabihf -mcpu=cortex-a9 -mthumb",
+    ("mips", "gcc"): "mips-linux-gnu-gcc",
+    ("mips", "clang"): f"{CLANG} --target=mips-linux-gnu -mcpu=mips32r2",
+    ("mipsel", "gcc"): "mipsel-linux-gnu-gcc",
+    ("mipsel", "clang"): f"{CLANG} --target=mipsel-linux-gnu -mcpu=mips32r2",
+    ("mips64el", "gcc"): "mips64el-linux-gnuabi64-gcc",
+    ("riscv64", "gcc"): "riscv64-linux-gnu-gcc",
+    # strip does not take what lld makes for RISC-V.
+    ("riscv64", "clang"): "clang-14 --target=riscv64-linux-gnu -march=rv64gc -mabi=lp64d",
 }
 KINDS = {
     "shared": "-fPIC -shared",
@@ -44,17 +58,29 @@ KINDS = {
 }
 LEVELS = ("O0", "O1", "O2", "O3")
 WITH_OBJECT = ("O2",)
-STRIP = {"x86": "i686-linux-gnu", "aarch64": "aarch64-linux-gnu", "arm": "arm-linux-gnueabihf"}
+STRIP = {
+    "x86": "i686-linux-gnu",
+    "aarch64": "aarch64-linux-gnu",
+    "arm": "arm-linux-gnueabihf",
+    "mips": "mips-linux-gnu",
+    "mipsel": "mipsel-linux-gnu",
+    "mips64el": "mips64el-linux-gnuabi64",
+    "riscv64": "riscv64-linux-gnu",
+}
 
 Trace = dict[int, list[int]]
 
 
 def main() -> None:
-    traces: dict[str, dict[str, Trace]] = {}
-    for architecture in STRIP:
+    wanted = sys.argv[1:] or list(STRIP)
+    traces: dict[str, dict[str, Trace]] = json.loads(lzma.decompress(TRACES.read_bytes()))
+    traces = {name: one for name, one in traces.items() if name.partition("/")[0] not in wanted}
+    for architecture in wanted:
         shutil.rmtree(HERE / architecture, ignore_errors=True)
         (HERE / architecture).mkdir()
     for (architecture, compiler), command in TARGETS.items():
+        if architecture not in wanted:
+            continue
         for kind, level in product(KINDS, LEVELS):
             path = HERE / architecture / f"{compiler}-{kind}-{level}"
             build(command, kind, level, path)
@@ -67,7 +93,7 @@ def main() -> None:
             if level not in WITH_OBJECT:
                 path.with_name(f"{path.name}.o").unlink()
     text = json.dumps(traces, separators=(",", ":"))
-    (HERE / "traces.json.xz").write_bytes(lzma.compress(text.encode()))
+    TRACES.write_bytes(lzma.compress(text.encode()))
 
 
 def build(command: str, kind: str, level: str, path: Path) -> None:
@@ -82,7 +108,11 @@ def build(command: str, kind: str, level: str, path: Path) -> None:
         helpers = path.with_name("helpers.o")
         run(*flags, *compiled, "-c", HERE / "helpers.c", "-o", helpers)
         sources.append(helpers)
-    run(*flags, *linked, *LINK.split(), *sources, "-o", path)
+    # gcc compares long numbers with a function of its own, on some processors; the emulator of
+    # MIPS64 has no memory beyond 32 bits.
+    extra = ["-lgcc"] if "mips" in command else []
+    extra += ["-Wl,-Ttext-segment=0x400000"] if "mips64" in command and kind == "static" else []
+    run(*flags, *linked, *LINK.split(), *sources, *extra, "-o", path)
     for source in sources[1:]:
         source.unlink()
 
@@ -92,7 +122,9 @@ def trace(path: Path, architecture: str) -> dict[str, Trace]:
     machine = Machine(path, architecture)
     numbers = range(-2, 64)
     few = range(-1, 12)
-    wide = architecture in ("x86", "arm")
+    two_words = architecture in ("x86", "arm", "mips", "mipsel")
+    # A big-endian machine has the upper word of a number first.
+    order = slice(None, None, -1 if architecture == "mips" else 1)
     calls: dict[str, list[list[int]]] = {
         "dense": [[x, 3] for x in numbers],
         "shifted": [[x, 3] for x in numbers],
@@ -101,7 +133,10 @@ def trace(path: Path, architecture: str) -> dict[str, Trace]:
         "twice": [[x, y] for x in few for y in few],
         "masked": [[x, 3] for x in numbers],
         "nested": [[x, y] for x in few for y in few],
-        "longest": [([x, x >> 32, 3] if wide else [x, 3]) for x in (*numbers, 1 << 32, 1 << 35)],
+        "longest": [
+            ([*[x, x >> 32][order], 3] if two_words else [x, 3])
+            for x in (*numbers, 1 << 32, 1 << 35)
+        ],
         "tail": [[0], [4]],
         "checked": [[3], [4]],
         "stop": [[]],

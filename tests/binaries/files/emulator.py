@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Literal
 
 import unicorn
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
-from unicorn import arm64_const, arm_const, x86_const
+from unicorn import arm64_const, arm_const, mips_const, riscv_const, x86_const
 
 STACK, HEAP, MAGIC = 0x5000_0000, 0x6000_0000, 0x7000_0000
 PAGES = 1 << 20
@@ -19,15 +20,33 @@ MODES = {
     "x86": (unicorn.UC_ARCH_X86, unicorn.UC_MODE_32),
     "aarch64": (unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_LITTLE_ENDIAN),
     "arm": (unicorn.UC_ARCH_ARM, unicorn.UC_MODE_ARM),
+    "mips": (unicorn.UC_ARCH_MIPS, unicorn.UC_MODE_MIPS32 | unicorn.UC_MODE_BIG_ENDIAN),
+    "mipsel": (unicorn.UC_ARCH_MIPS, unicorn.UC_MODE_MIPS32),
+    "mips64el": (unicorn.UC_ARCH_MIPS, unicorn.UC_MODE_MIPS64),
+    "riscv64": (unicorn.UC_ARCH_RISCV, unicorn.UC_MODE_RISCV64),
 }
-RETURNS = {"x86": "c3", "aarch64": "c0035fd6", "arm": "1eff2fe1"}
+RETURNS = {
+    "x86": "c3",
+    "aarch64": "c0035fd6",
+    "arm": "1eff2fe1",
+    "mips": "03e0000800000000",
+    "mipsel": "0800e00300000000",
+    "mips64el": "0800e00300000000",
+    "riscv64": "67800000",
+}
 RESULTS = {
     "x86": x86_const.UC_X86_REG_EAX,
     "aarch64": arm64_const.UC_ARM64_REG_X0,
     "arm": arm_const.UC_ARM_REG_R0,
+    "mips": mips_const.UC_MIPS_REG_V0,
+    "mipsel": mips_const.UC_MIPS_REG_V0,
+    "mips64el": mips_const.UC_MIPS_REG_V0,
+    "riscv64": riscv_const.UC_RISCV_REG_A0,
 }
 RELATIVE = {8, 23, 1027}
 """R_386_RELATIVE, R_ARM_RELATIVE and R_AARCH64_RELATIVE."""
+RISCV_RELATIVE = 3
+KNOWN = {"out": OUT, "ask": ASK, "abort": ABORT}
 
 
 class Machine:
@@ -36,7 +55,11 @@ class Machine:
     def __init__(self, path: Path, architecture: str) -> None:
         self._architecture = architecture
         self._uc = unicorn.Uc(*MODES[architecture])
-        self._wide = architecture == "aarch64"
+        if architecture == "mips64el":
+            self._uc.ctl_set_cpu_model(mips_const.UC_CPU_MIPS64_MIPS64R2_GENERIC)
+        self._wide = architecture in ("aarch64", "mips64el", "riscv64")
+        self._is_mips = architecture.startswith("mips")
+        self._order: Literal["little", "big"] = "big" if architecture == "mips" else "little"
         for start in (STACK, HEAP, MAGIC):
             self._uc.mem_map(start, PAGES)
         for place in (OUT, ASK, ABORT, END):
@@ -48,6 +71,8 @@ class Machine:
             elf = ELFFile(file)
             self._load(elf)
             table = elf.get_section_by_name(".symtab")
+            pointers = table.get_symbol_by_name("__global_pointer$")
+            self._global_pointer = pointers[0]["st_value"] if pointers else 0
             self._symbols = {
                 symbol.name: (symbol["st_value"], symbol["st_size"])
                 for symbol in table.iter_symbols()
@@ -70,22 +95,50 @@ class Machine:
                 names = elf.get_section(section["sh_link"])
                 for entry in section.iter_relocations():
                     self._relocate(entry, names)
+        if self._is_mips:
+            self._fill_global_table(elf)
+
+    def _fill_global_table(self, elf: ELFFile) -> None:
+        """MIPS has no relocations for the entries of the last symbols."""
+        dynamic = elf.get_section_by_name(".dynamic")
+        if dynamic is None:
+            return
+        tags = {tag.entry.d_tag: tag.entry.d_val for tag in dynamic.iter_tags()}
+        symbols = elf.get_section_by_name(".dynsym")
+        first = tags["DT_MIPS_GOTSYM"]
+        for number in range(first, symbols.num_symbols()):
+            symbol = symbols.get_symbol(number)
+            place = tags["DT_PLTGOT"] + (8 if self._wide else 4) * (
+                tags["DT_MIPS_LOCAL_GOTNO"] + number - first
+            )
+            self._write_word(place, KNOWN.get(symbol.name, symbol["st_value"]))
 
     def _relocate(self, entry: object, names: object) -> None:
-        if entry["r_info_type"] in RELATIVE:
+        is_riscv = self._architecture == "riscv64"
+        if entry["r_info_type"] in ({RISCV_RELATIVE} if is_riscv else RELATIVE):
             if entry.is_RELA():
                 self._write_word(entry["r_offset"], entry["r_addend"])
             return
         symbol = names.get_symbol(entry["r_info_sym"])
-        known = {"out": OUT, "ask": ASK, "abort": ABORT}
-        value = known.get(symbol.name, symbol["st_value"])
+        if not symbol.name:
+            return
+        value = KNOWN.get(symbol.name, symbol["st_value"])
         self._write_word(entry["r_offset"], value)
 
     def _write_word(self, address: int, value: int) -> None:
         width = 8 if self._wide else 4
-        self._uc.mem_write(address, (value % (1 << 8 * width)).to_bytes(width, "little"))
+        self._uc.mem_write(address, (value % (1 << 8 * width)).to_bytes(width, self._order))
 
     def _enable_floats(self) -> None:
+        if self._architecture == "riscv64":
+            self._uc.reg_write(riscv_const.UC_RISCV_REG_MSTATUS, 0x6000)
+            return
+        if self._is_mips:
+            status = self._uc.reg_read(mips_const.UC_MIPS_REG_CP0_STATUS)
+            # 64 bits are for the kernel alone, and for floats not at all, unless it says otherwise.
+            wide = 0xE0 | 1 << 26 if self._wide else 0
+            self._uc.reg_write(mips_const.UC_MIPS_REG_CP0_STATUS, status | 1 << 29 | wide)
+            return
         if self._wide:
             self._uc.reg_write(arm64_const.UC_ARM64_REG_CPACR_EL1, 3 << 20)
             return
@@ -101,7 +154,8 @@ class Machine:
 
     def words(self, values: list[int]) -> int:
         """The address of an array of int."""
-        return self.data(struct.pack(f"<{len(values)}i", *values) or bytes(4))
+        order = "<" if self._order == "little" else ">"
+        return self.data(struct.pack(f"{order}{len(values)}i", *values) or bytes(4))
 
     def call(self, name: str, arguments: list[int]) -> list[tuple[int, int]]:
         """(address behind the jump, target) of the jumps taken inside a function."""
@@ -125,7 +179,7 @@ class Machine:
                 if length == 2 and self._is_thumb():
                     self._note_conditional(address)
 
-        self._prepare(arguments)
+        self._prepare(arguments, start)
         self._conditional_end = 0
         hook = self._uc.hook_add(unicorn.UC_HOOK_CODE, step)
         try:
@@ -150,12 +204,28 @@ class Machine:
             at += 4 if code[at + 1] >> 3 in (0b11101, 0b11110, 0b11111) else 2
         self._conditional_end = address + at
 
-    def _prepare(self, arguments: list[int]) -> None:
+    def _prepare(self, arguments: list[int], start: int) -> None:
         top = STACK + PAGES // 2
         if self._architecture == "x86":
             stack = [END, *arguments]
             self._uc.mem_write(top, b"".join((n % (1 << 32)).to_bytes(4, "little") for n in stack))
             self._uc.reg_write(x86_const.UC_X86_REG_ESP, top)
+            return
+        if self._is_mips:
+            # Four arguments are in registers, and have their place on the stack all the same.
+            for number, value in enumerate(arguments):
+                bits = 64 if self._wide else 32
+                self._uc.reg_write(mips_const.UC_MIPS_REG_A0 + number, value % (1 << bits))
+            self._uc.reg_write(mips_const.UC_MIPS_REG_SP, top)
+            self._uc.reg_write(mips_const.UC_MIPS_REG_RA, END)
+            self._uc.reg_write(mips_const.UC_MIPS_REG_T9, start)
+            return
+        if self._architecture == "riscv64":
+            for number, value in enumerate(arguments):
+                self._uc.reg_write(riscv_const.UC_RISCV_REG_A0 + number, value % (1 << 64))
+            self._uc.reg_write(riscv_const.UC_RISCV_REG_SP, top)
+            self._uc.reg_write(riscv_const.UC_RISCV_REG_RA, END)
+            self._uc.reg_write(riscv_const.UC_RISCV_REG_GP, self._global_pointer)
             return
         names, prefix, bits = (
             (arm64_const, "UC_ARM64_REG_", 64) if self._wide else (arm_const, "UC_ARM_REG_", 32)

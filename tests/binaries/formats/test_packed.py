@@ -47,6 +47,23 @@ def test_names_that_upx_leaves_are_recognised() -> None:
     assert str(caught.value) == "small.exe looks packed (UPX); unpack it first (upx -d)"
 
 
+@pytest.mark.parametrize(
+    ("section", "name"),
+    [(b".vmp1", "VMProtect"), (b"PEC2TO", "PECompact"), (b".MPRESS2", "MPRESS")],
+)
+def test_other_packers_are_named(section: bytes, name: str) -> None:
+    data, header = headers("gcc-x86_64-O2-stripped")
+    struct.pack_into("8s", data, header + 24 + 240 + 3 * SECTION.size, section)
+    with pytest.raises(FormatError, match=rf"looks packed \({name}\); unpack it first"):
+        load(bytes(data), "small.exe")
+
+
+def test_a_name_beside_the_table_of_sections_says_nothing() -> None:
+    data, _ = headers("gcc-x86_64-O2-stripped")
+    struct.pack_into("8s", data, 0x44, b".vmp0")
+    assert load(bytes(data), "small.exe").extents
+
+
 def test_an_elf_file_that_upx_made_is_recognised() -> None:
     """A header, one segment, and UPX's own header right behind: there are no sections."""
     code = zlib.compress(random.Random(1).randbytes(9000))

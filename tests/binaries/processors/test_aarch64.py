@@ -41,7 +41,7 @@ def test_objects_and_stripped_files(name: str) -> None:
         ("000040d4", "hlt"),
         ("00000000", "udf"),
         ("c0035fd6", "ret"),
-        ("ff0b5fd6", "retaa"),
+        ("ff0b5fd6", "ret"),
         ("e0039fd6", "eret"),
     ],
 )

@@ -20,6 +20,7 @@ from graphkin.library.indexing import ray_cluster as ray_work
 from graphkin.library.indexing.batches import Chunk
 from graphkin.library.indexing.index import index_paths
 from graphkin.library.library import Library
+from tests.binaries.containers.making import OBJECT, zip_of
 from tests.library.indexing.samples import SAMPLES, content, search_model
 
 # Read when Ray is imported: the cluster then listens on the loopback device only.
@@ -159,6 +160,8 @@ def test_ray_of_one_machine(
 ) -> None:
     """Workers see no file, and one file kills them: the others come through, sent as bytes.
 
+    So does what lies in a container.
+
     Ray is started for the run, listens to nobody else, and is gone afterwards.
     """
     deadly = "static-O2/libshapes.so"
@@ -183,9 +186,11 @@ def test_ray_of_one_machine(
     monkeypatch.setattr(ray_work, "_work", work)
     monkeypatch.setattr(ray_work, "ATTEMPTS", 2)
     monkeypatch.chdir(files)
-    paths = sorted(str(path) for path in Path().rglob("*.so"))
+    Path("more.zip").write_bytes(zip_of({"lib/shapes.o": OBJECT}))
+    paths = ["more.zip", *sorted(str(path) for path in Path().rglob("*.so"))]
     over, here = make("over"), make("here")
     summary = index_paths(over, paths, ray="local", progress=watch)
+    assert "more.zip!lib/shapes.o" in {item.entry.binary for item in over.engine.scan()}
     expected = index_paths(here, [path for path in paths if path != deadly])
     assert content(over) == content(here)
     assert over.engine.finished_files() == here.engine.finished_files()

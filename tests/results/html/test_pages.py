@@ -108,6 +108,16 @@ def test_names_are_text(name: str) -> None:
     json.loads(data)[0][0]["function"].encode()
 
 
+def test_names_of_cpp_are_shown_as_the_source_spells_them() -> None:
+    name = "_ZN3foo3barEi"
+    texts = Parsed(compared(name)).texts
+    assert "foo::bar(int)" in texts["h2"]
+    assert name in texts["p"]
+    scan = scanned(result_named(name))
+    assert "foo::bar(int)" in Parsed(scan).texts["button"]
+    assert data_of(scan)[0][0]["demangled"] == "foo::bar(int)"
+
+
 def test_equal_input_makes_equal_pages() -> None:
     assert compared() == PAGES["comparison"]
 

@@ -49,6 +49,7 @@ def test_names_of_a_file_are_text(page: Page, tmp_path: Path) -> None:
     expect(functions(page).get_by_text(r"main\u202etxt.exe\u001b[2J")).to_be_visible()
     functions(page).get_by_text(IMAGE).click()
     expect(kin(page).get_by_role("heading", name=IMAGE)).to_be_visible()
+    kin(page).get_by_label("least probability").select_option("any")
     expect(hits(page).first).to_be_visible()
     expect_harmless(page)
     hits(page).first.get_by_role("link", name="Compare with").click()

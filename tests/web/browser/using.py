@@ -34,10 +34,11 @@ def rows(page: Page) -> Locator:
 
 
 def pick(page: Page, text: str) -> None:
-    """Filters the list down to one function, and picks it."""
+    """Filters the list down to one function, picks it, and asks for improbable hits, too."""
     page.get_by_role("searchbox", name="Filter functions").fill(text)
     expect(rows(page)).to_have_count(1)
     rows(page).click()
+    kin(page).get_by_label("least probability").select_option("any")
 
 
 def kin(page: Page) -> Locator:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,21 @@ from graphkin.binaries.image import Extent
 from graphkin.errors import ConfigError
 
 Backend = str
-"""A name of ``BACKENDS``."""
+"""A name of ``BACKENDS``, or ``raw:ARCH@BASE`` for images without a header."""
+RAW = "raw:"
 HEAD_BYTES = 1000
 
 
 def looks_like_binary(path: PathLike) -> bool:
     """Whether a file begins like one that some backend may read."""
-    head = _head(path)
+    return begins_like_binary(_head(path), path)
+
+
+def begins_like_binary(head: bytes, name: PathLike) -> bool:
+    """Whether some backend may read a file with these first bytes, and this name."""
     if is_fat(head):
         return slice_count(head) <= MAX_SLICES
-    return head.startswith((*FORMATS, ARCHIVE)) or is_binexport(path, head)
+    return head.startswith((*FORMATS, ARCHIVE)) or is_binexport(name, head[:HEAD_BYTES])
 
 
 def open_source(
@@ -48,7 +54,8 @@ def open_source(
     Args:
         backend: ``native``, ``smda``, ``binexport``, or ``auto``: BinExport files are known by
             their content, all else is read by the native backend, and where that finds no
-            function starts at all, by SMDA if it is installed.
+            function starts at all, by SMDA if it is installed. ``raw:thumb@0x8000000`` takes the
+            file for nothing but code at an address.
         with_text: keeps the text of every instruction.
         with_files: tells in which file a function was written, where the backend knows.
         with_evidence: tells what functions say, where the backend knows.
@@ -73,7 +80,16 @@ def check_backend(backend: Backend) -> None:
         smda.check_installed()
 
 
+def is_raw(backend: Backend) -> bool:
+    """Whether files are read as images without a header."""
+    return backend.startswith(RAW)
+
+
 def _opener(backend: Backend) -> Callable[..., FunctionSource]:
+    if is_raw(backend):
+        from graphkin.binaries.formats.raw import parse_raw
+
+        return partial(_open_native, raw=parse_raw(backend.removeprefix(RAW)))
     if backend not in OPENERS:
         raise ConfigError(f"unknown backend {backend!r}; choose one of {', '.join(BACKENDS)}")
     return OPENERS[backend]

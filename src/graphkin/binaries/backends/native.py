@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from graphkin._support.files import PathLike
 from graphkin.binaries.backends.base import (
@@ -17,7 +18,9 @@ from graphkin.binaries.backends.base import (
 )
 from graphkin.binaries.evidence.collect import Collector
 from graphkin.binaries.formats.archive import ARCHIVE, THIN_ARCHIVE, is_fat, members, slices
+from graphkin.binaries.formats.elf.debug_folders import DebugFolders
 from graphkin.binaries.formats.packed import packer
+from graphkin.binaries.formats.raw import RawCode, load_raw
 from graphkin.binaries.function import Function
 from graphkin.binaries.image import Extent, Image
 from graphkin.binaries.recovery.architecture import Architecture
@@ -32,6 +35,8 @@ class NativeSource(FunctionSource):
     """Functions of one executable, shared object, object file or static archive."""
 
     path: PathLike
+    raw: RawCode | None = None
+    """How to read an image without a header; None for a file that has one."""
 
     def functions(self) -> Iterator[Function]:
         """Every function in the order of addresses.
@@ -43,15 +48,24 @@ class NativeSource(FunctionSource):
         digest = hashlib.sha256(data).hexdigest()
         deadline = Deadline(self.limits)
         label = str(self.path)
+        if self.raw is not None:
+            image = load_raw(data, label, self.raw)
+            yield from self._image_functions(image, label, digest, deadline)
+            return
         for piece, content in self._pieces(data, label):
             try:
-                image = load(content, piece)
+                image = load(content, piece, self._debug_folders() if content is data else None)
             except FormatError as error:
                 if content is data:
                     raise
                 self.skip(piece, "", str(error))
                 continue
             yield from self._image_functions(image, piece, digest, deadline)
+
+    def _debug_folders(self) -> DebugFolders:
+        # Reading a debug file takes twice its size.
+        limit = min(self.limits.file_bytes, self.limits.memory_bytes // 8)
+        return DebugFolders(Path(self.path), limit)
 
     def _pieces(self, data: bytes, label: str) -> Iterator[tuple[str, bytes]]:
         """The file itself, or the slices of a fat one, or the members of an archive."""
@@ -100,11 +114,11 @@ class NativeSource(FunctionSource):
                 blocks, edges = flow.recover(self.with_text)
                 callees = None
                 if collector is not None:
-                    blocks, callees = collector.read(listing, blocks, flow.spans)
+                    blocks, callees = collector.read(listing, blocks, flow.spans, flow.dropped)
             except OutOfTime:
                 left = len(image.extents) - number
                 reason = f"the time of {self.limits.seconds:g} s is over with {left} functions left"
-                self.skip(label, extent.name, reason)
+                self.skip(label, "", f"{reason}, from {extent.name} on")
                 return
             finally:
                 listing.close()
@@ -142,32 +156,45 @@ def processor(name: str) -> Architecture:
         from graphkin.binaries.processors.arm import Arm
 
         return Arm()
+    if name == "riscv64":
+        from graphkin.binaries.processors.riscv import RiscV64
+
+        return RiscV64()
+    if name.startswith("mips"):
+        from graphkin.binaries.processors.mips import Mips
+
+        return Mips(64 if "64" in name else 32, "little" if name.endswith("el") else "big")
     from graphkin.binaries.processors.x86.processor import X86
 
     return X86(64 if name == "x86-64" else 32)
 
 
-def load(data: bytes, label: str) -> Image:
+def load(data: bytes, label: str, debug_folders: DebugFolders | None = None) -> Image:
     """The image in a file's bytes; the reader of its format is imported here.
+
+    Args:
+        data: the file.
+        label: what errors call it.
+        debug_folders: where symbols that were stripped off may be; None to look nowhere.
 
     Raises:
         FormatError: for what no reader knows, for damage, and for packed or encrypted code.
     """
     if data.startswith(THIN_ARCHIVE):
         raise FormatError(f"{label} is a thin archive, which only lists files; name those files")
-    image = _read_container(data, label)
+    image = _read_container(data, label, debug_folders)
     problem = packer(data, image)
     if problem is not None:
         raise FormatError(f"{label} {problem}")
     return image
 
 
-def _read_container(data: bytes, label: str) -> Image:
+def _read_container(data: bytes, label: str, debug_folders: DebugFolders | None) -> Image:
     kind = format_of(data)
     if kind == "elf":
         from graphkin.binaries.formats.elf.load import load_elf
 
-        return load_elf(data, label)
+        return load_elf(data, label, debug_folders)
     if kind == "pe":
         from graphkin.binaries.formats.pe.load import load_pe
 

@@ -1,7 +1,7 @@
 """What instructions of AArch64 say.
 
-Addresses are ``adrp`` and what is added to the page, often blocks apart. ``movz`` and ``movk`` are one
-constant. Numbers of floating point also come through ``mov w; fmov s``.
+Addresses are ``adrp`` and what is added to the page, often blocks apart. ``movz`` and ``movk`` are
+one constant. Numbers of floating point also come through ``mov w; fmov s``.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import re
 
 from graphkin.binaries.evidence import tokens as said
 from graphkin.binaries.evidence.arm_syntax import (
+    FIELD,
     FLIPPED,
     arithmetic,
     family,
+    field_like,
     flip,
     number,
     set_memory,
@@ -23,7 +25,7 @@ from graphkin.binaries.evidence.collect import CACHE, Body
 from graphkin.binaries.evidence.data import LOAD, STORE
 from graphkin.binaries.evidence.operations import UNKNOWN, Codes, pack, parse_table
 from graphkin.binaries.evidence.registers import FROM_PC, INSERT, PAGE, POOL, Step, follow
-from graphkin.binaries.recovery.architecture import CUT
+from graphkin.binaries.recovery.architecture import BRANCH, CALL, JUMP
 
 _WITHOUT_OPERANDS = parse_table("""
 nop bti hint paciasp autiasp pacibsp autibsp prfm prfum yield xpaclri csdb: none
@@ -105,7 +107,8 @@ _VECTORS = (
     ("aes", "crypto"), ("sha", "crypto"), ("pmull", "crypto"), ("hadd", "vec_average"),
     ("hsub", "vec_average"), ("qadd", "saturate"), ("qsub", "saturate"), ("qxt", "saturate"),
     ("xtn", "vec_convert"), ("xtl", "vec_convert"), ("shll", "vec_convert"), ("abs", "vec_abs"),
-    ("aba", "vec_abs"), ("abd", "vec_abs"), ("neg", "vec_abs"), ("mul", "vec_mul"), ("ml", "vec_mul"),
+    ("aba", "vec_abs"), ("abd", "vec_abs"), ("neg", "vec_abs"), ("mul", "vec_mul"),
+    ("ml", "vec_mul"),
     ("dot", "vec_mul"), ("add", "vec_add"), ("sub", "vec_sub"), ("max", "vec_minmax"),
     ("min", "vec_minmax"), ("dup", "vec_shuffle"), ("zip", "vec_shuffle"), ("uzp", "vec_shuffle"),
     ("trn", "vec_shuffle"), ("ext", "vec_shuffle"), ("tbl", "vec_shuffle"), ("tbx", "vec_shuffle"),
@@ -155,6 +158,7 @@ class AArch64Rules:
 
     def __init__(self) -> None:
         self._cache: dict[tuple[str, bytes], Step] = {}
+        self._shapes: dict[tuple[object, ...], Step] = {}
 
     def read(self, body: Body) -> None:
         """Finds what the instructions say, and completes their operations."""
@@ -167,18 +171,28 @@ class AArch64Rules:
             key = (names[position], text)
             step = get(key)
             if step is None:
-                step = cache[key] = parse(key[0], text.decode("ascii", "replace"))
+                step = cache[key] = self._parse(*key)
             codes[position] = step.code
             steps.append(step)
         follow(
             body,
             zip(body.positions, steps, strict=True),
-            stack=_STACK,
             clobbered=_CLOBBERED,
             compared=_compared,
             counter=body.listing.addresses.__getitem__,
         )
         _transfers(body)
+
+    def _parse(self, name: str, raw: bytes) -> Step:
+        """Most texts differ from a known one in registers and in one number."""
+        match = FIELD.match(raw)
+        if match is None:
+            return parse(name, raw.decode("ascii", "replace"))
+        shape = (name, match[1][:1], match[2] is None, match[3] in (b"sp", b"x29"))
+        known = self._shapes.get(shape)
+        if known is None:
+            known = self._shapes[shape] = parse(name, raw.decode("ascii", "replace"))
+        return field_like(known, match)
 
 
 def _compared(body: Body, position: int, value: int) -> int:
@@ -191,12 +205,11 @@ def _transfers(body: Body) -> None:
     for position, kind, operand in zip(
         listing.controls, listing.kinds, listing.operands, strict=True
     ):
-        first, mark, target = operand.rpartition(b"#")
-        if kind == CUT or not mark:
-            continue
-        body.go(position, int(target, 16))
-        if b"#" in first and listing.mnemonics[position].startswith("tb"):
-            register, _, bit = first.rstrip(b", ").partition(b", #")
+        if kind in (CALL, JUMP):
+            if operand.startswith(b"#"):
+                body.go(position, int(operand[1:], 16))
+        elif kind == BRANCH and operand.count(b"#") == 2:
+            register, _, bit = operand.rpartition(b",")[0].partition(b", #")
             if int(bit, 0) == (31 if register.startswith(b"w") else 63):
                 body.codes[position] = _SIGN  # x < 0
             else:
@@ -206,22 +219,24 @@ def _transfers(body: Body) -> None:
 def parse(name: str, text: str) -> Step:
     """Takes an instruction apart."""
     step = Step()
-    parts = split(text)
-    if not parts:
+    parts = split(text) if "[" in text or "{" in text else text.split(", ")
+    if not text:
         step.code = pack("other")
         return step
     if name not in _FLAGS:
         step.dst = family(parts[0])
-    access = _ACCESS.match(name)
-    structures = _STRUCTURES.match(name) if access is None else None
-    if access is not None:
-        names = _access(step, parts, access)
-    elif structures is not None:
-        names = _structures(step, parts, structures[1] == "ld")
-    else:
-        names = _other(step, name, parts)
+    names = _other(step, name, parts) if "[" not in text else None
+    if names is None:
+        access = _ACCESS.match(name)
+        structures = _STRUCTURES.match(name) if access is None else None
+        if access is not None:
+            names = _access(step, parts, access)
+        elif structures is not None:
+            names = _structures(step, parts, structures[1] == "ld")
+        else:
+            names = _other(step, name, parts) or ("other",)
     step.code = pack(*names)
-    return step
+    return step.settled()
 
 
 def _access(step: Step, parts: list[str], access: re.Match[str]) -> tuple[str, ...]:
@@ -263,8 +278,10 @@ def _structures(step: Step, parts: list[str], is_load: bool) -> tuple[str, ...]:
     return (f"stack_{kind}",) if is_stack else (f"{kind}_vector",)
 
 
-def _other(step: Step, name: str, parts: list[str]) -> tuple[str, ...]:
-    """What does not touch memory."""
+def _other(step: Step, name: str, parts: list[str]) -> tuple[str, ...] | None:
+    """What does not touch memory; None for loads from a pool of constants."""
+    if name.startswith("ldr"):
+        return None
     if name in ("adrp", "adr"):
         value = number(parts[-1])
         if value is not None:
@@ -274,10 +291,10 @@ def _other(step: Step, name: str, parts: list[str]) -> tuple[str, ...]:
     if name == "movk":
         return _movk(step, parts)
     if parts[0][0] == "v" or (len(parts) > 1 and parts[1][0] == "v" and "." in parts[1]):
-        names = next((found for word, found in _VECTORS if word in name), None)
-        if names == "vec_move" or name == "fmov":
+        operation = next((found for word, found in _VECTORS if word in name), "other")
+        if operation == "vec_move" or name == "fmov":
             set_real(step, parts)
-        return (names or "other",)
+        return (operation,)
     names = _WITH_OPERANDS.get(name)
     if names is None:
         if _CONVERSION.match(name):

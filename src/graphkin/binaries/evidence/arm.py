@@ -10,11 +10,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable
+from functools import lru_cache
 
 from graphkin.binaries.evidence.arm_syntax import (
     CONDITIONS,
+    FIELD,
     FLIPPED,
     arithmetic,
+    field_like,
     flip,
     number,
     set_memory,
@@ -25,7 +28,7 @@ from graphkin.binaries.evidence.collect import CACHE, Body
 from graphkin.binaries.evidence.data import LOAD, STORE
 from graphkin.binaries.evidence.operations import MOST, UNKNOWN, Codes, pack, parse_table
 from graphkin.binaries.evidence.registers import FROM_PC, INSERT, Step, follow
-from graphkin.binaries.recovery.architecture import CALL, CUT, STOP
+from graphkin.binaries.recovery.architecture import CALL, JUMP, STOP
 
 _WITHOUT_OPERANDS = parse_table("""
 nop yield pld pldw pli: none
@@ -99,7 +102,8 @@ _VECTORS = (
     ("pmin", "vec_reduce"), ("hadd", "vec_average"), ("hsub", "vec_average"), ("qadd", "saturate"),
     ("qsub", "saturate"), ("qmov", "saturate"), ("movn", "vec_convert"), ("movl", "vec_convert"),
     ("shll", "vec_convert"), ("recp", "vec_fdiv"), ("rsqrt", "vec_fdiv"), ("abs", "vec_abs"),
-    ("aba", "vec_abs"), ("abd", "vec_abs"), ("neg", "vec_abs"), ("mul", "vec_mul"), ("ml", "vec_mul"),
+    ("aba", "vec_abs"), ("abd", "vec_abs"), ("neg", "vec_abs"), ("mul", "vec_mul"),
+    ("ml", "vec_mul"),
     ("fma", "vec_fmul"), ("fms", "vec_fmul"), ("add", "vec_add"), ("sub", "vec_sub"),
     ("max", "vec_minmax"), ("min", "vec_minmax"), ("dup", "vec_shuffle"), ("zip", "vec_shuffle"),
     ("uzp", "vec_shuffle"), ("trn", "vec_shuffle"), ("ext", "vec_shuffle"), ("tbl", "vec_shuffle"),
@@ -127,6 +131,7 @@ _FRAME_REACH = 10
 """Instructions in which a function sets up its frame."""
 
 
+@lru_cache(maxsize=4096)
 def _parted(mnemonic: str) -> tuple[str, str]:
     """A mnemonic without width, condition, data types, and the mark that it sets flags; and the
     condition."""
@@ -166,6 +171,7 @@ def _find(mnemonic: str) -> int:
 
 
 _CODES = Codes(_find)
+_CALL, _RETURN = pack("call"), pack("return")
 
 
 class _Conditions(dict[str, int | None]):
@@ -187,6 +193,7 @@ class ArmRules:
 
     def __init__(self) -> None:
         self._caches: dict[str, dict[tuple[str, bytes], Step]] = {}
+        self._shapes: dict[tuple[object, ...], Step] = {}
 
     def read(self, body: Body) -> None:
         """Finds what the instructions say, and completes their operations."""
@@ -201,18 +208,29 @@ class ArmRules:
             key = (names[position], text)
             step = get(key)
             if step is None:
-                step = cache[key] = parse(key[0], text.decode("ascii", "replace"), stack)
+                step = cache[key] = self._parse(*key, stack)
             codes[position] = step.code
             steps.append(step)
         follow(
             body,
             zip(body.positions, steps, strict=True),
-            stack=stack,
             clobbered=_CLOBBERED,
             compared=_compared,
             counter=_counter(body),
         )
         _transfers(body)
+
+    def _parse(self, name: str, raw: bytes, stack: frozenset[str]) -> Step:
+        """Most texts differ from a known one in registers and in one number."""
+        match = FIELD.match(raw)
+        if match is None or match[1] == b"pc" or match[3] == b"pc":
+            return parse(name, raw.decode("ascii", "replace"), stack)
+        is_stack = match[3].decode("ascii") in stack
+        shape = (name, match[1][:1] in b"sd", match[2] is None, is_stack)
+        known = self._shapes.get(shape)
+        if known is None:
+            known = self._shapes[shape] = parse(name, raw.decode("ascii", "replace"), stack)
+        return field_like(known, match)
 
 
 def _compared(body: Body, position: int, value: int) -> int:
@@ -248,16 +266,13 @@ def _transfers(body: Body) -> None:
     for position, kind, operand in zip(
         listing.controls, listing.kinds, listing.operands, strict=True
     ):
-        if kind == CUT:
-            continue
-        _, mark, target = operand.rpartition(b"#")
-        name = listing.mnemonics[position]
-        if mark and name[0] in "bc":
-            body.go(position, int(target, 16))
-            if kind == CALL:
-                codes[position] = pack("call")
-        elif kind == STOP and name[0] == "b" and operand == b"lr":
-            codes[position] = pack("return")
+        if kind in (CALL, JUMP):
+            if operand.startswith(b"#"):
+                body.go(position, int(operand[1:], 16))
+                if kind == CALL:
+                    codes[position] = _CALL
+        elif kind == STOP and operand == b"lr" and listing.mnemonics[position][0] == "b":
+            codes[position] = _RETURN
 
 
 def parse(mnemonic: str, text: str, stack: frozenset[str]) -> Step:
@@ -270,8 +285,8 @@ def parse(mnemonic: str, text: str, stack: frozenset[str]) -> Step:
     """
     step = Step()
     name, condition = _parted(mnemonic)
-    parts = split(text)
-    if not parts:
+    parts = split(text) if "[" in text or "{" in text else text.split(", ")
+    if not text:
         step.code = pack("other")
         return step
     if name not in _FLAGS:
@@ -302,7 +317,7 @@ def parse(mnemonic: str, text: str, stack: frozenset[str]) -> Step:
     elif condition and "return" not in names:
         names = (*names, "select")
     step.code = pack(*names)
-    return step
+    return step.settled()
 
 
 def _access(

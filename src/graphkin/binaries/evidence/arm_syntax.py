@@ -42,11 +42,27 @@ CONDITIONS = [
 ]
 COMPARE_REACH = 4
 """Instructions behind a comparison, in which its condition is."""
+FIELD = re.compile(rb"(\w+), (?:(\w+), )?\[(\w+)(?:, #(-?\w+))?\]$")
+"""Operands of most loads and stores."""
 _PARTS = re.compile(r"\[[^\]]*\]!?|\{[^}]*\}|[^,\s][^,]*")
 _MODIFIER = re.compile(r"(lsl|lsr|asr|ror|[us]xt[bhwx])(?: #(\w+))?$")
 _SHIFT = {"lsl": "shl", "lsr": "shr", "asr": "sar", "ror": "rotate"}
 SHIFTS = frozenset(["shl", "shr", "sar", "rotate", "bit_field"])
 EXTENSIONS = frozenset([0xFF, 0xFFFF, 0xFFFFFFFF])
+
+
+def field_like(known: Step, match: re.Match[bytes]) -> Step:
+    """A load or store like a known one, with other registers and another displacement."""
+    step = Step()
+    step.code, step.role, step.real, step.action = known.code, known.role, known.real, known.action
+    if known.dst:
+        step.dst = family(match[1].decode("ascii"))
+    if known.other:
+        step.other = family(match[2].decode("ascii"))
+    step.base = family(match[3].decode("ascii"))
+    if match[4] is not None:
+        step.value = int(match[4], 0)
+    return step.settled()
 
 
 def split(text: str) -> list[str]:
@@ -179,11 +195,31 @@ def _immediate(
         step.against = value if name == "cmp" else -value
     elif kind == "and" and value in EXTENSIONS:
         return ("zero_extend",)
+    elif kind == "bit_field":
+        return _bit_field(name, operands, value, said_tokens)
     elif kind in SHIFTS:
         said_tokens += said.shift(value)
     elif kind in ("and", "or", "xor", "compare", "test", "not", "sub", "neg"):
         said_tokens += said.number(value)
     return names
+
+
+def _bit_field(
+    name: str, operands: list[str], width: int, said_tokens: list[Token]
+) -> tuple[str, ...]:
+    """``ubfx d, n, #low, #width`` is a shift and a mask, as other processors have them."""
+    low = number(operands[-2]) or 0
+    if low:
+        said_tokens += said.shift(low)
+    if name not in ("ubfx", "ubfiz"):
+        return ("bit_field",)
+    mask = (1 << (width & 63)) - 1
+    masked = "zero_extend" if mask in EXTENSIONS else "and"
+    if masked == "and":
+        said_tokens += said.number(mask)
+    if not low:
+        return (masked,)
+    return ("shr", masked) if name == "ubfx" else (masked, "shl")
 
 
 def set_real(step: Step, parts: list[str]) -> None:

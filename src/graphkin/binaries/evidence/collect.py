@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import lru_cache
-from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -36,7 +35,7 @@ class Body:
         texts: their operands.
     """
 
-    __slots__ = ("callees", "codes", "listing", "placed", "places", "positions", "texts")
+    __slots__ = ("callees", "codes", "listing", "places", "positions", "said", "texts", "where")
 
     def __init__(
         self,
@@ -51,13 +50,16 @@ class Body:
         self.codes = codes
         self.positions = positions
         self.texts = texts
-        self.placed: list[tuple[int, Token]] = []
+        self.said: list[Token] = []
+        self.where: list[int] = []
+        """The position at which each token was said."""
         self.callees: dict[Callee, None] = {}
 
     def say(self, position: int, tokens: Sequence[Token]) -> None:
         """Notes what an instruction says."""
         for token in tokens:
-            self.placed.append((position, token))
+            self.said.append(token)
+            self.where.append(position)
 
     def refer(self, position: int, address: int, role: str, real_bytes: int = 0) -> int | None:
         """Notes an address that an instruction names; gives what a slot there holds."""
@@ -65,18 +67,20 @@ class Body:
         if meaning is NOTHING:
             return None
         for token in meaning.tokens:
-            self.placed.append((position, token))
+            self.said.append(token)
+            self.where.append(position)
         if meaning.callee is not None:
             self.callees[meaning.callee] = None
         return meaning.value
 
     def go(self, position: int, address: int) -> None:
         """Notes where a direct transfer leads, if that is another function."""
-        callee = self.places.callee(address)
+        callee = self.places.callee(address) if address in self.places.entries else None
         if callee is not None:
             self.callees[callee] = None
             if isinstance(callee, str):
-                self.placed.append((position, Token("imp", callee)))
+                self.said.append(Token("imp", callee))
+                self.where.append(position)
 
 
 class Rules(Protocol):
@@ -105,7 +109,11 @@ class Collector:
         self._rules = rules_of(image.architecture)
 
     def read(
-        self, listing: Listing, blocks: Sequence[Block], spans: Sequence[tuple[int, int]]
+        self,
+        listing: Listing,
+        blocks: Sequence[Block],
+        spans: Sequence[tuple[int, int]],
+        dropped: Set[int],
     ) -> Evidence:
         """The blocks with what they say, and the callees.
 
@@ -113,27 +121,32 @@ class Collector:
             listing: all instructions of the function, still open.
             blocks: as control flow has them.
             spans: for each, positions of its first instruction and behind its last.
+            dropped: positions of instructions that harden the code, and are no part of what it
+                does.
         """
         codes = list(map(self._rules.codes.__getitem__, listing.mnemonics))
         positions = [position for position, code in enumerate(codes) if code < 0]
         body = Body(listing, self._places, codes, positions, _texts(listing, positions))
         self._rules.read(body)
+        for position in dropped:
+            codes[position] = 0
         packed = array("i", codes).tobytes()
-        placed = body.placed
-        placed.sort(key=itemgetter(0))
-        where = [position for position, _ in placed]
+        order = sorted(range(len(body.where)), key=body.where.__getitem__)
+        if dropped:
+            order = [number for number in order if body.where[number] not in dropped]
+        where = [body.where[number] for number in order]
+        tokens = [body.said[number] for number in order]
         has_tables = _INDIRECT in packed
         told: list[Block] = []
         for block, (first, last) in zip(blocks, spans, strict=True):
             operations = packed[CODE_BYTES * first : CODE_BYTES * last].translate(None, b"\0")
             low = bisect_left(where, first)
             high = bisect_left(where, last, low)
-            evidence = tuple([token for _, token in placed[low:high]]) if high > low else ()
-            if has_tables:
+            evidence = tuple(tokens[low:high])
+            if has_tables and evidence:
                 # The offsets of a jump table look like a table of constants.
                 evidence = tuple([token for token in evidence if token.kind != "dat"])
-            address, size, mnemonics, instructions, *_ = block
-            told.append(Block(address, size, mnemonics, instructions, operations, evidence))
+            told.append(Block(block[0], block[1], block[2], block[3], operations, evidence))
         body.callees.pop(listing.addresses[0], None)
         return Evidence(tuple(told), tuple(body.callees))
 

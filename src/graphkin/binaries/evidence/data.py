@@ -52,6 +52,8 @@ class Places:
         self._aligned = ~1 if image.architecture == "arm" else ~0
         self._extents = [extent.start for extent in image.extents]
         self._starts = set(self._extents)
+        self.entries = self._starts | image.imports.keys() | image.forwards.keys()
+        """Addresses that a transfer to another function can go to."""
         self._meanings: dict[tuple[int, str, int], Meaning] = {}
         self._callees: dict[int, Callee | None] = {}
 

@@ -1,7 +1,7 @@
 """The operations of an instruction, packed into a number.
 
-An instruction that does two things counts as both, in the order in which it does them: x86's addition from memory is
-a load and an addition, as it is on processors that need two instructions.
+An instruction that does two things counts as both, in the order in which it does them: x86's
+addition from memory is a load and an addition, as it is on processors that need two instructions.
 """
 
 from __future__ import annotations
@@ -44,5 +44,6 @@ class Codes(dict[str, int]):
         self._find = find
 
     def __missing__(self, mnemonic: str) -> int:
-        code = self[mnemonic] = self._find(mnemonic)
+        # What is not an instruction begins with a dot.
+        code = self[mnemonic] = 0 if mnemonic.startswith(".") else self._find(mnemonic)
         return code

@@ -8,7 +8,6 @@ instead of paths finds nearly all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 from graphkin.binaries.evidence import tokens as said
 from graphkin.binaries.evidence.collect import Body
@@ -28,75 +27,72 @@ the bits of a constant become a number of floating point."""
 class Step:
     """What the text of one instruction means."""
 
-    __slots__ = (
-        "action", "against", "base", "code", "dst", "index", "other", "real", "role", "tokens",
-        "value",
-    )  # fmt: skip
+    code = 0
+    tokens: tuple[Token, ...] = ()
+    action = FORGET
+    dst = ""
+    other = ""
+    """A second register that is overwritten."""
+    base = ""
+    """Register that an address, a sum or a copy comes from."""
+    index = ""
+    value = 0
+    """Constant, or displacement."""
+    role = ""
+    real = 0
+    """Bytes of the number of floating point that is loaded."""
+    against: int | None = None
+    """The constant of a comparison."""
+    is_plain = False
+    """Whether it does no more than overwrite ``dst``."""
 
-    def __init__(self) -> None:
-        self.code = 0
-        self.tokens: tuple[Token, ...] = ()
-        self.action = FORGET
-        self.dst = ""
-        self.other = ""
-        """A second register that is overwritten."""
-        self.base = ""
-        """Register that an address, a sum or a copy comes from."""
-        self.index = ""
-        self.value = 0
-        """Constant, or displacement."""
-        self.role = ""
-        self.real = 0
-        """Bytes of the number of floating point that is loaded."""
-        self.against: int | None = None
-        """The constant of a comparison."""
+    def settled(self) -> Step:
+        """Itself, when all else is known; of plain ones that are equal, the first."""
+        self.is_plain = self.action == FORGET and not self.tokens and self.against is None
+        return _PLAIN.setdefault((self.code, self.dst), self) if self.is_plain else self
 
 
-class Cell:
-    """A constant or an address that will be noted, unless it only served to make another."""
+_PLAIN: dict[tuple[int, str], Step] = {}
+
+
+class Value:
+    """What a register holds: a constant, or an address."""
 
     __slots__ = ("is_address", "is_noted", "position", "value")
 
-    def __init__(self, value: int, position: int, is_address: bool) -> None:
+    def __init__(self, value: int, position: int, is_address: bool, is_noted: bool) -> None:
         self.value = value
         self.position = position
+        """Where it was made."""
         self.is_address = is_address
-        self.is_noted = True
-
-
-class Known(NamedTuple):
-    """What a register holds."""
-
-    value: int
-    cell: Cell | None
-    is_address: bool
+        self.is_noted = is_noted
+        """Whether the function says it; not so for what only serves to make another."""
 
 
 def follow(
     body: Body,
     steps: Iterable[tuple[int, Step]],
     *,
-    stack: frozenset[str],
     clobbered: frozenset[str],
     compared: Callable[[Body, int, int], int],
     counter: Callable[[int], int],
-    known: dict[str, Known] | None = None,
+    known: dict[str, Value] | None = None,
 ) -> None:
     """Notes what the instructions say.
 
     Args:
         body: the function.
         steps: positions, rising, with what stands there.
-        stack: registers that stack slots are counted from.
         clobbered: registers that a call does not keep.
         compared: (body, position, constant) of a comparison to the constant in one form.
         counter: what an instruction at a position reads from pc.
         known: what registers hold at the start.
     """
     places, listing = body.places, body.listing
+    said_tokens, where = body.said, body.where
     mask, got = places.mask, places.image.got
     known = {} if known is None else known
-    cells: list[Cell] = []
+    made: list[Value] = []
     calls = [at for at, kind in zip(listing.controls, listing.kinds, strict=True) if kind == CALL]
     calls.append(len(listing.addresses))
     number, next_call = 0, calls[0]
@@ -107,76 +103,80 @@ def follow(
             while calls[number] < position:
                 number += 1
             next_call = calls[number]
+        dst = step.dst
+        if step.is_plain:
+            if dst in known:
+                del known[dst]
+            continue
         for token in step.tokens:
-            body.placed.append((position, token))
-        action, dst = step.action, step.dst
+            said_tokens.append(token)
+            where.append(position)
+        action = step.action
         if action == FORGET:
             if step.against is not None:
                 body.say(position, said.number(compared(body, position, step.against)))
             if dst in known:
                 del known[dst]
             continue
-        result: Known | None = None
+        result: Value | None = None
         if action == MEMORY:
             holder = known.get(step.base)
             if holder is not None and holder.is_address:
                 place = (holder.value + step.value) & mask
                 value = body.refer(position, place, step.role, step.real)
                 if value is not None:
-                    result = Known(value, None, True)
-            elif step.base not in stack:
-                body.say(position, said.offset(step.value))
+                    result = Value(value, position, True, False)
+            elif step.value:
+                said_tokens.append(said.offset(step.value)[0])
+                where.append(position)
             if step.other in known:
                 del known[step.other]
         elif action == CONSTANT:
-            cell = Cell(step.value & mask, position, False)
-            cells.append(cell)
-            result = Known(cell.value, cell, False)
+            result = Value(step.value & mask, position, False, True)
+            made.append(result)
         elif action == PAGE:
-            result = Known(step.value & mask, None, True)
+            result = Value(step.value & mask, position, True, False)
         elif action == ADD:
             source = known.get(step.base)
             if source is None or not source.is_address:
-                body.say(position, said.offset(step.value))
+                for token in said.offset(step.value):
+                    said_tokens.append(token)
+                    where.append(position)
             else:
                 # Compilers count neighbours in memory from one address.
-                if source.cell is not None:
-                    source.cell.is_noted = False
-                cell = Cell((source.value + step.value) & mask, position, True)
-                cells.append(cell)
-                result = Known(cell.value, cell, True)
+                source.is_noted = False
+                result = Value((source.value + step.value) & mask, position, True, True)
+                made.append(result)
         elif action == COPY:
             result = known.get(step.base)
         elif action == INSERT:
             source = known.get(dst)
-            if source is not None and source.cell is not None:
+            if source is not None and not source.is_address:
                 kept = ~(0xFFFF << step.real)
-                source.cell.value = (source.value & kept | step.value) & mask
-                result = Known(source.cell.value, source.cell, source.is_address)
+                source.value = (source.value & kept | step.value) & mask
+                result = source
         elif action == POOL:
-            result = _from_pool(body, position, step, counter, cells)
+            result = _from_pool(body, position, step, counter, made)
         elif action == FROM_PC:
             origin = counter(position) & ~3 if step.base == "pc" else 0
-            cell = Cell((origin + step.value) & mask, position, True)
-            cells.append(cell)
-            result = Known(cell.value, cell, True)
+            result = Value((origin + step.value) & mask, position, True, True)
+            made.append(result)
         elif action == SUM:
-            result = _sum(body, position, step, known, counter, cells)
+            result = _sum(body, position, step, known, counter, made)
         elif action == INDEXED:
             result = _from_table(body, position, step, known, got)
         elif action == REAL:
             source = known.get(step.base)
-            if source is not None and source.cell is not None and not source.is_address:
-                source.cell.is_noted = False
+            if source is not None and not source.is_address:
+                source.is_noted = False
                 raw = (source.value & ((1 << 8 * step.real) - 1)).to_bytes(step.real, "little")
                 body.say(position, said.real_of(raw))
         elif action == JOIN:
             source = known.get(step.base)
-            if source is not None and source.cell is not None and not source.is_address:
-                source.cell.is_noted = False
-                cell = Cell((source.value | step.value) & mask, position, False)
-                cells.append(cell)
-                result = Known(cell.value, cell, False)
+            if source is not None and not source.is_address:
+                source.is_noted = False
+                result = Value((source.value | step.value) & mask, position, False, True)
+                made.append(result)
             elif source is None:
                 body.say(position, said.number(step.value))
         if dst:
@@ -185,19 +185,19 @@ def follow(
                     del known[dst]
             else:
                 known[dst] = result
-    for cell in cells:
-        if not cell.is_noted:
+    for item in made:
+        if not item.is_noted:
             continue
-        is_fixed = places.is_fixed and places.is_mapped(cell.value)
-        if cell.is_address or is_fixed:
-            body.refer(cell.position, cell.value, TAKE)
+        is_fixed = places.is_fixed and places.is_mapped(item.value)
+        if item.is_address or is_fixed:
+            body.refer(item.position, item.value, TAKE)
         else:
-            body.say(cell.position, said.number(cell.value))
+            body.say(item.position, said.number(item.value))
 
 
 def _from_pool(
-    body: Body, position: int, step: Step, counter: Callable[[int], int], cells: list[Cell]
-) -> Known | None:
+    body: Body, position: int, step: Step, counter: Callable[[int], int], made: list[Value]
+) -> Value | None:
     """A word between the code: a constant, unless pc is added to it later."""
     places = body.places
     place = step.value if step.base != "pc" else (counter(position) & ~3) + step.value
@@ -207,19 +207,18 @@ def _from_pool(
     value = places.image.word(place, places.width)
     if value is None:
         return None
-    cell = Cell(value, position, False)
-    cells.append(cell)
-    return Known(value, cell, False)
+    made.append(Value(value, position, False, True))
+    return made[-1]
 
 
 def _sum(
     body: Body,
     position: int,
     step: Step,
-    known: dict[str, Known],
+    known: dict[str, Value],
     counter: Callable[[int], int],
-    cells: list[Cell],
-) -> Known | None:
+    made: list[Value],
+) -> Value | None:
     """A constant and pc, or a constant and an address, make an address."""
     first, second = known.get(step.base), known.get(step.index)
     if "pc" in (step.base, step.index):
@@ -232,16 +231,15 @@ def _sum(
     if source is None:
         return None
     for held in (first, second):
-        if held is not None and held.cell is not None:
-            held.cell.is_noted = False
-    cell = Cell((origin + source.value) & body.places.mask, position, True)
-    cells.append(cell)
-    return Known(cell.value, cell, True)
+        if held is not None:
+            held.is_noted = False
+    made.append(Value((origin + source.value) & body.places.mask, position, True, True))
+    return made[-1]
 
 
 def _from_table(
-    body: Body, position: int, step: Step, known: dict[str, Known], got: int | None
-) -> Known | None:
+    body: Body, position: int, step: Step, known: dict[str, Value], got: int | None
+) -> Value | None:
     """A load from the linker's table, with its base and the offset in registers."""
     held = [known[name] for name in (step.base, step.index) if name in known]
     offsets = [item for item in held if not item.is_address]
@@ -251,8 +249,7 @@ def _from_table(
     for base in (*bases, *(() if got is None else (got,))):
         place = (base + offsets[0].value) & body.places.mask
         if body.places.is_slot(place):
-            if offsets[0].cell is not None:
-                offsets[0].cell.is_noted = False
+            offsets[0].is_noted = False
             value = body.refer(position, place, LOAD)
-            return None if value is None else Known(value, None, True)
+            return None if value is None else Value(value, position, True, False)
     return None

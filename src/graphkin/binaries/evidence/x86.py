@@ -14,7 +14,7 @@ from graphkin.binaries.evidence.collect import CACHE, Body
 from graphkin.binaries.evidence.data import LOAD, LOWEST_FIXED, STORE, TAKE
 from graphkin.binaries.evidence.operations import UNKNOWN, Codes, pack, parse_table
 from graphkin.binaries.function import Token
-from graphkin.binaries.recovery.architecture import CUT
+from graphkin.binaries.recovery.architecture import CALL, JUMP
 
 _WITHOUT_OPERANDS = parse_table("""
 nop endbr64 endbr32 data16 fnop fwait emms vzeroupper cld std prefetcht0 prefetcht1 prefetcht2: none
@@ -97,24 +97,26 @@ _PREFIXES = (
     ("unpck", "vec_shuffle"), ("pack", "vec_shuffle"), ("pinsr", "vec_shuffle"),
     ("pextr", "vec_shuffle"), ("palign", "vec_shuffle"), ("perm", "vec_shuffle"),
     ("insert", "vec_shuffle"), ("extract", "vec_shuffle"), ("broadcast", "vec_shuffle"),
-    ("blend", "vec_logic"), ("pblend", "vec_logic"), ("pmovmsk", "vec_move"), ("movmsk", "vec_move"),
+    ("blend", "vec_logic"), ("pblend", "vec_logic"), ("pmovmsk", "vec_move"),
+    ("movmsk", "vec_move"),
     ("mov", "vec_move"), ("f", "fmove"),
 )  # fmt: skip
 _SCALAR = re.compile(r"cvtt?(?:si2s[sd]|s[sd]2s[isd])$")
 """Conversions of single numbers."""
 _SIZES = {"byte": 1, "word": 2, "dword": 4, "qword": 8, "tbyte": 10, "xword": 10}
 _MEMORY = re.compile(r"(?:(\w+) ptr )?(?:([a-z]s):)?\[([^\]]*)\]")
-_NUMBERS = re.compile(rb"(?<![*\w])-?(?:0x[0-9a-f]+|\d+)(?!\w)")
-_REGISTERS = re.compile(
-    rb"\b(?:r(?:[abcd]x|[sd]i|\d+[dwb]?)|e?(?:[abcd]x|[sd]i)|[abcd][lh]|[sd]il|xmm\d+)\b"
+_FIELD = re.compile(
+    rb"(?:(\w+), )?(\w+) ptr \[(\w+)(?: ([+-]) (0x[0-9a-f]+|\d+))?\](?:, [a-z]\w*)?$"
 )
-"""Registers that stand for any of their width."""
+_CONSTANT = re.compile(rb"(\w+), (-?(?:0x[0-9a-f]+|\d+))$")
 _RIP = re.compile(rb"\[rip(?: ([+-]) (0x[0-9a-f]+|\d+))?\]")
 _READ_ONLY = frozenset(["compare", "test", "fcompare", "div", "mul_high", "stack_store"])
 """What only reads a memory operand that comes first."""
 _MOVES = frozenset(["move", "fmove", "vec_move"])
 _SHIFTS = frozenset(["shl", "shr", "sar", "rotate", "bit_field"])
 _EXTENSIONS = frozenset([0xFF, 0xFFFF, 0xFFFFFFFF])
+_HIGH = frozenset([b"ah", b"bh", b"ch", b"dh"])
+"""Second bytes of registers: compilers use them for constants of which only that byte is set."""
 _FRAME_REACH = 12
 """Instructions in which a function sets up its frame."""
 _COMPARE_REACH = 4
@@ -188,7 +190,7 @@ class X86Rules:
     def __init__(self, bits: int) -> None:
         self._bits = bits
         self._caches: dict[bool, dict[tuple[str, bytes], Parsed]] = {False: {}, True: {}}
-        self._shapes: dict[tuple[str, bytes, bool], Parsed] = {}
+        self._shapes: dict[tuple[object, ...], Parsed] = {}
 
     def read(self, body: Body) -> None:
         """Finds what the instructions say, and completes their operations."""
@@ -244,31 +246,34 @@ class X86Rules:
     def _parse(self, name: str, raw: bytes, framed: bool) -> Parsed:
         if self._bits == 32:
             return parse(name, raw.decode("ascii", "replace"), framed, True)
-        # In 64-bit code it matters not which register it is, but for those of the stack: most
-        # texts differ from a known one in registers and numbers only.
-        values = _NUMBERS.findall(raw)
-        shape = _REGISTERS.sub(b"R", raw)
-        if values:
-            shape = _NUMBERS.sub(b"N", shape)
-        half = len(raw) // 2 - 1
-        if half > 0 and raw[:half] == raw[half + 2 :]:
-            shape += b"="
-        key = (name, shape, framed)
-        known = self._shapes.get(key)
-        if known is None:
-            known = parse(name, raw.decode("ascii", "replace"), framed, False)
-            if len(values) > 2:
-                return known
-            self._shapes[key] = known
-            return known
-        return _like(known, values, b"- N" in shape) or parse(
-            name, raw.decode("ascii", "replace"), framed, False
-        )
+        # Which register it is matters for those of the stack only: most texts differ from
+        # a known one in registers and in one number.
+        match = _FIELD.match(raw)
+        if match is not None and match[3] != b"rip":
+            is_stack = match[3] == b"rsp" or (framed and match[3] == b"rbp")
+            shape: tuple[object, ...]
+            shape = (name, match[1] is None, match[2], is_stack, match[5] is None)
+            number = match[5]
+        else:
+            match = _CONSTANT.match(raw)
+            if match is None or match[1] in _HIGH:
+                return parse(name, raw.decode("ascii", "replace"), framed, False)
+            shape = (name, match[1] == b"rsp")
+            number = match[2]
+        known = self._shapes.get(shape)
+        if known is not None:
+            parsed = _like(known, int(number or b"0", 0), match[4] if match.re is _FIELD else b"")
+            if parsed is not None:
+                return parsed
+        parsed = parse(name, raw.decode("ascii", "replace"), framed, False)
+        self._shapes.setdefault(shape, parsed)
+        return parsed
 
     def _say(self, body: Body, position: int, parsed: Parsed) -> None:
         """Constants of an instruction."""
         for token in parsed.tokens:
-            body.placed.append((position, token))
+            body.said.append(token)
+            body.where.append(position)
         if parsed.against is not None:
             names, value = body.listing.mnemonics, parsed.against
             for at in range(position + 1, min(position + 1 + _COMPARE_REACH, len(names))):
@@ -288,11 +293,10 @@ class X86Rules:
         """A memory operand that is not relative to the code: a field, or an address outright."""
         address, base = parsed.offset, parsed.base
         if base or parsed.index:
-            if address >= LOWEST_FIXED and body.places.is_fixed:
-                if body.places.is_mapped(address):
-                    body.refer(position, address, TAKE)
-                    return
-            if base:
+            places = body.places
+            if address >= LOWEST_FIXED and places.is_fixed and places.is_mapped(address):
+                body.refer(position, address, TAKE)
+            elif base:
                 body.say(position, said.offset(address))
         else:
             body.refer(position, address, parsed.role, parsed.real)
@@ -305,17 +309,14 @@ class X86Rules:
         for position, parsed in active:
             base, dst = parsed.base, parsed.dst
             if parsed.role:
-                if (
-                    has_base and got is not None and (base in holders or parsed.index in holders)
-                ) or (
-                    has_base
-                    and got is not None
-                    and abs(parsed.offset) >= _NEAR
-                    and places.is_mapped((got + parsed.offset) & places.mask)
+                address = -1 if got is None else (got + parsed.offset) & places.mask
+                if has_base and (
+                    base in holders
+                    or parsed.index in holders
+                    or (abs(parsed.offset) >= _NEAR and places.is_mapped(address))
                 ):
-                    body.refer(
-                        position, (got + parsed.offset) & places.mask, parsed.role, parsed.real
-                    )
+                    role = TAKE if parsed.base and parsed.index else parsed.role
+                    body.refer(position, address, role, parsed.real)
                 elif parsed.offset:
                     self._refer(body, position, parsed)
             if parsed.source:
@@ -341,13 +342,11 @@ class X86Rules:
         for position, kind, operand in zip(
             listing.controls, listing.kinds, listing.operands, strict=True
         ):
-            if kind == CUT or not operand:
+            if kind not in (CALL, JUMP):
                 continue
             if operand.startswith(b"0x"):
-                try:
+                if operand.isalnum():  # far calls and jumps have two numbers
                     body.go(position, int(operand, 16))
-                except ValueError:  # a far call has two numbers
-                    continue
                 continue
             name = listing.mnemonics[position]
             if name.endswith("jmp"):
@@ -386,33 +385,25 @@ class X86Rules:
 _ADD = pack("add")
 
 
-def _like(known: Parsed, values: list[bytes], is_negative: bool) -> Parsed | None:
-    """What is known of an instruction, with other numbers; None where more than that differs."""
-    if not values:
-        return known
-    offset = value = None
-    if known.has_offset:
-        offset = int(values[0], 0)
-        if offset >= LOWEST_FIXED or known.role:
-            return None
-        if is_negative:
-            offset = -offset
-    if len(values) > known.has_offset:
-        value = int(values[-1], 0)
-        if value >= LOWEST_FIXED or known.value is not None or known.number == "and":
-            return None
-    parsed = Parsed()
-    parsed.code = known.code
-    tokens = known.fixed
-    if offset and known.is_field:
-        tokens += said.offset(offset)
-    if value is not None:
+def _like(known: Parsed, number: int, sign: bytes | None) -> Parsed | None:
+    """A known instruction with another displacement or constant; None where more differs."""
+    if number >= LOWEST_FIXED or known.role or known.value is not None or known.number == "and":
+        return None
+    if known.is_field:
+        tokens = said.offset(-number if sign == b"-" else number)
+    elif known.number and not known.has_offset:
         if known.number == "against":
-            parsed.against = value
-        elif known.number:
-            tokens += _SAID[known.number](value)
-    parsed.tokens = tokens
-    parsed.is_active = bool(tokens) or parsed.against is not None
+            parsed = Parsed()
+            parsed.code, parsed.against = known.code, number
+            parsed.number, parsed.is_active = "against", True
+            return parsed
+        tokens = _SAID[known.number](number)
+    else:
+        return known
+    if known.fixed:
+        return None
+    parsed = Parsed()
+    parsed.code, parsed.tokens, parsed.is_active = known.code, tokens, bool(tokens)
     return parsed
 
 
@@ -549,6 +540,8 @@ def parse(name: str, text: str, framed: bool, narrow: bool) -> Parsed:
     if name in ("inc", "dec"):
         value = 1
     is_dst_stack = bool(operands) and operands[0] in ("rsp", "esp")
+    if value is not None and operands[0].encode("ascii", "replace") in _HIGH:
+        value <<= 8
     if value is not None and not is_float and not is_dst_stack:
         if kind == "move" and memory < 0:
             names = ("const",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from graphkin.binaries.cursor import Cursor
-from graphkin.binaries.image import MAX_RANGES, UnwindRange
+from graphkin.binaries.image import MAX_RANGES, ByteOrder, UnwindRange
 
 FRAME_SET = frozenset([0x05, 0x0C, 0x0D, 0x0E, 0x0F, 0x10, 0x11, 0x12, 0x13, 0x15, 0x16])
 """Rules for the frame or a saved register."""
@@ -18,29 +18,33 @@ class _Common(NamedTuple):
     has_augmentation: bool
 
 
-def unwind_ranges(data: bytes, address: int, pointer: int) -> list[UnwindRange]:
+def unwind_ranges(
+    data: bytes, address: int, pointer: int, order: ByteOrder = "little"
+) -> list[UnwindRange]:
     """Every range described by the section at ``address``; damage ends the list early.
 
     Args:
         pointer: width of an address in bytes.
+        order: of the bytes of a number.
     """
     ranges: list[UnwindRange] = []
     common: dict[int, _Common | None] = {}
     offset = 0
     while offset + 8 <= len(data) and len(ranges) < MAX_RANGES:
-        length = int.from_bytes(data[offset : offset + 4], "little")
+        length = int.from_bytes(data[offset : offset + 4], order)
         # 0 ends the table; 0xffffffff introduces 64-bit lengths, which no compiler writes.
         if length in (0, 0xFFFFFFFF) or offset + 4 + length > len(data):
             break
         body, end = offset + 4, offset + 4 + length
-        identity = int.from_bytes(data[body : body + 4], "little")
+        identity = int.from_bytes(data[body : body + 4], order)
         try:
             if identity == 0:
-                common[offset] = _common(Cursor(data, body + 4, end))
+                common[offset] = _common(Cursor(data, body + 4, end, order))
             else:
                 entry = common.get(body - identity)
                 if entry is not None:
-                    item = _entry(Cursor(data, body + 4, end), address, pointer, entry)
+                    cursor = Cursor(data, body + 4, end, order)
+                    item = _entry(cursor, address, pointer, entry)
                     if item is not None:
                         ranges.append(item)
         except IndexError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 _NORETURN = """
     abort exit _exit _Exit quick_exit err errx verr verrx pthread_exit thrd_exit longjmp
     _longjmp siglongjmp __longjmp_chk __stack_chk_fail __stack_chk_fail_local __chk_fail
@@ -16,8 +18,28 @@ _NORETURN = """
     rust_panic ExitProcess ExitThread RaiseFailFastException _CxxThrowException _invoke_watson
     _purecall __report_gsfailure __fastfail
 """
-NORETURN = frozenset(_NORETURN.split())
+_GO_BOUNDS = "Index SliceAlen SliceAcap SliceB Slice3Alen Slice3Acap Slice3B Slice3C"
+_GO_NORETURN = """
+    throw throwinit fatal gopanic block panicwrap panicdivide panicshift panicrangestate
+    panicdottypeE panicdottypeI panicnildottype panicmakeslicelen panicmakeslicecap
+    panicunsafeslicelen panicunsafeslicenilptr panicunsafestringlen panicunsafestringnilptr
+    panicSliceConvert goPanicSliceConvert panicBounds panicExtend
+"""
+NORETURN = frozenset(
+    [
+        *_NORETURN.split(),
+        *(f"runtime.{name}" for name in _GO_NORETURN.split()),
+        *(
+            f"runtime.{verb}{bound}{sign}"
+            for verb in ("panic", "goPanic", "panicExtend", "goPanicExtend")
+            for bound in _GO_BOUNDS.split()
+            for sign in ("", "U")
+        ),
+    ]
+)
 """A call to one of these ends its block."""
+STACK_FAILURES = frozenset(["stack_chk_fail", "stack_chk_fail_local"])
+"""Those that a function calls when its stack was overwritten, without underscores in front."""
 
 
 def text(name: str | bytes) -> str:
@@ -29,3 +51,12 @@ def is_noreturn(name: str) -> bool:
     """Whether a call to ``name`` never comes back; versions and Mach-O's underscore aside."""
     bare = name.partition("@")[0]
     return bare in NORETURN or (bare.startswith("_") and bare[1:] in NORETURN)
+
+
+def stack_failures(noreturn: Mapping[int, str]) -> frozenset[int]:
+    """Those of the functions that never return that report an overwritten stack."""
+    return frozenset(
+        address
+        for address, name in noreturn.items()
+        if name.partition("@")[0].lstrip("_") in STACK_FAILURES
+    )

@@ -10,6 +10,7 @@ from capstone import arm64_const
 from numpy.typing import NDArray
 
 from graphkin.binaries.image import Image
+from graphkin.binaries.processors.risc.hardening import ARM64_WORDS, RiscHardening
 from graphkin.binaries.processors.risc.jump_tables import RiscTables
 from graphkin.binaries.processors.risc.operands import family
 from graphkin.binaries.processors.risc.values import Values
@@ -35,10 +36,11 @@ _KINDS = {
 class AArch64:
     """AArch64, little-endian."""
 
-    padding = frozenset(["nop", "bti"])
+    padding = frozenset(["nop", "bti", "paciasp", "pacibsp"])
     doubts_bounds = False
 
     def __init__(self) -> None:
+        self.hardening = RiscHardening(8, ARM64_WORDS)
         self._decoder = Decoder(
             capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN, resumes=True
         )
@@ -53,6 +55,12 @@ class AArch64:
         has_condition = (table["head"] >> np.uint64(8)) & np.uint64(0xFF) != 0
         kinds[(table["id"] == arm64_const.ARM64_INS_B) & has_condition] = BRANCH
         return kinds
+
+    def delayed(self, table: NDArray[Any], kinds: NDArray[np.uint8]) -> None:
+        return None
+
+    def absolute(self, table: NDArray[Any]) -> None:
+        return None
 
     def target(self, operand: bytes) -> int | None:
         """Of ``#0x1234``, ``w0, #0x1234`` and ``w0, #3, #0x1234``."""

@@ -11,6 +11,7 @@ from capstone import arm_const
 from numpy.typing import NDArray
 
 from graphkin.binaries.image import Image
+from graphkin.binaries.processors.risc.hardening import RiscHardening
 from graphkin.binaries.processors.risc.jump_tables import RiscTables
 from graphkin.binaries.processors.risc.operands import CONDITIONS
 from graphkin.binaries.processors.risc.values import Values
@@ -51,6 +52,7 @@ class Arm:
     doubts_bounds = False
 
     def __init__(self) -> None:
+        self.hardening = RiscHardening(4, {})
         family = capstone.CS_ARCH_ARM
         self._arm = Decoder(family, capstone.CS_MODE_ARM | capstone.CS_MODE_V8, resumes=True)
         self._thumb = Decoder(family, capstone.CS_MODE_THUMB | capstone.CS_MODE_V8, resumes=True)
@@ -92,6 +94,12 @@ class Arm:
         elif not _RETURNS.match(operand):
             return SELECT if conditional else JUMP
         return BRANCH if conditional else STOP
+
+    def delayed(self, table: NDArray[Any], kinds: NDArray[np.uint8]) -> None:
+        return None
+
+    def absolute(self, table: NDArray[Any]) -> None:
+        return None
 
     def target(self, operand: bytes) -> int | None:
         """Of ``#0x1234`` and ``r0, #0x1234``."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from graphkin.binaries.image import Image
 from graphkin.binaries.recovery.decode import Decoder
+from graphkin.binaries.recovery.hardening import Hardening
 
 if TYPE_CHECKING:
     from graphkin.binaries.recovery.listing import Listing
@@ -31,6 +32,10 @@ class Architecture(Protocol):
         """Mnemonics that fill space before an aligned target, or mark one."""
 
     @property
+    def hardening(self) -> Hardening:
+        """What compilers add to harden code."""
+
+    @property
     def doubts_bounds(self) -> bool:
         """Whether code that nothing reaches tells of a table longer than it seemed.
 
@@ -42,6 +47,14 @@ class Architecture(Protocol):
 
     def kinds(self, table: NDArray[Any]) -> NDArray[np.uint8]:
         """(K,) what each decoded record does to control flow."""
+
+    def delayed(self, table: NDArray[Any], kinds: NDArray[np.uint8]) -> NDArray[np.bool_] | None:
+        """(K,) whether each of these transfers of control happens behind the next instruction,
+        its delay slot; None on a processor without delay slots."""
+
+    def absolute(self, table: NDArray[Any]) -> list[bytes] | None:
+        """The operands of transfers with addresses as targets; None where capstone prints them so
+        already."""
 
     def target(self, operand: bytes) -> int | None:
         """The address of a direct transfer; None for one through a register or memory."""

@@ -28,18 +28,18 @@ def defining_files(sections: LineSections, starts: Container[int]) -> dict[int, 
     Of a damaged table counts what stands before the damage; the tables behind it are read.
     """
     files: dict[int, str] = {}
-    for offset, end, wide in _tables(sections.line):
+    for offset, end, wide in _tables(sections):
         with suppress(IndexError, ValueError):
             _Program(sections, offset, end, wide).run(starts, files)
     return files
 
 
-def _tables(line: bytes) -> Iterator[tuple[int, int, bool]]:
+def _tables(sections: LineSections) -> Iterator[tuple[int, int, bool]]:
     """Where each table begins, behind its length, and ends; and whether it has 64-bit offsets.
 
     Ends at a table that the section does not hold whole.
     """
-    reader = Cursor(line, 0)
+    reader = Cursor(sections.line, 0, byte_order=sections.byte_order)
     with suppress(IndexError):
         while True:
             length = reader.unsigned(4)
@@ -47,7 +47,7 @@ def _tables(line: bytes) -> Iterator[tuple[int, int, bool]]:
             if wide:
                 length = reader.unsigned(8)
             start, reader.offset = reader.offset, reader.offset + length
-            if reader.offset > len(line):
+            if reader.offset > len(sections.line):
                 return
             yield start, reader.offset, wide
 
@@ -58,7 +58,7 @@ class _Program:
     def __init__(self, sections: LineSections, offset: int, end: int, wide: bool) -> None:
         self._sections, self._end = sections, end
         self._offset_size = 8 if wide else 4
-        reader = Cursor(sections.line, offset)
+        reader = Cursor(sections.line, offset, byte_order=sections.byte_order)
         version = reader.unsigned(2)
         if not 2 <= version <= 5:
             raise ValueError(f"version {version}")
@@ -117,6 +117,7 @@ class _Program:
     def run(self, starts: Container[int], files: dict[int, str]) -> None:
         """Notes the file of the first row at each start."""
         data, end, base = self._sections.line, self._end, self._opcode_base
+        order = self._sections.byte_order
         # What each opcode from the base on adds to the address.
         steps = [0] * base + [
             (opcode - base) // self._line_range * self._unit for opcode in range(base, 256)
@@ -133,7 +134,7 @@ class _Program:
             elif opcode == CONST_ADD_PC:
                 address += steps[255]
             elif opcode == FIXED_ADVANCE_PC:
-                address += int.from_bytes(data[at : at + 2], "little")
+                address += int.from_bytes(data[at : at + 2], order)
                 at += 2
             elif opcode == 0:
                 reader.offset = at
@@ -141,7 +142,7 @@ class _Program:
                 at = reader.offset + size
                 kind = data[reader.offset] if size else 0
                 if kind == SET_ADDRESS:
-                    address = int.from_bytes(data[reader.offset + 1 : at], "little")
+                    address = int.from_bytes(data[reader.offset + 1 : at], order)
                 elif kind == END_SEQUENCE:
                     address, file = 0, 1
             else:

@@ -19,13 +19,15 @@ RECORD = capstone._cs_insn
 _FIELDS = {"id": "u4", "address": "u8", "size": "u2", "mnemonic": "S32", "op_str": "S160"}
 RECORD_TYPE = np.dtype(
     {
-        "names": [*_FIELDS, "head", "op_head"],
-        "formats": [*_FIELDS.values(), "<u8", "<u8"],
+        "names": [*_FIELDS, "head", "op_head", "word", "big_word"],
+        "formats": [*_FIELDS.values(), "<u8", "<u8", "<u4", ">u4"],
         # From capstone's declaration, so that another version's layout is followed.
         "offsets": [
             *(getattr(RECORD, name).offset for name in _FIELDS),
             RECORD.mnemonic.offset,
             RECORD.op_str.offset,
+            RECORD.bytes.offset,
+            RECORD.bytes.offset,
         ],
         "itemsize": ctypes.sizeof(RECORD),
     }

@@ -16,10 +16,10 @@ from graphkin.binaries.recovery.architecture import (
     STOP,
     Architecture,
 )
+from graphkin.binaries.recovery.hardening import Span, without_hardening
 from graphkin.binaries.recovery.listing import Listing
 
 STEPS_PER_CHECK = 256
-Span = tuple[int, int, list[int]]
 Edges = tuple[tuple[int, int], ...]
 
 
@@ -45,9 +45,19 @@ class Flow:
         self._architecture = architecture
         self._tables = architecture.tables(image)
         self._padding = architecture.padding
+        self._marks = architecture.hardening.marks
         self._check = check
         self.spans: list[tuple[int, int]] = []
         """For each block, positions of its first instruction and behind its last."""
+        learned = architecture.hardening.failures(image, listing)
+        self._stack_failures, self._noreturn = image.stack_failures, image.noreturn
+        if learned:
+            self._stack_failures = self._stack_failures.union(learned)
+            self._noreturn = self._noreturn.union(learned)
+        self._failed: set[int] = set()
+        """Positions of the calls that report an overwritten stack."""
+        self.dropped: set[int] = set()
+        """Positions of instructions that harden the code, and are no words of it."""
         self._leaders: set[int] = {0}
         self._ends: dict[int, list[int]] = {}
         """Position of the last instruction of a block to the leaders that follow it."""
@@ -87,7 +97,10 @@ class Flow:
                 return
             kind, operand = listing.kinds[index], listing.operands[index]
             if kind == CALL:
-                if called(image, listing, position, operand) in image.noreturn:
+                target = called(image, listing, position, operand)
+                if target in self._noreturn:
+                    if target in self._stack_failures:
+                        self._failed.add(position)
                     ends[position] = []
                     return
                 if position in listing.lasts:
@@ -171,7 +184,14 @@ class Flow:
         return [leader for leader in leaders if leader is not None]
 
     def _assemble(self, with_text: bool) -> tuple[tuple[Block, ...], Edges]:
-        spans = self._spans()
+        spans, self.dropped = without_hardening(
+            self._architecture.hardening,
+            self._padding,
+            self._image,
+            self._listing,
+            self._spans(),
+            self._failed,
+        )
         forward = self._skip_padding(spans)
         kept = [span for span in spans if span[0] not in forward]
         if 0 in forward:
@@ -185,6 +205,7 @@ class Flow:
             for target in targets
         }
         self.spans = [(first, last) for first, last, _ in kept]
+        self._is_marked = bool(self.dropped) or not self._marks.isdisjoint(self._listing.mnemonics)
         blocks = tuple(self._block(first, last, with_text) for first, last, _ in kept)
         return blocks, tuple(sorted(edges))
 
@@ -216,14 +237,14 @@ class Flow:
 
     def _skip_padding(self, spans: list[Span]) -> dict[int, int]:
         """Blocks of nothing but padding, each with the first real block behind it."""
-        names, padding = self._listing.mnemonics, self._padding
+        names, padding, dropped = self._listing.mnemonics, self._padding, self.dropped
         forward: dict[int, int] = {}
         for first, last, targets in reversed(spans):
             if (
-                names[first] in padding
+                (names[first] in padding or (dropped and first in dropped))
                 and len(targets) == 1
                 and targets[0] == last
-                and all(name in padding for name in names[first:last])
+                and all(names[at] in padding or at in dropped for at in range(first, last))
             ):
                 forward[first] = forward.get(last, last)
         return forward
@@ -233,9 +254,20 @@ class Flow:
         start, final = listing.addresses[first], last - 1
         size = listing.addresses[final] + listing.sizes[final] - start
         names = tuple(listing.mnemonics[first:last])
+        if self._is_marked and (
+            not self._marks.isdisjoint(names)
+            or (self.dropped and not self.dropped.isdisjoint(range(first, last)))
+        ):
+            names = self._words(first, last) or names
         if not with_text:
             return Block(start, size, names)
         text = tuple(
             f"{listing.mnemonics[i]} {listing.text(i)}".rstrip() for i in range(first, last)
         )
         return Block(start, size, names, text)
+
+    def _words(self, first: int, last: int) -> tuple[str, ...]:
+        """The mnemonics of a block, without those that only harden it."""
+        names, words = self._listing.mnemonics, self._architecture.hardening.words
+        kept = [at for at in range(first, last) if at not in self.dropped]
+        return tuple([word for at in kept if (word := words.get(names[at], names[at]))])

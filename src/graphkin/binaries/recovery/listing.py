@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphkin.binaries.image import Image
 from graphkin.binaries.recovery.architecture import CUT, Architecture
@@ -15,6 +16,8 @@ STRAY_CHUNKS = (256, 1 << 16)
 """Bytes decoded from a target inside another instruction, or behind data: first a few, for the
 known instructions are met soon, then many. Bounded, because crafted code could otherwise have
 the whole function decoded from each byte of it."""
+
+SLOT_BYTES = 4
 
 
 class DecodedRun(NamedTuple):
@@ -34,7 +37,8 @@ class Listing:
     """Instructions by position. A position keeps its meaning while more code is decoded.
 
     ``controls`` lists the positions of all that is not plain, rising, with ``kinds`` and
-    ``operands`` beside it.
+    ``operands`` beside it. A branch with a delay slot is listed at the position of the slot, with
+    the operands of the branch: control goes elsewhere behind the slot, and so the block ends there.
     """
 
     def __init__(self, image: Image, architecture: Architecture) -> None:
@@ -55,6 +59,13 @@ class Listing:
         self.controls: list[int] = []
         self.kinds: list[int] = []
         self.operands: list[bytes] = []
+        self._absolute_texts: dict[int, str] = {}
+        self._words: list[int] = []
+        self._worded_runs = 0
+        self._slots: set[int] = set()
+        """Positions of delay slots."""
+        self._lone_slots: dict[int, int] = {}
+        """Addresses of delay slots that code jumps to, without the branch ahead: positions."""
 
     def add_range(self, start: int, end: int) -> None:
         """Makes a range part of the function, and decodes its code."""
@@ -81,7 +92,7 @@ class Listing:
         """The same, decoding from there where needed; None for what is not code of the function."""
         position = self.position(address)
         if position is not None:
-            return position
+            return self._lone_slot(address) if position in self._slots else position
         for start, end, state in self._pieces:
             if start <= address < end:
                 near, far = (min(end, address + size) for size in STRAY_CHUNKS)
@@ -89,8 +100,20 @@ class Listing:
                 return self._decode(address, far, state) if position is None else position
         return None
 
+    def word(self, position: int) -> int:
+        """The first four bytes of an instruction, as a number."""
+        if position >= len(self._words):
+            field = "word" if self._image.byte_order == "little" else "big_word"
+            for run in self.runs[self._worded_runs :]:
+                self._words += run.records.table[field][: len(run.addresses)].tolist()
+            self._worded_runs = len(self.runs)
+        return self._words[position]
+
     def text(self, position: int) -> str:
         """The operands of an instruction."""
+        absolute = self._absolute_texts.get(position)
+        if absolute is not None:
+            return absolute
         run = self._run(position)
         return run.records.text(position - run.base)
 
@@ -105,6 +128,18 @@ class Listing:
         for run in self.runs:
             run.records.close()
 
+    def _lone_slot(self, address: int) -> int:
+        """A second copy of a delay slot, which goes on to what follows it in memory."""
+        position = self._lone_slots.get(address)
+        if position is None:
+            known = self._run(self.position(address) or 0)
+            decoder = self._architecture.decoder(known.state)
+            records = decoder.decode(self._image.read(address, SLOT_BYTES), address)
+            position = self._lone_slots[address] = self._append(
+                records, len(records.table), address, known.state, is_slot=True
+            )
+        return position
+
     def _decode(
         self, start: int, end: int, state: str, is_main: bool = False, must_meet: bool = False
     ) -> int | None:
@@ -113,11 +148,10 @@ class Listing:
         """
         decoder = self._architecture.decoder(state)
         records = decoder.decode(self._image.read(start, end - start), start)
-        table = records.table
-        if not len(table):
+        if not len(records.table):
             records.close()
             return None
-        addresses = table["address"].tolist()
+        addresses = records.table["address"].tolist()
         count = len(addresses)
         if self.runs:
             # Decoding from inside an instruction falls in step with the known ones soon.
@@ -126,25 +160,56 @@ class Listing:
             if count == len(addresses) and must_meet:
                 records.close()
                 return None
-            table, addresses = table[:count], addresses[:count]
-        base = len(self.addresses)
-        kinds = self._architecture.kinds(table)
-        controls = np.flatnonzero(kinds)
-        self.kinds += kinds[controls].tolist()
-        self.operands += operands(table[controls])
-        self.controls += (controls + base).tolist()
-        sizes = table["size"].tolist()
-        self.addresses += addresses
-        self.sizes += sizes
-        self.mnemonics += mnemonics(table)
+        base = self._append(records, count, start, state)
+        if not is_main:
+            self._strays.update(zip(addresses[:count], range(base, base + count), strict=True))
+        return base
+
+    def _append(
+        self, records: Records, count: int, start: int, state: str, is_slot: bool = False
+    ) -> int:
+        """Lists the first ``count`` records as a run, and gives the position of the first."""
+        base, table = len(self.addresses), records.table[:count]
         last = base + count - 1
-        self.lasts.add(last)
+        if not is_slot:
+            self._list_controls(table, base)
         if not self.controls or self.controls[-1] != last:
             self.controls.append(last)
             self.kinds.append(CUT)
             self.operands.append(b"")
-        run = DecodedRun(base, start, addresses[-1] + sizes[-1], addresses, records, state)
-        self.runs.append(run)
-        if not is_main:
-            self._strays.update(zip(addresses, range(base, base + count), strict=True))
+        addresses, sizes = table["address"].tolist(), table["size"].tolist()
+        self.addresses += addresses
+        self.sizes += sizes
+        self.mnemonics += mnemonics(table)
+        self.lasts.add(last)
+        self.runs.append(
+            DecodedRun(base, start, addresses[-1] + sizes[-1], addresses, records, state)
+        )
         return base
+
+    def _list_controls(self, table: NDArray[Any], base: int) -> None:
+        kinds = self._architecture.kinds(table)
+        controls = np.flatnonzero(kinds)
+        places, transfers = controls, table[controls]
+        kinds = kinds[controls]
+        delayed = self._architecture.delayed(transfers, kinds)
+        if delayed is not None:
+            delayed[-1:] &= controls[-1:] + 1 < len(table)
+            places = controls + delayed
+            self._slots.update((base + places[delayed]).tolist())
+            # What ends a path in the slot of a branch does nothing that the manuals define.
+            again = np.flatnonzero(places[1:] == places[:-1]) + 1
+            if len(again):
+                places, kinds, transfers = (
+                    np.delete(column, again) for column in (places, kinds, transfers)
+                )
+        self.kinds += kinds.tolist()
+        positions = (places + base).tolist()
+        self.controls += positions
+        absolute = self._architecture.absolute(transfers)
+        if absolute is None:
+            self.operands += operands(transfers)
+        else:
+            self.operands += absolute
+            texts = (text.decode("ascii", "replace") for text in absolute)
+            self._absolute_texts.update(zip(positions, texts, strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,8 +13,15 @@ from graphkin._support.files import hash_file
 from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.backends.choose import Backend
 from graphkin.binaries.corpus import FunctionRecord
-from graphkin.binaries.extraction import FileSummary, build_names, read_records
+from graphkin.binaries.extraction import (
+    BuiltInput,
+    FileSummary,
+    build_names,
+    member_build,
+    read_input,
+)
 from graphkin.binaries.function import Skipped
+from graphkin.binaries.inputs import ContainerEnd, Input, Inputs, is_container
 from graphkin.binaries.reading import reading_pool
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import FormatError
@@ -24,7 +31,7 @@ class FileJob(NamedTuple):
     """A file whose functions are to be added."""
 
     path: str
-    """As it was named."""
+    """As it was named; ``outer!inner`` for a member of a container."""
     build: str
     """See :func:`graphkin.binaries.extraction.build_names`."""
     file_hash: str
@@ -60,48 +67,69 @@ Result = FunctionRecord | FileSummary | Failure | Done
 
 def _read(job: FileJob, *, settings: ReadSettings) -> Iterator[FunctionRecord | FileSummary]:
     """Runs in a worker process."""
-    path = Path(job.copy or job.path)
-    results = read_records(
-        path,
-        builds={path: job.build},
+    file = Input(job.path, job.copy)
+    yield from read_input(
+        BuiltInput(file, job.build),
         min_blocks=settings.min_blocks,
         backend=settings.backend,
         limits=settings.limits,
         with_files=False,
     )
-    if job.copy is None:
-        yield from results
-        return
-    for result in results:
-        yield _renamed(result, job.copy, job.path)
 
 
-def _renamed(
-    result: FunctionRecord | FileSummary, copy: str, path: str
-) -> FunctionRecord | FileSummary:
-    """What was read from a copy, as if it had been read from the file itself."""
-    if isinstance(result, FunctionRecord):
-        return result  # its binary is named when it gets an entry
-    skipped = [
-        item._replace(
-            binary=path + item.binary.removeprefix(copy), reason=item.reason.replace(copy, path)
-        )
-        for item in result.skipped
-    ]
-    return FileSummary(result.small, skipped, result.seconds)
+@dataclass
+class _Container:
+    """A container that is being unpacked, or whose members are being read."""
+
+    file_hash: str
+    left: set[str] = field(default_factory=set)
+    """Members that have not ended, by their paths."""
+    is_open: bool = True
+    """More members may come."""
+    is_whole: bool = True
+    """Everything was read so far."""
 
 
 @dataclass
 class FileQueue:
-    """Files that may have to be read."""
+    """Files that may have to be read.
+
+    Args:
+        files: files and containers.
+        inputs: what opens containers.
+        opens_known: containers that the library holds are opened as well, to learn which of its
+            files are theirs.
+    """
 
     files: Sequence[Path]
+    inputs: Inputs
+    opens_known: bool = False
     known: int = 0
     """Files that are in the library, or copies of others; :meth:`jobs` counts them."""
     indexed: set[str] = field(default_factory=set)
     """Hashes of those that are in the library."""
-    skipped: list[Skipped] = field(default_factory=list)
-    """Files that could not be hashed."""
+    members: int = 0
+    """Files that came out of containers."""
+    opened: int = 0
+    """Containers that were unpacked to their end."""
+
+    def __post_init__(self) -> None:
+        self._containers: dict[str, _Container] = {}
+        """By path, until all members have ended."""
+        self._copies: dict[str, Input] = {}
+        """Members that have not ended, by label."""
+        self._hashes: dict[str, str] = {}
+        """Of files that are to be read, by path."""
+
+    @property
+    def skipped(self) -> list[Skipped]:
+        """Files that could not be hashed, and what was left out of containers."""
+        return self.inputs.skipped
+
+    @property
+    def total(self) -> int:
+        """Files, as far as they are known; containers count until they are unpacked."""
+        return len(self.files) + self.members - self.opened
 
     def jobs(self, finished: set[tuple[str, str]], settings: str) -> Iterator[FileJob]:
         """The files that are not in the library, each content once; hashed as they are asked for.
@@ -110,21 +138,75 @@ class FileQueue:
             finished: (file hash, settings) of those that are.
             settings: how files are read now.
         """
-        builds = build_names(self.files)
+        builds = {str(file): build for file, build in build_names(self.files).items()}
         indexed = {file_hash for file_hash, how in finished if how == settings}
-        seen = set(indexed)
+        seen: set[str] = set()
+        files = self._new_files(indexed, seen)
+        for item in self.inputs.inputs_and_ends(files):
+            if isinstance(item, ContainerEnd):
+                self._close(item)
+                continue
+            if item.container is None:
+                yield FileJob(item.label, builds[item.label], self._hashes[item.label])
+                continue
+            container = self._container(item.container)
+            self.members += 1
+            if item.file_hash in seen | indexed:
+                self.known += 1
+                self.indexed |= {item.file_hash} & indexed
+                item.discard()
+                continue
+            seen.add(item.file_hash)
+            container.left.add(item.label)
+            self._copies[item.label] = item
+            build = member_build(builds[item.container], item.container, item.label)
+            yield FileJob(item.label, build, item.file_hash, item.copy)
+
+    def _container(self, path: str) -> _Container:
+        return self._containers.setdefault(path, _Container(self._hashes[path]))
+
+    def _new_files(self, indexed: set[str], seen: set[str]) -> Iterator[Path]:
+        """The files and containers that the library does not hold."""
         for file in self.files:
             try:
                 digest = hash_file(file)
             except FormatError as error:
                 self.skipped.append(Skipped(str(file), "", str(error)))
                 continue
-            if digest in seen:
+            is_indexed = digest in indexed
+            if digest in seen or is_indexed:
                 self.known += 1
                 self.indexed |= {digest} & indexed
-                continue
+                if digest in seen or not self.opens_known or not is_container(file):
+                    continue
+                self.known -= 1
             seen.add(digest)
-            yield FileJob(str(file), builds[file], digest)
+            self._hashes[str(file)] = digest
+            yield file
+
+    def _close(self, end: ContainerEnd) -> None:
+        container = self._container(end.path)
+        container.is_open = False
+        container.is_whole &= end.is_whole
+        self.opened += 1
+
+    def ended(self, ends: Mapping[str, bool]) -> list[str]:
+        """The hashes of containers that are complete now.
+
+        Args:
+            ends: the paths of files that have ended, and whether the library holds all of them.
+        """
+        for path, is_whole in ends.items():
+            copy = self._copies.pop(path, None)
+            if copy is None or copy.container is None:
+                continue
+            copy.discard()
+            container = self._containers[copy.container]
+            container.left.discard(path)
+            container.is_whole &= is_whole
+        over = [path for path, item in self._containers.items() if not (item.is_open or item.left)]
+        complete = [self._containers.pop(path) for path in over]
+        return [item.file_hash for item in complete if item.is_whole]
 
 
 def groups(
@@ -135,7 +217,7 @@ def groups(
     total = 0
     for job in jobs:
         try:
-            size = os.path.getsize(job.path)
+            size = os.path.getsize(job.copy or job.path)
         except OSError:  # the task will say what is wrong
             size = 0
         if group and (total + size > most_bytes or len(group) == most_files):

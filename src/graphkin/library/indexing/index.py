@@ -9,23 +9,20 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphkin._support.files import PathLike
 from graphkin._support.progress import counter
 from graphkin.binaries import samples
 from graphkin.binaries.backends.base import Limits
-from graphkin.binaries.backends.choose import Backend
+from graphkin.binaries.backends.choose import Backend, is_raw
+from graphkin.binaries.containers.unpack import SEPARATOR
 from graphkin.binaries.corpus import DOCUMENT, FunctionRecord
-from graphkin.binaries.extraction import (
-    FileSummary,
-    binaries_in,
-    build_names,
-    check_reading,
-    distinct,
-)
-from graphkin.binaries.function import Skipped
-from graphkin.binaries.targets import Target, find_function, parse_target
+from graphkin.binaries.extraction import FileSummary, build_names, check_reading
+from graphkin.binaries.function import MEMBER, Skipped
+from graphkin.binaries.inputs import Inputs, distinct
+from graphkin.binaries.reading import read_function
+from graphkin.binaries.targets import Target, parse_target
 from graphkin.binaries.workers import Done
 from graphkin.errors import ConfigError, FormatError
 from graphkin.graphs.vocabulary import Vocabulary
@@ -62,8 +59,8 @@ def index_paths(
 
     Args:
         library: the library.
-        paths: binaries, archives, folders that are searched for them, and corpora of functions;
-            or ``BINARY:FUNCTION`` for one function, whatever its size.
+        paths: binaries, containers, folders that are searched for both, and corpora of
+            functions; or ``BINARY:FUNCTION`` for one function, whatever its size.
         tags: given to every function, also to those that were there already.
         jobs: processes that read files, while this one embeds. With Ray, the cluster decides.
         min_blocks: functions with fewer basic blocks are left out.
@@ -81,39 +78,62 @@ def index_paths(
     settings = ReadSettings(min_blocks, backend, limits or Limits())
     check_reading(backend, settings.limits)
     tags = KnownFunction.from_mapping({"tags": dict(tags or {})}).tags
-    vocabulary = library.model.vocabulary
     summary = IndexSummary()
-    listing, corpora, targets = _sort_paths(paths, min_blocks, summary.skipped)
-    finished = library.engine.finished_files()
-    files = listing.jobs(finished, settings.text)
-    with LibraryWriter(library, summary, listing, tags, progress) as writer:
-        writer.expect(corpora, finished, len({target.path for target in targets}))
-        if ray is None:
-            with closing(_file_batches(files, settings, jobs, vocabulary, tags)) as read:
-                writer.take(_embedded(library, read))
-        else:
-            from graphkin.library.indexing.ray_cluster import ray_chunks
-
-            writer.take(ray_chunks(files, library.model, settings, tags, ray, writer.restart))
-        with closing(_corpus_batches(corpora, vocabulary, tags)) as read:
-            writer.take(_embedded(library, read))
-        writer.tag_files()
-        # After the files, because what is known of these functions says nothing of their files.
-        functions = list(ready(_read_functions(targets, backend), vocabulary, tags))
-        writer.take(_embedded(library, batches(iter(functions), settings.text)))
-        writer.tag(
-            [
-                _filter_of(item.entry, job.path)
-                for job, item in functions
-                if isinstance(item, Pending)
-            ]
-        )
+    with Inputs(settings.limits, as_is=is_raw(backend)) as inputs:
+        sources = _sort_paths(paths, min_blocks, inputs, summary.skipped, opens_known=bool(tags))
+        with LibraryWriter(
+            library, summary, sources.queue, tags, settings.text, progress
+        ) as writer:
+            _add(library, sources, writer, settings, tags, jobs, ray)
     return summary
 
 
+class _Sources(NamedTuple):
+    """What a run adds."""
+
+    queue: FileQueue
+    corpora: list[CorpusJob]
+    targets: list[Target]
+
+
+def _add(
+    library: Library,
+    sources: _Sources,
+    writer: LibraryWriter,
+    settings: ReadSettings,
+    tags: Mapping[str, str],
+    jobs: int,
+    ray: str | None,
+) -> None:
+    vocabulary = library.model.vocabulary
+    finished = library.engine.finished_files()
+    files = sources.queue.jobs(finished, settings.text)
+    writer.expect(sources.corpora, finished, len({target.path for target in sources.targets}))
+    if ray is None:
+        with closing(_file_batches(files, settings, jobs, vocabulary, tags)) as read:
+            writer.take(_embedded(library, read))
+    else:
+        from graphkin.library.indexing.ray_cluster import ray_chunks
+
+        writer.take(ray_chunks(files, library.model, settings, tags, ray, writer.restart))
+    with closing(_corpus_batches(sources.corpora, vocabulary, tags)) as read:
+        writer.take(_embedded(library, read))
+    writer.tag_files()
+    # After the files, because what is known of these functions says nothing of their files.
+    functions = list(ready(_read_functions(sources.targets, settings), vocabulary, tags))
+    writer.take(_embedded(library, batches(iter(functions), settings.text)))
+    writer.tag(
+        [_filter_of(item.entry, job.path) for job, item in functions if isinstance(item, Pending)]
+    )
+
+
 def _sort_paths(
-    paths: Sequence[PathLike], min_blocks: int, skipped: list[Skipped]
-) -> tuple[FileQueue, list[CorpusJob], list[Target]]:
+    paths: Sequence[PathLike],
+    min_blocks: int,
+    inputs: Inputs,
+    skipped: list[Skipped],
+    opens_known: bool,
+) -> _Sources:
     """The binaries and the corpora under some paths, and single functions."""
     targets = {path: target for path in paths if (target := _function_target(path)) is not None}
     are_corpora = {path: os.path.isfile(Path(path, DOCUMENT)) for path in paths}
@@ -121,11 +141,11 @@ def _sort_paths(
         distinct(Path(path) for path in paths if are_corpora[path]), min_blocks, skipped
     )
     others = [path for path in paths if path not in targets and not are_corpora[path]]
-    files = distinct(binaries_in(others, skipped))
+    files = inputs.files(others)
     if not files and not targets and not any(are_corpora.values()):
         names = ", ".join(map(str, paths))
         raise FormatError(f"there is no binary and no corpus in {names or 'no paths at all'}")
-    return FileQueue(files), corpora, list(targets.values())
+    return _Sources(FileQueue(files, inputs, opens_known), corpora, list(targets.values()))
 
 
 def _file_batches(
@@ -136,7 +156,7 @@ def _file_batches(
     tags: Mapping[str, str],
 ) -> Generator[Batch]:
     # Closed at once, so that no worker outlives an error.
-    with closing(settings.pool(jobs).run(files)) as results:  # type: ignore[type-var]
+    with closing(settings.pool(jobs).run(files)) as results:
         yield from batches(ready(results, vocabulary, tags), settings.text)
 
 
@@ -186,7 +206,9 @@ def _function_target(path: PathLike) -> Target | None:
     return target._replace(path=str(Path(target.path)))
 
 
-def _read_functions(targets: Sequence[Target], backend: Backend) -> list[tuple[FileJob, Result]]:
+def _read_functions(
+    targets: Sequence[Target], settings: ReadSettings
+) -> list[tuple[FileJob, Result]]:
     """What reading of the files gives, as if they held nothing but these functions.
 
     The jobs have no hash, so that the library does not count the files as finished.
@@ -194,12 +216,12 @@ def _read_functions(targets: Sequence[Target], backend: Backend) -> list[tuple[F
     builds = build_names(list(dict.fromkeys(Path(target.path) for target in targets)))
     results: list[tuple[FileJob, Result]] = []
     for file, build in builds.items():
-        results += _read_file(file, build, targets, backend)
+        results += _read_file(file, build, targets, settings)
     return results
 
 
 def _read_file(
-    file: Path, build: str, targets: Sequence[Target], backend: Backend
+    file: Path, build: str, targets: Sequence[Target], settings: ReadSettings
 ) -> Iterator[tuple[FileJob, Result]]:
     job = FileJob(str(file), build, file_hash="")
     skipped: list[Skipped] = []
@@ -207,7 +229,8 @@ def _read_file(
         if target.path != job.path:
             continue
         try:
-            yield job, FunctionRecord.of(find_function(target, backend), file, build)
+            function = read_function(target, settings.backend, limits=settings.limits)
+            yield job, FunctionRecord.of(function, file, build)
         except (ConfigError, FormatError) as error:
             skipped.append(Skipped(target.binary, target.function or "", str(error)))
     yield job, FileSummary(0, skipped)
@@ -215,8 +238,14 @@ def _read_file(
 
 
 def _filter_of(entry: KnownFunction, path: str) -> Filter:
-    """What matches one function of the file at a path, wherever that was added from."""
+    """What matches one function of the file at a path, wherever that was added from.
+
+    The container that it lies in does not count, the member of a static library does.
+    """
     member = entry.binary.removeprefix(path)
+    if member.startswith(SEPARATOR):
+        match = MEMBER.match(member)
+        member = f"({match[2]})" if match else ""
     return Filter(
         function=escape(entry.function),
         binary=f"*{escape(member)}" if member else None,

@@ -177,9 +177,13 @@ class _Driver:
         contents = {}
         if task.sends_bytes:
             with suppress(OSError):  # the worker will say that it is absent
-                contents = {path: Path(path).read_bytes() for path in task.left}
+                contents = {
+                    path: Path(job.copy or path).read_bytes() for path, job in task.left.items()
+                }
         # Workers have another working directory.
-        jobs = [job._replace(copy=os.path.abspath(path)) for path, job in task.left.items()]
+        jobs = [
+            job._replace(copy=os.path.abspath(job.copy or path)) for path, job in task.left.items()
+        ]
         results = self._work.remote(*self._shared, jobs, contents)
         self._running[results] = task
 
@@ -264,7 +268,7 @@ def _work(
                 present.append(job)
             else:
                 yield _Absent(job.path)
-        with closing(settings.pool(1).run(present)) as results:  # type: ignore[type-var]
+        with closing(settings.pool(1).run(present)) as results:
             for batch in batches(ready(results, vocabulary, tags), settings.text):
                 yield embedding.chunk(batch)
 

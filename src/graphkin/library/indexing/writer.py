@@ -61,14 +61,18 @@ class LibraryWriter:
         summary: IndexSummary,
         listing: FileQueue,
         tags: Mapping[str, str],
+        settings: str,
         progress: Callable[[int, int], None] | None,
     ) -> None:
         self._library = library
+        self._settings = settings
         self._summary = summary
         self._listing = listing
         self._tags = tags
         self._progress = progress
         self._ended = 0
+        self._others = 0
+        """Files that the queue does not have."""
         self._counts: Counter[str] = Counter()
         """Functions of files that have not ended, as far as they came in this attempt."""
         self._most: Counter[str] = Counter()
@@ -78,16 +82,15 @@ class LibraryWriter:
 
     def __enter__(self) -> LibraryWriter:
         self._started = time.perf_counter()
-        self._summary.files = len(self._listing.files)
         return self
 
     def expect(
         self, corpora: Iterable[CorpusJob], finished: set[tuple[str, str]], others: int
     ) -> None:
         """Counts the files in corpora, and some others, and leaves out what the library holds."""
-        self._summary.files += others
+        self._others = others
         for corpus in corpora:
-            self._summary.files += len(corpus)
+            self._others += len(corpus)
             known = corpus.without(finished)
             self._summary.known_files += len(known)
             self._known_files |= {job.file_hash for job in known}
@@ -102,6 +105,7 @@ class LibraryWriter:
                 self._library.engine.finish_files(
                     (end.file_hash, end.settings) for end in chunk.ends if end.file_hash
                 )
+                self._finish_containers({end.path: bool(end.file_hash) for end in chunk.ends})
                 self._summary.added += added
                 self._known_files |= chunk.known_files
                 if added < len(chunk.rows):
@@ -110,6 +114,12 @@ class LibraryWriter:
                 self._summary.seconds["embed"] += chunk.seconds
                 self._count(chunk)
                 self._report()
+        self._finish_containers({})
+
+    def _finish_containers(self, ends: Mapping[str, bool]) -> None:
+        """Remembers the containers of which everything is stored."""
+        complete = self._listing.ended(ends)
+        self._library.engine.finish_files((digest, self._settings) for digest in complete)
 
     def tag_files(self) -> None:
         """Gives the tags to everything in the library of files that were known, at least in part.
@@ -152,12 +162,13 @@ class LibraryWriter:
 
     def _report(self) -> None:
         if self._progress is not None:
-            listing = self._listing
+            listing, total = self._listing, self._listing.total + self._others
             done = self._summary.known_files + listing.known + len(listing.skipped) + self._ended
-            self._progress(done, self._summary.files)
+            self._progress(min(done, total), total)
 
     def __exit__(self, *_: object) -> None:
         summary = self._summary
+        summary.files = self._listing.total + self._others
         summary.known_files += self._listing.known
         summary.skipped += self._listing.skipped
         summary.known = summary.functions - summary.added

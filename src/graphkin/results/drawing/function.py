@@ -299,7 +299,7 @@ class _Picture:
             facts += f" · more than {OUTLINE_LIMIT} blocks: a dot for each"
         elif self._count > TEXT_LIMIT:
             facts += f" · more than {TEXT_LIMIT} blocks: address and +number of instructions"
-        return self._function.name, facts
+        return self._function.shown, facts
 
     def _legend(self) -> list[str]:
         return [kind for kind in LEGEND if kind in self._kinds]

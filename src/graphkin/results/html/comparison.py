@@ -71,20 +71,22 @@ def comparison_page(
         "shown": str(shown.step),
         "last": str(last),
         "threshold": f"{LEAST_WEIGHT:g}",
-        "left_name": text(left.name),
-        "right_name": text(right.name),
+        "left_name": text(left.shown),
+        "right_name": text(right.shown),
         "left_drawing": drawings[0].markup,
         "right_drawing": drawings[1].markup,
     }
-    title = f"{left.name} and {right.name}"
+    title = f"{left.shown} and {right.shown}"
     return page("comparison", title=title, markup=markup, data=data, scripts=SCRIPTS)
 
 
 def _head(function: Function) -> str:
     lines = [summary(function), function.binary]
+    if function.shown != function.name:
+        lines.insert(0, function.name)
     if function.compiler:
         lines.append(function.compiler)
-    return f"<h2>{text(function.name)}</h2>" + "".join(f"<p>{text(line)}</p>" for line in lines)
+    return f"<h2>{text(function.shown)}</h2>" + "".join(f"<p>{text(line)}</p>" for line in lines)
 
 
 def _geometry(drawing: Drawing, function: Function) -> dict[str, object]:

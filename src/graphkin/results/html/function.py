@@ -7,7 +7,7 @@ from html import escape
 
 from graphkin.binaries.function import Block, Function, edge_kinds
 from graphkin.results.drawing.layout import Spacing, lay_out
-from graphkin.results.function import block_roles
+from graphkin.results.function import block_roles, evidence_lines
 from graphkin.results.html.page import text
 from graphkin.results.text import printable
 
@@ -81,6 +81,7 @@ def _lines(block: Block) -> list[tuple[str, str]]:
     for instruction in block.instructions or block.mnemonics:
         mnemonic, _, operands = printable(instruction).partition(" ")
         lines.append((mnemonic, operands))
+    lines += (("", printable(line)) for line in evidence_lines(block))
     return lines
 
 
@@ -108,6 +109,8 @@ def _path(points: tuple[tuple[float, float], ...]) -> str:
 def _block(number: int, block: Block, lines: list[tuple[str, str]], role: str) -> str:
     code = "\n".join(
         f"<b>{escape(mnemonic)}</b>{' ' * max(COLUMN - len(mnemonic), 1)}{escape(operands)}"
+        if mnemonic and operands
+        else f"<i>{escape(operands)}</i>"
         if operands
         else f"<b>{escape(mnemonic)}</b>"
         for mnemonic, operands in lines

@@ -14,7 +14,7 @@ def scan_page(report: Report, title: str = "graphkin scan") -> str:
 
     Functions without hits are counted, not listed.
     """
-    counts = count(report.results)
+    counts = count(report.results, report.files)
     with_hits = [result for group in groups(report.results) for result in group.results]
     numbers = [
         ("files", f"{counts.files:,}"),
@@ -41,9 +41,9 @@ def _row(number: int, result: FunctionResult) -> str:
     tags = tag_title(best) if best.tags else ""
     cells = (
         _cell(
-            f'<button type="button" aria-expanded="false">{text(query.function) or "unnamed"}'
+            f'<button type="button" aria-expanded="false">{text(query.shown) or "unnamed"}'
             "</button>",
-            query.function,
+            query.shown,
         ),
         _cell(text(query.binary)),
         _cell(f"<code>{address_text(query.address)}</code>", str(query.address or 0)),
@@ -57,7 +57,7 @@ def _row(number: int, result: FunctionResult) -> str:
             "" if evidence is None else share_text(evidence.matched_share or 0.0),
             str(-1 if evidence is None else evidence.matched_share or 0.0),
         ),
-        _cell(f"<span>{text(best.function)}</span>"),
+        _cell(f"<span>{text(best.shown)}</span>"),
         _cell(text(best.binary)),
         _cell(text(tags)),
     )

@@ -87,11 +87,12 @@ def _row(number: int, function: UploadedFunction, upload: Upload) -> dict[str, A
     return {
         "number": number,
         "function": encodable(function.name),
+        "demangled": None if function.demangled is None else encodable(function.demangled),
         "binary": encodable(upload.label(function)),
         "address": address_text(function.address),
         "size": function.size,
         "blocks": function.blocks,
         "edges": function.edges,
-        "member": None if function.member is None else encodable(function.member),
+        "member": None if function.member is None else encodable(function.member.removeprefix("!")),
         "unit": None if function.unit is None else encodable(function.unit),
     }

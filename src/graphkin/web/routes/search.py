@@ -35,7 +35,9 @@ async def search(request: api.SearchRequest, server: ServerDep) -> api.SearchAns
     ):
         if value > most:
             raise ConfigError(f"{name} is at most {most} here, got {value}")
-    options = SearchOptions(request.top, request.rerank, request.where.filter())
+    options = SearchOptions(
+        request.top, request.rerank, request.where.filter(), request.min_probability
+    )
 
     def work() -> api.SearchAnswer:
         began = monotonic()

@@ -1,7 +1,7 @@
 // The files that the server keeps, and their functions as a table.
 
 import { get } from "./api.js";
-import { addressKey, count } from "./format.js";
+import { addressKey, count, nameOf } from "./format.js";
 import { RowTable } from "./table.js";
 
 const MOST_LISTS = 4;
@@ -45,8 +45,8 @@ const COLUMNS = [
   {
     name: "name",
     label: "function",
-    key: (row) => row.function,
-    text: (row) => row.function,
+    key: nameOf,
+    text: nameOf,
     class: "name",
   },
   {
@@ -85,7 +85,7 @@ const COLUMNS = [
   },
 ];
 
-const textOf = (row) => [row.function, row.address, row.member].filter(Boolean).join(" ");
+const textOf = (row) => [nameOf(row), row.function, row.address, row.member].filter(Boolean).join(" ");
 
 /** A table of a file's functions. */
 export const functionTable = (onPick, onShown) =>

@@ -8,7 +8,7 @@ import {
   uploadReference,
 } from "./binaries.js";
 import { byId, empty, failure, fill, make, spinner } from "./dom.js";
-import { plural, wildcard } from "./format.js";
+import { nameOf, plural, wildcard } from "./format.js";
 import { showLibraryFunctions } from "./library_tables.js";
 import { dropZone } from "./uploads.js";
 
@@ -80,9 +80,10 @@ export function chooser() {
     return showLibraryFunctions(list, where, (entry) => chooseButton(entry), { withBinary: true });
   }
 
-  function chooseButton({ reference, function: name }) {
-    const button = make("button", { type: "button", "aria-label": `Choose ${name}` }, "Choose");
-    button.addEventListener("click", () => choose(reference));
+  function chooseButton(entry) {
+    const label = `Choose ${nameOf(entry)}`;
+    const button = make("button", { type: "button", "aria-label": label }, "Choose");
+    button.addEventListener("click", () => choose(entry.reference));
     return button;
   }
 

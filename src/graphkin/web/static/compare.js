@@ -3,7 +3,7 @@
 import { errorOf, get, withQuery } from "./api.js";
 import { chooser } from "./chooser.js";
 import { byId, copyFrom, empty, failure, fill, gone, make, say, spinner } from "./dom.js";
-import { baseName, built, plural } from "./format.js";
+import { baseName, made, nameOf, plural } from "./format.js";
 import { go } from "./router.js";
 import { dropZone } from "./uploads.js";
 
@@ -124,21 +124,21 @@ export function compareView() {
   };
 
   function nameTitle() {
-    const names = SIDES.map((side) => known.get(current[side])?.function);
-    if (!byId("compare").hidden && names.every(Boolean)) {
-      document.title = `${names.join(" and ")} · graphkin`;
+    const sides = SIDES.map((side) => known.get(current[side]));
+    if (!byId("compare").hidden && sides.every(Boolean)) {
+      document.title = `${sides.map(nameOf).join(" and ")} · graphkin`;
     }
   }
 }
 
 function sideHead(facts, change) {
-  const more = [facts.address, plural(facts.blocks, "block"), built(facts)].filter(Boolean);
+  const more = [facts.address, plural(facts.blocks, "block"), facts.build, made(facts)].filter(Boolean);
   const text = `${baseName(facts.binary)} · ${more.join(" · ")}`;
   return [
     make(
       "div",
       { class: "side-text" },
-      make("h2", { class: "mono", title: facts.function }, facts.function),
+      make("h2", { class: "mono", title: facts.function }, nameOf(facts)),
       make("p", { class: "quiet", title: `${facts.binary} · ${more.join(" · ")}` }, text),
     ),
     change,

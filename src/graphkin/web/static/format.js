@@ -9,6 +9,9 @@ export const printable = (value) =>
     (letter) => `\\u${letter.codePointAt(0).toString(16).padStart(4, "0")}`,
   );
 
+/** A function's name for people: C++ and Rust names as their sources spell them. */
+export const nameOf = (row) => row.demangled ?? row.function;
+
 export const count = (number) => number.toLocaleString("en");
 
 export const plural = (number, one, many = `${one}s`) =>
@@ -44,9 +47,72 @@ export const percent = (share) =>
 export const decimal = (value, digits) =>
   value === null || value === undefined ? "" : value.toFixed(digits);
 
-/** "x86-64 · gcc-12-O2": what is known of how code was made. */
-export const built = ({ architecture, build, compiler }) =>
-  [architecture, build || compiler].filter(Boolean).join(" · ");
+/** "gcc 12.2.0" of "GCC: (Debian 12.2.0-14) 12.2.0"; what is not known to be so is left alone. */
+export function compilerName(text) {
+  const name = /\b(gcc|clang|icc|rustc|msvc)\b/i.exec(text)?.[1].toLowerCase();
+  const version = text.match(/\d+(\.\d+)+/g)?.at(-1);
+  return name && version ? `${name} ${version}` : text;
+}
+
+/** "x86-64 · gcc 12.2.0": what is known of how code was made, beside where it lies. */
+export const made = ({ architecture, compiler }) =>
+  [architecture, compilerName(compiler ?? "")].filter(Boolean).join(" · ");
+
+/** Folders that every package has: they tell nothing of the one at hand. */
+const COMMON = /^(lib\d*|bin|sbin|usr|local|opt|build|out|obj|src|dist|release|debug|target|\.libs|.*-linux-gnu.*)$/i;
+
+const folderParts = (binary) =>
+  binary
+    .replace(/\([^()]*\)$/, "")
+    .split(/[\\/]/)
+    .slice(0, -1);
+
+/**
+ * What tells the files of some entries apart: the build of each, which is the name of its folder,
+ * with as many folders above as it takes. Those that every package has do not count.
+ *
+ * `/opt/acme-1.0/lib/libacme.so` and `/opt/acme-1.1/lib/libacme.so` give "acme-1.0/lib" and
+ * "acme-1.1/lib". The answer is a map from each entry to its text.
+ */
+export function builds(entries) {
+  const items = entries.map((entry) => {
+    const parts = folderParts(entry.binary);
+    const own = entry.build ? entry.build.split("/").length : 1;
+    const isHere = !entry.build || parts.slice(-own).join("/") === entry.build;
+    if (!isHere) return { entry, parts: [entry.build], depth: 1 };
+    let depth = own;
+    while (depth < parts.length && COMMON.test(parts.at(-depth))) depth += 1;
+    return { entry, parts, depth };
+  });
+  const textOf = ({ parts, depth }) => parts.slice(-depth).join("/");
+  for (;;) {
+    const groups = new Map();
+    for (const item of items) {
+      const key = `${baseName(item.entry.binary)}\n${textOf(item)}`;
+      if (!groups.has(key)) groups.set(key, []);
+      groups.get(key).push(item);
+    }
+    const unclear = [...groups.values()]
+      .filter((group) => new Set(group.map(({ parts }) => parts.join("/"))).size > 1)
+      .flat()
+      .filter(({ parts, depth }) => depth < parts.length);
+    if (!unclear.length) return new Map(items.map((item) => [item.entry, textOf(item)]));
+    for (const item of unclear) item.depth += 1;
+  }
+}
+
+const WHOLE = 28; // letters that are never broken
+
+/** A name in pieces between which a line may end: at the joints of the name, where it has any. */
+export function pieces(text) {
+  const found = [];
+  for (const part of text.match(/[^_:./\\-]*[_:./\\-]+|[^_:./\\-]+/g) ?? []) {
+    const last = found.at(-1);
+    if (last !== undefined && last.length + part.length <= WHOLE) found.push(found.pop() + part);
+    else found.push(...(part.match(new RegExp(`.{1,${WHOLE}}`, "gsu")) ?? []));
+  }
+  return found;
+}
 
 export const tagTexts = (tags) => Object.entries(tags).map(([key, value]) => `${key}=${value}`);
 

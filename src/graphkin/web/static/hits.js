@@ -3,10 +3,14 @@
 import { make } from "./dom.js";
 import {
   baseName,
-  built,
+  builds,
   count,
   decimal,
+  made,
+  nameOf,
   percent,
+  pieces,
+  printable,
   probability,
   severity,
   tagTexts,
@@ -19,11 +23,26 @@ export function probabilityBar(value) {
   return make("span", { class: `probability ${severity(value)}` }, probability(value), bar);
 }
 
+/** A name whose lines end only at its joints. */
+export const named = (text) =>
+  pieces(printable(text)).flatMap((piece, number) => [
+    number ? make("wbr") : null,
+    make("span", { class: "whole" }, piece),
+  ]);
+
 export const tagList = (texts) =>
-  texts.length ? make("span", { class: "tags" }, texts.map((text) => make("b", {}, text))) : null;
+  texts.length
+    ? make("span", { class: "tags" }, texts.map((text) => make("b", {}, named(text))))
+    : null;
 
 /** The file of an entry by its base name; the whole path is shown on pointing. */
-export const fileName = (binary) => make("span", { title: binary }, baseName(binary));
+export const fileName = (binary) => make("span", { title: binary }, named(baseName(binary)));
+
+/** Where an entry was built, and by what; `text` tells it from the others, see `builds`. */
+export const buildOf = (entry, text) => [
+  make("span", { class: "build", title: entry.binary }, named(text || entry.compiler)),
+  make("span", { class: "quiet of" }, made(text ? entry : { ...entry, compiler: "" })),
+];
 
 export function compareLink(left, right, name) {
   const target = href("compare", { left, right });
@@ -36,8 +55,8 @@ const COLUMNS = [
   ["probability", "That both are the same function, compiled in different ways", (hit) =>
     hit.probability === null ? null : probabilityBar(hit.probability)],
   ["function", "", (hit) => name(hit), "wide"],
-  ["address", "", (hit) => hit.address, "mono"],
-  ["built", "Architecture, and the build or compiler", (hit) => built(hit)],
+  ["built", "Folder of the file, architecture and compiler", (hit, texts) =>
+    buildOf(hit, texts.get(hit))],
   ["score", "After reranking: higher is closer", (hit) => decimal(hit.score, 2), "number"],
   ["distance", "Before reranking: lower is closer", (hit) =>
     Number(hit.distance.toPrecision(4)), "number"],
@@ -49,15 +68,16 @@ const COLUMNS = [
 
 function name(hit) {
   return [
-    make("span", { class: "mono function-name" }, hit.function),
-    make("span", { class: "quiet of" }, fileName(hit.binary)),
+    make("span", { class: "mono function-name", title: hit.function }, named(nameOf(hit))),
+    make("span", { class: "quiet of" }, fileName(hit.binary), hit.address && ` · ${hit.address}`),
     tagList(tagTexts(hit.tags)),
   ];
 }
 
 /** The table; columns without any value are left out. */
 export function hitsTable(hits, query) {
-  const cells = hits.map((hit) => COLUMNS.map(([, , value]) => value(hit)));
+  const texts = builds(hits);
+  const cells = hits.map((hit) => COLUMNS.map(([, , value]) => value(hit, texts)));
   const used = COLUMNS.map((_, column) =>
     cells.some((row) => row[column] !== null && row[column] !== "" && row[column] !== undefined),
   );
@@ -71,7 +91,7 @@ export function hitsTable(hits, query) {
       "tr",
       {},
       pick(cells[number].map((value, column) => cell(COLUMNS[column], value))),
-      make("td", { class: "act" }, compareLink(query, hit.reference, hit.function)),
+      make("td", { class: "act" }, compareLink(query, hit.reference, nameOf(hit))),
     ),
   );
   const last = make("th", { scope: "col" }, make("span", { class: "unseen" }, "compare"));
@@ -89,5 +109,5 @@ export function summary(hits) {
   if (!hits.length) return "No kin found";
   const [best] = hits;
   const sure = best.probability === null ? "" : `, probability ${probability(best.probability)}`;
-  return `${count(hits.length)} kin; the first is ${best.function}${sure}`;
+  return `${count(hits.length)} kin; the first is ${nameOf(best)}${sure}`;
 }

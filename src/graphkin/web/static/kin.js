@@ -2,12 +2,19 @@
 
 import { get, post, status } from "./api.js";
 import { byId, calm, empty, emptyLibrary, failure, fill, make, say, spinner } from "./dom.js";
-import { plural, seconds, wildcard } from "./format.js";
-import { fileName, hitsTable, summary } from "./hits.js";
+import { nameOf, plural, probability, seconds, wildcard } from "./format.js";
+import { fileName, hitsTable, named, summary } from "./hits.js";
 import { href } from "./router.js";
 
 const FILTERS = ["in", "named", "architecture", "compiler"];
-const DEFAULTS = { rerank: "100", top: "10" };
+const CHOICES = ["rerank", "min_probability", "top"];
+/** What the page itself has chosen. */
+const DEFAULTS = Object.fromEntries(
+  CHOICES.map((name) => {
+    const { options } = byId("kin-settings").elements[name];
+    return [name, [...options].find((option) => option.defaultSelected).value];
+  }),
+);
 
 /** `onSettings` gets the settings that differ from the defaults, after a person changed one. */
 export function kinPanel(onSettings) {
@@ -65,16 +72,23 @@ export function kinPanel(onSettings) {
     found.classList.remove("stale");
   }
 
-  function showAnswer(reference, { hits, seconds: taken }, filtered) {
+  function showAll() {
+    form.elements.min_probability.value = "0";
+    onSettings(settings(form));
+  }
+
+  function showAnswer(reference, answer, filtered) {
+    const { hits, seconds: taken, best_left_out: leftOut } = answer;
+    const rest = leftOut === null ? null : improbable(leftOut, showAll);
     fill(note, `${hits.length ? plural(hits.length, "hit") : "Nothing"} in ${seconds(taken)}`);
     say(summary(hits));
     byId("kin-terms").hidden = !hits.length;
     if (!hits.length) {
-      fill(found, nothing(filtered));
+      fill(found, rest ? null : nothing(filtered), rest);
       return;
     }
     const unsure = hits.every((hit) => hit.probability === null);
-    fill(found, unsure && uncalibrated(), hitsTable(hits, reference));
+    fill(found, unsure && uncalibrated(), hitsTable(hits, reference), rest);
   }
 
   return {
@@ -105,13 +119,14 @@ export function kinPanel(onSettings) {
   };
 }
 
-function showHead(reference, { function: name, binary, address, blocks }) {
+function showHead(reference, known) {
+  const { binary, address, blocks } = known;
   const facts = [fileName(binary), address && ` · ${address}`, ` · ${plural(blocks, "block")}`];
   const link = make("a", { class: "button", href: href("compare", { left: reference }) });
   fill(link, "Compare with…");
   fill(
     byId("kin-head"),
-    make("div", { class: "title-line" }, make("h2", { class: "mono" }, name), link),
+    make("div", { class: "title-line" }, make("h2", { class: "mono", title: known.function }, named(nameOf(known))), link),
     make("p", { class: "quiet" }, facts),
   );
 }
@@ -124,6 +139,7 @@ function body(reference, params) {
     query: reference,
     top: Number(params.top ?? DEFAULTS.top),
     rerank: canRerank ? Number(params.rerank ?? DEFAULTS.rerank) : 0,
+    min_probability: Number(params.min_probability ?? DEFAULTS.min_probability),
     where: {
       binary: wildcard(params.in ?? ""),
       function: wildcard(params.named ?? ""),
@@ -175,6 +191,15 @@ const nothing = (filtered) =>
   filtered
     ? empty("Nothing passes the filters.", make("p", {}, "Clear or widen the filters above."))
     : empty("The library has no kin of this function.");
+
+/** Hits that are there, but less probable than asked for. */
+const improbable = (best, show) =>
+  make(
+    "p",
+    { class: "notice" },
+    `Less probable hits are left out; the best of them has ${probability(best)}. `,
+    make("button", { type: "button", class: "plain", on: { click: show } }, "Show them"),
+  );
 
 const uncalibrated = () =>
   make(

@@ -2,15 +2,17 @@
 
 import { get, withQuery } from "./api.js";
 import { empty, failure, fill, make, spinner } from "./dom.js";
-import { built, count, exactly, plural, tagTexts } from "./format.js";
-import { fileName, tagList } from "./hits.js";
+import { builds, count, exactly, made, nameOf, plural, tagTexts } from "./format.js";
+import { buildOf, fileName, named, tagList } from "./hits.js";
 import { growing, sorter } from "./lists.js";
 import { href } from "./router.js";
 
 const MOST_TAGS = 4;
+/** Of each file, what tells it from others of its name. */
+const buildTexts = new WeakMap();
 const COLUMNS = [
   { name: "file", label: "file", key: (file) => file.name },
-  { name: "built", label: "built", key: built },
+  { name: "built", label: "built", key: (file) => `${buildTexts.get(file)} ${made(file)}` },
   {
     name: "functions",
     label: "functions",
@@ -25,13 +27,13 @@ const COLUMNS = [
 /** The table; `onRemove` gets a file, and is null where the library cannot be changed. */
 export function filesTable(onRemove) {
   let files = [];
-  const made = new WeakMap();
+  const drawn = new WeakMap();
   const body = make("tbody");
   const end = make("p", { class: "quiet" }, "more below…");
   const nothing = make("p", { class: "empty" }, "No file fits.");
   const list = growing(body, end, (file) => {
-    if (!made.has(file)) made.set(file, fileRows(file, onRemove));
-    return made.get(file);
+    if (!drawn.has(file)) drawn.set(file, fileRows(file, onRemove));
+    return drawn.get(file);
   });
   const order = sorter(COLUMNS, () => list.set(order.sorted(files)), "file");
   const table = make("table", { class: "hits files" }, order.tableHead("actions"), body);
@@ -39,6 +41,7 @@ export function filesTable(onRemove) {
     element: make("div", { class: "fits" }, table, end, nothing),
     set(others) {
       files = others;
+      for (const [file, text] of builds(files)) buildTexts.set(file, text);
       table.hidden = !files.length;
       nothing.hidden = files.length > 0;
       list.set(order.sorted(files));
@@ -52,7 +55,7 @@ function fileRows(file, onRemove) {
   const button = make(
     "button",
     { type: "button", class: "expand mono", "aria-expanded": "false", title: file.binary },
-    file.name,
+    make("span", {}, named(file.name)),
   );
   const tags = Object.entries(file.tags).map(([tag, number]) =>
     number === file.functions ? tag : `${tag} (${count(number)})`,
@@ -65,7 +68,7 @@ function fileRows(file, onRemove) {
     "tr",
     {},
     cell(null, "wide", button),
-    cell("built", "", built(file)),
+    cell("built", "", buildOf(file, buildTexts.get(file))),
     cell("functions", "number", count(file.functions)),
     cell(null, "", tagList(tags.slice(0, MOST_TAGS)), more),
     make("td", { class: "act" }, onRemove ? removeButton(file, onRemove) : null),
@@ -120,7 +123,10 @@ export async function showLibraryFunctions(element, where, actions, { withBinary
       const page = { ...where, after: next, limit: PAGE };
       const answer = await get(withQuery("/api/library/functions", page));
       if (!isLatest()) return;
-      rows.append(...answer.functions.map((entry) => row(entry, actions, withBinary)));
+      const texts = builds(answer.functions);
+      rows.append(
+        ...answer.functions.map((entry) => row(entry, texts.get(entry), actions, withBinary)),
+      );
       next = answer.next;
     } catch (error) {
       if (isLatest()) fill(element, failure(error, begin));
@@ -150,8 +156,8 @@ function head(withBinary) {
   return make("thead", {}, make("tr", {}, heads, last));
 }
 
-function row(entry, actions, withBinary) {
-  const name = make("span", { class: "mono function-name" }, entry.function);
+function row(entry, build, actions, withBinary) {
+  const name = make("span", { class: "mono function-name", title: entry.function }, named(nameOf(entry)));
   const cell = (label, style, ...content) =>
     make("td", { class: style, "data-name": label }, ...content);
   return make(
@@ -161,24 +167,28 @@ function row(entry, actions, withBinary) {
     withBinary ? cell("file", "", fileName(entry.binary)) : null,
     cell("address", "mono", entry.address ?? ""),
     cell("blocks", "number", count(entry.blocks)),
-    cell("built", "", built(entry)),
+    cell("built", "", buildOf(entry, build)),
     make("td", { class: "act" }, actions(entry)),
   );
 }
 
 /** What can be done with an entry on the page of the library. */
-export const entryLinks = ({ reference, function: name }) => [
+export const entryLinks = (entry) => [
   make(
     "a",
-    { class: "button", href: href("search", { query: reference }), "aria-label": `Kin of ${name}` },
+    {
+      class: "button",
+      href: href("search", { query: entry.reference }),
+      "aria-label": `Kin of ${nameOf(entry)}`,
+    },
     "Kin",
   ),
   make(
     "a",
     {
       class: "button",
-      href: href("compare", { left: reference }),
-      "aria-label": `Compare ${name} with another function`,
+      href: href("compare", { left: entry.reference }),
+      "aria-label": `Compare ${nameOf(entry)} with another function`,
     },
     "Compare…",
   ),

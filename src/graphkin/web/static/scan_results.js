@@ -4,14 +4,16 @@ import { failure, fill, make } from "./dom.js";
 import {
   addressKey,
   baseName,
+  builds,
   count,
+  nameOf,
   percent,
   plural,
   seconds,
   tagTexts,
   words,
 } from "./format.js";
-import { compareLink, fileName, hitsTable, probabilityBar, tagList } from "./hits.js";
+import { compareLink, fileName, hitsTable, named, probabilityBar, tagList } from "./hits.js";
 import { growing, sorter } from "./lists.js";
 import { href } from "./router.js";
 
@@ -20,7 +22,7 @@ const FORMATS = ["html", "json", "csv", "sarif"];
 
 const best = (result) => result.hits[0];
 const COLUMNS = [
-  { name: "function", label: "function", key: ({ query }) => query.function },
+  { name: "function", label: "function", key: ({ query }) => nameOf(query) },
   {
     name: "address",
     label: "address",
@@ -42,7 +44,7 @@ const COLUMNS = [
     kind: "number",
     first: "descending",
   },
-  { name: "like", label: "is like", key: (result) => best(result).function },
+  { name: "like", label: "is like", key: (result) => nameOf(best(result)) },
   { name: "of", label: "of", key: (result) => baseName(best(result).binary) },
 ];
 
@@ -82,6 +84,7 @@ export function resultsTable({ cancel, again }) {
 
   function refresh({ keep = false } = {}) {
     due = null;
+    tellApart([...found.values()].map(best));
     const wanted = words(filter.value);
     const fitting = [...found.values()].filter(({ text }) =>
       wanted.every((word) => text.includes(word)),
@@ -154,8 +157,8 @@ const nothingText = (size, over) => {
 };
 
 function textOf({ query, hits }) {
-  const texts = hits.flatMap((hit) => [hit.function, hit.binary, ...tagTexts(hit.tags)]);
-  return [query.function, query.address, ...texts].join(" ").toLowerCase();
+  const texts = hits.flatMap((hit) => [nameOf(hit), hit.function, hit.binary, ...tagTexts(hit.tags)]);
+  return [nameOf(query), query.function, query.address, ...texts].join(" ").toLowerCase();
 }
 
 function noteOf(scan) {
@@ -165,7 +168,7 @@ function noteOf(scan) {
 }
 
 function headOf(scan, over, cancel, again) {
-  const title = make("h1", {}, scan.binary.name);
+  const title = make("h1", {}, named(scan.binary.name));
   if (!over) {
     const button = make("button", { type: "button", on: { click: cancel } }, "Cancel the scan");
     return [title, button];
@@ -189,6 +192,18 @@ function rowsOf(result) {
   return made.get(result);
 }
 
+const buildTexts = new WeakMap();
+const buildPlaces = new WeakMap();
+
+/** Says of each best hit which build it is of; more hits may need longer texts. */
+function tellApart(hits) {
+  for (const [hit, text] of builds(hits)) {
+    if (buildTexts.get(hit) === text) continue;
+    buildTexts.set(hit, text);
+    if (buildPlaces.has(hit)) fill(buildPlaces.get(hit), named(text));
+  }
+}
+
 function resultRow(result) {
   const { query } = result;
   const hit = best(result);
@@ -196,8 +211,10 @@ function resultRow(result) {
   const button = make(
     "button",
     { type: "button", class: "expand mono", "aria-expanded": "false", title: "Show all hits" },
-    query.function,
+    make("span", { title: query.function }, named(nameOf(query))),
   );
+  const build = make("span", { class: "quiet of" }, named(buildTexts.get(hit) ?? hit.build));
+  buildPlaces.set(hit, build);
   const cell = (name, style, ...content) =>
     make("td", { class: style, "data-name": name }, ...content);
   const row = make(
@@ -210,12 +227,12 @@ function resultRow(result) {
     cell(
       "is like",
       "wide",
-      make("span", { class: "mono" }, hit.function),
+      make("span", { class: "mono", title: hit.function }, named(nameOf(hit))),
       others > 0 && make("span", { class: "quiet" }, ` and ${plural(others, "other")}`),
       tagList(tagTexts(hit.tags)),
     ),
-    cell("of", "", fileName(hit.binary)),
-    make("td", { class: "act" }, compareLink(query.reference, hit.reference, hit.function)),
+    cell("of", "", fileName(hit.binary), build),
+    make("td", { class: "act" }, compareLink(query.reference, hit.reference, nameOf(hit))),
   );
   button.addEventListener("click", () => toggle(result, row, button));
   return row;

@@ -9,7 +9,8 @@ import {
   uploadReference,
 } from "./binaries.js";
 import { byId, empty, emptyLibrary, failure, fill, gone, make, spinner } from "./dom.js";
-import { count, plural } from "./format.js";
+import { count, nameOf, plural } from "./format.js";
+import { named } from "./hits.js";
 import { kinPanel } from "./kin.js";
 import { go, href } from "./router.js";
 import { binaryFacts, dropZone } from "./uploads.js";
@@ -65,7 +66,7 @@ export function searchView() {
     fill(byId("search-table"), spinner("reading the list of functions…"));
     const { binary, functions } = await functionsOf(id);
     if (current.binary !== id) return null;
-    fill(byId("search-name"), binary.name);
+    fill(byId("search-name"), named(binary.name));
     fill(byId("search-facts"), binaryFacts(binary));
     byId("search-scan").href = href("scan", { binary: id });
     showSkipped(binary);
@@ -100,7 +101,7 @@ export function searchView() {
     const row = params.function === undefined ? null : functions[Number(params.function)];
     if (current !== params) return;
     table.mark(row ? row.number : null);
-    document.title = `${row ? `${row.function} · ` : ""}${binary.name} · graphkin`;
+    document.title = `${row ? `${nameOf(row)} · ` : ""}${binary.name} · graphkin`;
     if (row) {
       const known = { ...row, binary: binary.name };
       await kin.show(uploadReference(params.binary, row.number), known, params);

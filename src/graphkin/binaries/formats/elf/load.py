@@ -10,12 +10,17 @@ import lief
 
 from graphkin.binaries.arm_starts import index_starts, ranges, survey, without_thumb_bit
 from graphkin.binaries.formats.eh_frame import unwind_ranges
+from graphkin.binaries.formats.elf import mips
+from graphkin.binaries.formats.elf.debug_file import find_debug_file
+from graphkin.binaries.formats.elf.debug_folders import DebugFolders
 from graphkin.binaries.formats.elf.objects import link
 from graphkin.binaries.formats.elf.stubs import stubs
 from graphkin.binaries.formats.elf.symbols import EXECUTABLE, WRITABLE, function_symbols, is_loaded
+from graphkin.binaries.formats.elf.symbols import content_of as _content
 from graphkin.binaries.formats.elf.symbols import marks as elf_marks
-from graphkin.binaries.formats.names import is_noreturn, text
-from graphkin.binaries.image import Image, LineSections, Region, disjoint
+from graphkin.binaries.formats.golang.symbols import go_functions, with_go_functions
+from graphkin.binaries.formats.names import is_noreturn, stack_failures, text
+from graphkin.binaries.image import ByteOrder, Image, LineSections, Region, disjoint
 from graphkin.binaries.recovery.ranges import Symbol, arrange
 from graphkin.errors import FormatError
 
@@ -24,11 +29,25 @@ ARCHITECTURES = {
     lief.ELF.ARCH.I386: "x86",
     lief.ELF.ARCH.AARCH64: "aarch64",
     lief.ELF.ARCH.ARM: "arm",
+    lief.ELF.ARCH.MIPS: "mips",
+    lief.ELF.ARCH.RISCV: "riscv64",
 }
-POINTERS = {"x86-64": 8, "x86": 4, "aarch64": 8, "arm": 4}
+BOTH_ORDERS = frozenset(["mips"])
+"""Processors that are read in both byte orders; the others are little-endian."""
+POINTERS = {
+    "x86-64": 8,
+    "x86": 4,
+    "aarch64": 8,
+    "arm": 4,
+    "mips": 4,
+    "mipsel": 4,
+    "mips64": 8,
+    "mips64el": 8,
+    "riscv64": 8,
+}
 RELATIVE = frozenset(
     getattr(lief.ELF.Relocation.TYPE, f"{name}_RELATIVE")
-    for name in ("X86_64", "X86", "AARCH64", "ARM")
+    for name in ("X86_64", "X86", "AARCH64", "ARM", "RISCV")
 )
 COPIES = frozenset(
     getattr(lief.ELF.Relocation.TYPE, f"{name}_COPY")
@@ -44,8 +63,8 @@ MAX_INFLATED = 256 << 20
 lief.logging.disable()
 
 
-def load_elf(data: bytes, label: str) -> Image:
-    """Reads an ELF file.
+def load_elf(data: bytes, label: str, debug_folders: DebugFolders | None = None) -> Image:
+    """Reads an ELF file, and its debug file if ``debug_folders`` have one.
 
     Raises:
         FormatError: for a file that LIEF cannot read, or an architecture that we do not.
@@ -58,22 +77,48 @@ def load_elf(data: bytes, label: str) -> Image:
         binary = lief.ELF.parse(data, config)
         if binary is None or len(data) < HEADER_BYTES:
             raise FormatError(f"{label} is a damaged ELF file: its headers cannot be read")
-        architecture = ARCHITECTURES.get(binary.header.machine_type)
-        if architecture is None:
-            name = str(binary.header.machine_type).rpartition(".")[2]
-            known = ", ".join(ARCHITECTURES.values())
-            raise FormatError(f"{label} is code for {name}; graphkin reads {known}")
-        if binary.header.identity_data != lief.ELF.Header.ELF_DATA.LSB:
-            raise FormatError(f"{label} is big-endian; graphkin reads little-endian code")
+        architecture = _architecture(binary, label)
         if binary.header.file_type == lief.ELF.Header.FILE_TYPE.REL:
             image = _relocatable(binary, data, architecture)
         else:
-            image = _linked(binary, data, architecture)
+            image = _linked(binary, data, architecture, debug_folders)
+        if not image.extents and architecture.startswith("mips"):
+            note = mips.compressed_note(len(mips.compressed(binary)))
+            if note is not None:
+                raise FormatError(f"{label} has no function that graphkin reads: {note}")
         if not image.extents and _is_cut(binary, data):
             raise FormatError(
                 f"{label} is truncated or damaged: its headers point beyond its {len(data)} bytes"
             )
         return image
+
+
+def _architecture(binary: lief.ELF.Binary, label: str) -> str:
+    """The name of the processor, with its width and byte order where there are several."""
+    header = binary.header
+    name = ARCHITECTURES.get(header.machine_type)
+    if name is None:
+        machine = str(header.machine_type).rpartition(".")[2]
+        known = ", ".join(ARCHITECTURES.values())
+        raise FormatError(f"{label} is code for {machine}; graphkin reads {known}")
+    if name not in BOTH_ORDERS and _byte_order(binary) == "big":
+        raise FormatError(f"{label} is big-endian; graphkin reads little-endian code for {name}")
+    wide = header.identity_class == lief.ELF.Header.CLASS.ELF64
+    if name == "riscv64" and not wide:
+        raise FormatError(
+            f"{label} is code for RISC-V of 32 bits; graphkin reads RISC-V of 64 bits"
+        )
+    if name == "riscv64" and header.file_type == lief.ELF.Header.FILE_TYPE.REL:
+        raise FormatError(f"{label} is an object of RISC-V; graphkin reads it once it is linked")
+    if name == "mips":
+        mips.check(binary, label)
+        return f"mips{'64' * wide}{'el' if _byte_order(binary) == 'little' else ''}"
+    return name
+
+
+def _byte_order(binary: lief.ELF.Binary) -> ByteOrder:
+    is_little = binary.header.identity_data == lief.ELF.Header.ELF_DATA.LSB
+    return "little" if is_little else "big"
 
 
 def _is_cut(binary: lief.ELF.Binary, data: bytes) -> bool:
@@ -87,39 +132,67 @@ def _is_cut(binary: lief.ELF.Binary, data: bytes) -> bool:
     return max(ends) > len(data)
 
 
-def _linked(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
+def _linked(
+    binary: lief.ELF.Binary, data: bytes, architecture: str, debug_folders: DebugFolders | None
+) -> Image:
     sections = list(binary.sections)
     regions = disjoint(_section_regions(sections, data)) or disjoint(_segment_regions(binary, data))
+    order = _byte_order(binary)
     slots, pointers, imports = _relocations(binary)
-    symbols = _symbols(binary)
-    marks = [] if architecture.startswith("x86") else _marks(binary, sections)
-    got = _table_base(sections)
+    debug, note = find_debug_file(binary, data, debug_folders)
+    is_mips = architecture.startswith("mips")
+    has_marks = architecture in ("arm", "aarch64")
+    symbols = _symbols(binary, is_mips)
+    if debug is not None:
+        symbols = [*_symbols(debug.binary, is_mips), *symbols]
+    symbols = with_go_functions(symbols, regions, architecture, pointers)
+    marks = _marks(binary, sections) if has_marks else []
+    lines = _lines(sections, data, order)
+    if debug is not None:
+        marks = marks or (debug.marks() if has_marks else [])
+        lines = lines or _lines(debug.binary.sections, debug.data, order)
+    got = _small_data(binary) if architecture == "riscv64" else _table_base(sections)
+    named: dict[int, str] = {}
+    compressed: set[int] = set()
+    if is_mips:
+        got = mips.global_pointer(binary)
+        table = mips.global_slots(binary, POINTERS[architecture])
+        slots |= {address: name for address, name, _ in table}
+        pointers |= {address: value for address, _, value in table if value}
+        named = mips.imports(binary)
+        compressed = mips.compressed(binary)
+        notes = (note, mips.compressed_note(len(compressed)))
+        note = "; ".join(one for one in notes if one) or None
     plt = [(s.virtual_address, s.size) for s in sections if text(s.name).startswith(".plt")]
-    named = dict(
+    named |= dict(
         entry
         for start, size in plt
         for entry in stubs(architecture, _code(regions, start, size), start, slots, got)
     )
     defined = {slots[at]: pointers[at] for at in slots.keys() & pointers.keys() - imports.keys()}
     imports |= {stub: name for stub, name in named.items() if name not in defined}
-    noreturn = {address for address, name in (slots | named).items() if is_noreturn(name)}
+    noreturn = {address: name for address, name in (slots | named).items() if is_noreturn(name)}
     unwind = [
         item
         for section in sections
         if section.name == ".eh_frame"
         for item in unwind_ranges(
-            _content(section, data), section.virtual_address, POINTERS[architecture]
+            _content(section, data), section.virtual_address, POINTERS[architecture], order
         )
         if not any(start <= item.start < start + size for start, size in plt)
+        and item.start & ~1 not in compressed
     ]
     if architecture == "arm":
         symbols, states = without_thumb_bit(symbols)
         if not marks:
             code = [r for r in regions if r.executable and r.start not in dict(plt)]
-            surveyed = survey(code, [*_index(sections, data), *(i.start for i in unwind)], states)
+            starts = [*_index(sections, data), *(item.start for item in unwind)]
+            # Go's table has every function, and all of its code is ARM.
+            is_known = not starts and bool(go_functions(symbols))
+            surveyed = states if is_known else survey(code, starts, states)
             marks = sorted(surveyed.items())
             unwind = ranges(code, surveyed)
-    noreturn |= {symbol.address for symbol in symbols if is_noreturn(symbol.name)}
+    noreturn |= {symbol.address: symbol.name for symbol in symbols if is_noreturn(symbol.name)}
     extents, parts = arrange(symbols, unwind, regions)
     return Image(
         "elf",
@@ -131,26 +204,30 @@ def _linked(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
         pointers,
         _comment(sections, data),
         got,
-        _lines(sections, data),
-        imports=imports,
-        forwards={stub: defined[name] for stub, name in named.items() if name in defined},
-        marks=marks,
+        lines,
+        note,
+        marks,
+        stack_failures(noreturn),
+        order,
+        imports,
+        {stub: defined[name] for stub, name in named.items() if name in defined},
     )
 
 
 def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
     linked = link(binary, data)
+    compressed = mips.compressed(binary) if architecture.startswith("mips") else set()
     unwind = [
         item
         for start, content in linked.unwind
-        for item in unwind_ranges(content, start, POINTERS[architecture])
+        for item in unwind_ranges(content, start, POINTERS[architecture], _byte_order(binary))
     ]
     if architecture == "arm":
         linked.symbols, states = without_thumb_bit(linked.symbols)
         linked.marks = linked.marks or sorted(states.items())
     extents, parts = arrange(linked.symbols, unwind, linked.regions)
-    noreturn = {address for address, name in linked.names.items() if is_noreturn(name)}
-    noreturn |= {symbol.address for symbol in linked.symbols if is_noreturn(symbol.name)}
+    noreturn = {address: name for address, name in linked.names.items() if is_noreturn(name)}
+    noreturn |= {item.address: item.name for item in linked.symbols if is_noreturn(item.name)}
     return Image(
         "elf",
         architecture,
@@ -160,16 +237,12 @@ def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Ima
         frozenset(noreturn),
         compiler=_comment(list(binary.sections), data),
         got=linked.got,
+        note=mips.compressed_note(len(compressed)),
         imports=linked.names,
         marks=linked.marks,
+        stack_failures=stack_failures(noreturn),
+        byte_order=_byte_order(binary),
     )
-
-
-def _content(section: lief.ELF.Section, data: bytes) -> bytes:
-    """The bytes that the file really has of a section."""
-    if section.type == lief.ELF.Section.TYPE.NOBITS:
-        return b""
-    return data[section.file_offset : section.file_offset + section.size]
 
 
 def _section_regions(sections: Iterable[lief.ELF.Section], data: bytes) -> Iterator[Region]:
@@ -200,9 +273,12 @@ def _marks(binary: lief.ELF.Binary, sections: Sequence[lief.ELF.Section]) -> lis
     return elf_marks(binary.symtab_symbols, lambda symbol: 0 if symbol.shndx in loaded else None)
 
 
-def _symbols(binary: lief.ELF.Binary) -> list[Symbol]:
+def _symbols(binary: lief.ELF.Binary, is_mips: bool) -> list[Symbol]:
+    def base(symbol: lief.ELF.Symbol) -> int | None:
+        return None if is_mips and not mips.is_read(symbol) else 0
+
     tables = (binary.symtab_symbols, binary.dynamic_symbols)
-    return [symbol for table in tables for symbol in function_symbols(table, lambda _: 0)]
+    return [symbol for table in tables for symbol in function_symbols(table, base)]
 
 
 def _relocations(
@@ -257,28 +333,41 @@ def _comment(sections: Iterable[lief.ELF.Section], data: bytes) -> str | None:
     return None
 
 
-def _lines(sections: Iterable[lief.ELF.Section], data: bytes) -> LineSections | None:
+def _lines(
+    sections: Iterable[lief.ELF.Section], data: bytes, order: ByteOrder
+) -> LineSections | None:
     by_name = {text(section.name): section for section in sections}
     names = (".debug_line", ".debug_line_str", ".debug_str")
     if names[0] not in by_name:
         return None
-    return LineSections(
-        *(_inflated(by_name[name], data) if name in by_name else b"" for name in names)
+    line, line_str, string = (
+        _inflated(by_name[name], data, order) if name in by_name else b"" for name in names
     )
+    return LineSections(line, line_str, string, order)
 
 
-def _inflated(section: lief.ELF.Section, data: bytes) -> bytes:
+def _inflated(section: lief.ELF.Section, data: bytes, order: ByteOrder) -> bytes:
     """The bytes of a section that may be compressed; none where that is not zlib's format."""
     content = _content(section, data)
     if not section.flags & COMPRESSED:
         return content
     wide = data[4] == 2  # ELFCLASS64
     header, size_at = (24, slice(8, 16)) if wide else (12, slice(4, 8))
-    size = min(int.from_bytes(content[size_at], "little"), MAX_INFLATED)
+    size = min(int.from_bytes(content[size_at], order), MAX_INFLATED)
     try:
         return zlib.decompressobj().decompress(content[header:], size)
     except zlib.error:
         return b""
+
+
+def _small_data(binary: lief.ELF.Binary) -> int | None:
+    """What RISC-V has in ``gp``: so far into the small data that signed offsets reach all of it."""
+    for symbol in binary.symtab_symbols:
+        if symbol.name == "__global_pointer$":
+            return symbol.value
+    starts = (section.virtual_address for section in binary.sections if section.name == ".sdata")
+    start = next(starts, None)
+    return None if start is None else start + 0x800
 
 
 def _table_base(sections: Iterable[lief.ELF.Section]) -> int | None:

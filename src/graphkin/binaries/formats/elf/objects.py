@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 import lief
 
+from graphkin.binaries.formats.elf.mips import is_read
+from graphkin.binaries.formats.elf.mips_relocations import GOT_BYTES, MipsRelocator, MipsTarget
 from graphkin.binaries.formats.elf.relocations import Site, apply
 from graphkin.binaries.formats.elf.symbols import (
     EXECUTABLE,
@@ -15,7 +17,7 @@ from graphkin.binaries.formats.elf.symbols import (
     marks,
 )
 from graphkin.binaries.formats.names import text
-from graphkin.binaries.image import Region
+from graphkin.binaries.image import ByteOrder, Region
 from graphkin.binaries.recovery.ranges import Symbol
 
 BASE = 0x10000
@@ -62,12 +64,26 @@ def link(binary: lief.ELF.Binary, data: bytes) -> Linked:
             unwind.append((address, content))
         address += len(content) + STUB
     linked = Linked(regions, [], got=address)
-    _apply(binary, homes, by_offset, linked, address + STUB)
+    relocator: MipsRelocator | None = None
+    if binary.header.machine_type == lief.ELF.ARCH.MIPS:
+        order: ByteOrder = "little"
+        if binary.header.identity_data == lief.ELF.Header.ELF_DATA.MSB:
+            order = "big"
+        relocator = MipsRelocator(-(-address // STUB) * STUB, order)
+        _apply(binary, homes, by_offset, linked, relocator.got + GOT_BYTES, relocator)
+        linked.got = relocator.global_pointer
+        linked.names |= relocator.slot_names
+        if relocator.table:
+            regions.append(Region(relocator.got, relocator.table, False))
+    else:
+        _apply(binary, homes, by_offset, linked, address + STUB)
     linked.unwind = [(start, bytes(content)) for start, content in unwind]
 
     def base(symbol: lief.ELF.Symbol) -> int | None:
         home = homes.get(symbol.shndx)
-        return None if home is None else home[0]
+        if home is None or (relocator is not None and not is_read(symbol)):
+            return None
+        return home[0]
 
     linked.symbols.extend(function_symbols(binary.symtab_symbols, base))
     linked.marks = marks(binary.symtab_symbols, base)
@@ -80,6 +96,7 @@ def _apply(
     by_offset: dict[tuple[str, int], int],
     linked: Linked,
     outside: int,
+    relocator: MipsRelocator | None = None,
 ) -> None:
     stubs: dict[str, int] = {}
     for entry in binary.relocations:
@@ -98,6 +115,12 @@ def _apply(
             name = text(symbol.name)
             value = stubs.setdefault(name, outside + STUB * len(stubs))
             linked.names[value] = name
+        kind = str(entry.type).rpartition(".")[2]
+        if relocator is not None:
+            is_local = symbol.binding == lief.ELF.Symbol.BINDING.LOCAL
+            target = MipsTarget(text(symbol.name), value, is_local)
+            relocator.apply(kind, content, entry.address, start + entry.address, target)
+            continue
         addend = None if entry.is_rel else entry.addend
         site = Site(content, entry.address, start + entry.address, value, addend, linked.got)
-        apply(str(entry.type).rpartition(".")[2], site)
+        apply(kind, site)

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 
+from graphkin.binaries.image import ByteOrder
+
+THUMB_ENTRIES = (0x46C04778, 0xE7FD4778)
+"""``bx pc; nop``, and ``bx pc; b .-2`` of newer linkers: how Thumb code enters a stub."""
 Stubs = Iterator[tuple[int, str]]
 """(address, name) of each stub; one that can be entered at two addresses is there twice."""
 
@@ -22,6 +26,8 @@ def stubs(
     """
     if architecture == "x86":
         return _x86(code, start, slots, got)
+    if architecture.startswith("mips"):
+        return _mips(code, start, slots, "little" if architecture.endswith("el") else "big")
     return _READERS[architecture](code, start, slots)
 
 
@@ -53,9 +59,21 @@ def _x86(code: bytes, start: int, slots: Mapping[int, str], got: int | None) -> 
             at = code.find(opcode, at + 1)
 
 
-def _words(code: bytes) -> list[int]:
+def _words(code: bytes, order: ByteOrder = "little") -> list[int]:
     whole = len(code) & ~3
-    return [int.from_bytes(code[at : at + 4], "little") for at in range(0, whole, 4)]
+    return [int.from_bytes(code[at : at + 4], order) for at in range(0, whole, 4)]
+
+
+def _mips(code: bytes, start: int, slots: Mapping[int, str], order: ByteOrder) -> Stubs:
+    """``lui $t7, slot; lw $t9, slot($t7); addiu $t8, ...; jr $t9``, of executables that are not
+    position independent."""
+    for number, (first, second) in enumerate(pairwise(_words(code, order))):
+        if first >> 16 != 0x3C0F or second >> 16 not in (0x8DF9, 0xDDF9):
+            continue
+        low = (second & 0x7FFF) - (second & 0x8000)
+        name = slots.get(((first & 0xFFFF) << 16) + low)
+        if name is not None:
+            yield start + 4 * number, name
 
 
 def _aarch64(code: bytes, start: int, slots: Mapping[int, str]) -> Stubs:
@@ -89,8 +107,21 @@ def _arm(code: bytes, start: int, slots: Mapping[int, str]) -> Stubs:
         name = slots.get(slot)
         if name is not None:
             yield address, name
-            if number and words[number - 1] == 0x46C04778:
+            if number and words[number - 1] in THUMB_ENTRIES:
                 yield address - 4, name
+
+
+def _riscv(code: bytes, start: int, slots: Mapping[int, str]) -> Stubs:
+    """``auipc t3, slot; ld t3, slot(t3); jalr t1, t3``."""
+    for number, (first, second) in enumerate(pairwise(_words(code))):
+        if first & 0xFFF != 0xE17 or second & 0xFFFFF != 0xE3E03:
+            continue
+        address = start + 4 * number
+        upper = (first & 0x7FFFF000) - (first & 0x80000000)
+        lower = (second >> 20 & 0x7FF) - (second >> 20 & 0x800)
+        name = slots.get(address + upper + lower)
+        if name is not None:
+            yield address, name
 
 
 def _short_slot(words: list[int], pc: int) -> int:
@@ -116,4 +147,5 @@ _READERS: dict[str, Callable[[bytes, int, Mapping[int, str]], Stubs]] = {
     "x86-64": _x86_64,
     "aarch64": _aarch64,
     "arm": _arm,
+    "riscv64": _riscv,
 }

@@ -24,6 +24,13 @@ def is_loaded(section: lief.ELF.Section) -> bool:
     return bool(section.flags & ALLOC) and section.type != lief.ELF.Section.TYPE.NOBITS
 
 
+def content_of(section: lief.ELF.Section, data: bytes) -> bytes:
+    """The bytes that the file really has of a section."""
+    if section.type == lief.ELF.Section.TYPE.NOBITS:
+        return b""
+    return data[section.file_offset : section.file_offset + section.size]
+
+
 def is_function(symbol: lief.ELF.Symbol) -> bool:
     """Whether a symbol is a function that this file defines."""
     return symbol.type in KINDS and bool(symbol.shndx)

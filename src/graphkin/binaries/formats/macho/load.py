@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator
 import lief
 
 from graphkin.binaries.formats.eh_frame import unwind_ranges
+from graphkin.binaries.formats.golang.symbols import go_functions, go_ranges, with_go_functions
 from graphkin.binaries.formats.macho.objects import EMPTY_KINDS, resolve
 from graphkin.binaries.formats.macho.symbols import LOCAL, SymbolTable
-from graphkin.binaries.formats.names import is_noreturn
+from graphkin.binaries.formats.names import is_noreturn, stack_failures
 from graphkin.binaries.image import Image, Region, UnwindRange, disjoint
 from graphkin.binaries.recovery.calls import called_starts
 from graphkin.binaries.recovery.ranges import Symbol, arrange
@@ -29,8 +30,6 @@ INSTRUCTIONS = (
 POINTER_KINDS = (6, 7, 16)
 STUB_KIND = 8
 POINTER = 8
-WRITE = 2
-"""Bit of the protection of a segment."""
 UNWIND_HEADER = struct.Struct("<7I")
 UNWIND_INDEX = struct.Struct("<3I")
 UNWIND_PAGE = struct.Struct("<IHH")
@@ -91,10 +90,11 @@ class _Reader:
             names = {at: self._table.name(number) for at, number in bindings.items()}
         regions = disjoint(self._regions(contents))
         code = [number for number, section in enumerate(self._sections, 1) if _is_code(section)]
-        symbols, is_complete = self._starts(self._table.functions(code), regions)
+        named = with_go_functions(self._table.functions(code), regions, self._architecture)
+        symbols, is_complete = self._starts(named, regions)
         extents, parts = arrange(symbols, [], regions)
-        noreturn = {address for address, name in names.items() if is_noreturn(name)}
-        noreturn |= {symbol.address for symbol in symbols if is_noreturn(symbol.name)}
+        noreturn = {address: name for address, name in names.items() if is_noreturn(name)}
+        noreturn |= {symbol.address: symbol.name for symbol in symbols if is_noreturn(symbol.name)}
         own = {
             at: address
             for at, number in bindings.items()
@@ -114,6 +114,7 @@ class _Reader:
             frozenset(noreturn),
             compiler=_compiler(self._binary),
             note=None if is_complete else note,
+            stack_failures=stack_failures(noreturn),
             imports={at: name for at, name in names.items() if at not in own},
             forwards=own,
         )
@@ -132,12 +133,14 @@ class _Reader:
 
     def _starts(self, named: list[Symbol], regions: list[Region]) -> tuple[list[Symbol], bool]:
         """Where functions begin, and whether that is all of them."""
+        go = go_functions(named)
         command = self._binary.function_starts
         listed = set(command.functions) if command is not None else set()
         if listed:
             base = self._binary.imagebase
             starts = {base + offset for offset in listed}
             # Other names inside the code are labels, or second entries.
+            starts.update(symbol.address for symbol in go)
             kept = [symbol for symbol in named if symbol.address in starts]
             starts -= {symbol.address for symbol in kept}
             return [*kept, *(Symbol(address, 0, "") for address in starts)], True
@@ -149,9 +152,10 @@ class _Reader:
             unnamed.add(self._binary.imagebase + self._binary.main_command.entrypoint)
         known = sorted({*unnamed, *(symbol.address for symbol in named)})
         ranges = [UnwindRange(start, start + 1, False) for start in known]
+        ranges += go_ranges(go)
         unnamed.update(called_starts(regions, self._architecture, ranges))
         unnamed -= {symbol.address for symbol in named}
-        return [*named, *(Symbol(address, 0, "") for address in sorted(unnamed))], False
+        return [*named, *(Symbol(address, 0, "") for address in sorted(unnamed))], bool(go)
 
     def _unwound(self) -> Iterator[int]:
         for section in self._sections:
@@ -192,7 +196,11 @@ def _is_code(section: lief.MachO.Section) -> bool:
 
 
 def _is_writable(section: lief.MachO.Section) -> bool:
-    return section.has_segment and bool(int(section.segment.init_protection) & WRITE)
+    # Objects have one segment, which may do everything; the name tells where a section will go.
+    try:
+        return section.segment_name != "__TEXT"
+    except UnicodeDecodeError:
+        return True
 
 
 def _compiler(binary: lief.MachO.Binary) -> str | None:

@@ -11,6 +11,7 @@ import lief
 import numpy as np
 
 from graphkin.binaries.formats.eh_frame import unwind_ranges
+from graphkin.binaries.formats.golang.symbols import go_ranges, with_go_functions
 from graphkin.binaries.formats.names import is_noreturn, text
 from graphkin.binaries.formats.pe.pdata import exception_ranges
 from graphkin.binaries.image import Image, Region, UnwindRange, disjoint
@@ -90,10 +91,13 @@ class _Reader:
         slots = self._slots()
         stubs = _import_stubs(regions, slots, self._architecture)
         symbols = [*named, *exports, *self._entries()]
+        symbols = with_go_functions(symbols, regions, self._architecture)
+        go = go_ranges(symbols)
         if not named:
             # Leaf functions have no unwind data, and 32-bit code often has none at all.
             ends = (UnwindRange(stub, stub + 6, False) for stub in stubs)
-            extra = called_starts(regions, self._architecture, [*unwind, *ends], self._pointers())
+            known = [*unwind, *go, *ends]
+            extra = called_starts(regions, self._architecture, known, self._pointers())
             symbols += [Symbol(address, 0, "") for address in extra]
         extents, parts = arrange(symbols, unwind, regions)
         noreturn = {address for address, name in (slots | stubs).items() if is_noreturn(name)}
@@ -105,7 +109,7 @@ class _Reader:
             noreturn=frozenset(noreturn),
             compiler=self._compiler(),
             imports=slots | stubs,
-            note=None if named or unwind else _note(len(extents)),
+            note=None if named or unwind or go else _note(len(extents)),
         )
 
     def _read(self, address: int, size: int) -> bytes:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator
-
 from graphkin.binaries.processors.risc.operands import (
     family,
     number,
@@ -12,7 +9,7 @@ from graphkin.binaries.processors.risc.operands import (
     plain_name,
     split,
 )
-from graphkin.binaries.recovery.architecture import BRANCH, JUMP, STOP, Architecture
+from graphkin.binaries.processors.walk import Walk
 from graphkin.binaries.recovery.listing import Listing
 
 REACH = 200
@@ -29,60 +26,6 @@ _TEXT = """cmn tst teq b bl blx blr br ret nop push pop stp ldp ldrd strd cbz cb
 READERS = frozenset(_TEXT.split())
 """Mnemonics that change no register that could hold an index, and compare nothing."""
 MOST = 0xFFFF
-
-
-class Walk:
-    """Walks back from positions of one function.
-
-    Where nothing falls through from above, as behind a return, it goes on at a branch that leads
-    to the place.
-    """
-
-    def __init__(self, architecture: Architecture) -> None:
-        self._architecture = architecture
-        self._sources: dict[int, int] = {}
-        """Address to the position of a direct branch to it."""
-        self._known = 0
-
-    def back(self, listing: Listing, position: int, reach: int) -> Iterator[int]:
-        """Up to ``reach`` positions ahead of one, the nearest first."""
-        crossed: set[int] = set()
-        for _ in range(reach):
-            before = self._before(listing, position, crossed)
-            if before is None:
-                return
-            position = before
-            yield position
-
-    def _before(self, listing: Listing, position: int, crossed: set[int]) -> int | None:
-        address = listing.addresses[position]
-        above = position - 1
-        if (
-            above >= 0
-            and listing.addresses[above] + listing.sizes[above] == address
-            and self._kind(listing, above) not in (JUMP, STOP)
-        ):
-            return above
-        source = self._source(listing, address)
-        if source is None or source in crossed:
-            return above if above >= 0 else None
-        crossed.add(source)
-        return source
-
-    def _kind(self, listing: Listing, position: int) -> int | None:
-        number = bisect_left(listing.controls, position)
-        if number < len(listing.controls) and listing.controls[number] == position:
-            return listing.kinds[number]
-        return None
-
-    def _source(self, listing: Listing, address: int) -> int | None:
-        for control in range(self._known, len(listing.controls)):
-            if listing.kinds[control] in (BRANCH, JUMP):
-                target = self._architecture.target(listing.operands[control])
-                if target is not None:
-                    self._sources.setdefault(target, listing.controls[control])
-        self._known = len(listing.controls)
-        return self._sources.get(address)
 
 
 def entries(listing: Listing, walk: Walk, load: int, index: str, condition: str = "") -> int | None:

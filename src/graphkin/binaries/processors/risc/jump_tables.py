@@ -20,10 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import NamedTuple
 
 from graphkin.binaries.image import Image
-from graphkin.binaries.processors.risc.bounds import Walk, entries
+from graphkin.binaries.processors.risc.bounds import entries
 from graphkin.binaries.processors.risc.operands import (
     CONDITIONS,
     Memory,
@@ -35,32 +34,19 @@ from graphkin.binaries.processors.risc.operands import (
     split,
 )
 from graphkin.binaries.processors.risc.values import Values, written
+from graphkin.binaries.processors.table_entries import MAX_CANDIDATES, TableEntries
+from graphkin.binaries.processors.table_entries import Table as GenericTable
+from graphkin.binaries.processors.walk import Walk
 from graphkin.binaries.recovery.architecture import Architecture
 from graphkin.binaries.recovery.listing import Listing
 
 NEAR = 60
 """Instructions to look back for the load from the table."""
-MAX_ENTRIES = 1 << 16
-MAX_CANDIDATES = 16
 WIDTHS = {"ldrb": 1, "ldrsb": 1, "ldrh": 2, "ldrsh": 2, "ldrsw": 4}
 MODIFIERS = ("lsl", "uxt", "sxt")
 SIGNED_LOADS = frozenset(["ldrsb", "ldrsh", "ldrsw"])
-
-
-class Table(NamedTuple):
-    """A jump table; the target of an entry is ``origin + (entry << shift)``."""
-
-    address: int
-    width: int
-    """Bytes of an entry; 0 for a row of branches, which are the targets themselves."""
-    signed: bool
-    shift: int
-    origin: int
-    selector: str
-    """The register that holds the index."""
-    load: int
-    """Position of the load."""
-    condition: str = ""
+Table = GenericTable[str]
+"""A table with the name of the register that holds the index."""
 
 
 class RiscTables:
@@ -74,72 +60,22 @@ class RiscTables:
     """
 
     def __init__(self, image: Image, architecture: Architecture, pointer: int, step: int) -> None:
-        self._image = image
         self._walk = Walk(architecture)
         self._pointer = pointer
-        self._step = step
         self._values = Values(image, pointer)
-        self._owners: dict[int, int] = {}
-        """Table to the jump that reads it."""
+        self._entries = TableEntries(image, pointer, step)
 
     def __call__(self, listing: Listing, position: int, guess: bool) -> list[int] | None:
         """Targets of an indirect jump; None when only a guess could tell how many there are.
 
         A jump through a register that comes from no table, as in a tail call, has no targets.
         """
-        best: list[int] = []
-        chosen, rank = 0, (False, 0)
-        for table in islice(self._find(listing, position), MAX_CANDIDATES):
-            length = entries(listing, self._walk, table.load, table.selector, table.condition)
-            if length is None and not guess:
-                return None
-            targets = self._read(listing, table, length)
-            is_free = self._owners.get(table.address, position) == position
-            if (is_free, len(targets)) > rank and targets:
-                rank, best, chosen = (is_free, len(targets)), targets, table.address
-            if is_free and best and len(targets) == (length or len(targets)):
-                break
-        if best:
-            self._owners.setdefault(chosen, position)
-        return best
+        candidates = self._find(listing, position)
 
-    def _read(self, listing: Listing, table: Table, length: int | None) -> list[int]:
-        """Targets up to a known length; otherwise up to the first that is not code of the
-        function, the next table, or the code that follows a table inside the function."""
-        if not table.width:
-            return [table.address + 4 * number for number in range(length or 0)]
-        if length is None and table.width < 4 and not listing.covers(table.address):
-            # Any byte is a short distance to somewhere in the function.
-            return []
-        targets: list[int] = []
-        stop = (1 << 64) if length is None else table.address + length * table.width
-        for entry in range(min(length or MAX_ENTRIES, MAX_ENTRIES)):
-            address = table.address + entry * table.width
-            word = self._image.word(address, table.width)
-            if word is None or address >= stop or (entry and address in self._owners):
-                break
-            target = self._target(table, word)
-            if not self._is_code(listing, target):
-                if length is None:
-                    break
-                continue
-            targets.append(target)
-            if length is None and target > table.address and listing.covers(table.address):
-                stop = min(stop, target)
-        return targets
+        def length(table: Table) -> int | None:
+            return entries(listing, self._walk, table.load, table.selector, table.condition)
 
-    def _target(self, table: Table, word: int) -> int:
-        if table.signed:
-            sign = 1 << (8 * table.width - 1)
-            word = (word ^ sign) - sign
-        target = (table.origin + (word << table.shift)) & ((1 << 8 * self._pointer) - 1)
-        # The lowest bit selects Thumb.
-        return target & ~1 if self._pointer == 4 else target
-
-    def _is_code(self, listing: Listing, target: int) -> bool:
-        if target % self._step:
-            return False
-        return listing.covers(target) or self._image.fragment(target) is not None
+        return self._entries.targets(listing, position, candidates, length, guess)
 
     def _find(self, listing: Listing, position: int) -> Iterator[Table]:
         """Tables that the jump may read, the likeliest first."""

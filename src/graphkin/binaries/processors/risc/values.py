@@ -79,8 +79,17 @@ class Values:
                 if value is not None:
                     yield value
 
-    def slot(self, listing: Listing, register: str, position: int) -> int | None:
-        """Where the value of a register was loaded from, if that address is fixed."""
+    def slot(
+        self, listing: Listing, register: str, position: int, depth: int = MAX_DEPTH - 1
+    ) -> int | None:
+        """Where the value of a register was loaded from, if that address is fixed.
+
+        Args:
+            listing: the function's instructions.
+            register: the register.
+            position: where its value is used.
+            depth: how many steps of :data:`REACH` are not taken.
+        """
         self._left = BUDGET
         for at in range(position - 1, max(-1, position - REACH[-1]), -1):
             if listing.mnemonics[at] in ("ret", "b", "br", "bx"):
@@ -90,7 +99,7 @@ class Values:
                 name, parts = text
                 if name != "ldr" or len(parts) != 2 or "[" not in parts[1]:
                     break
-                return self._place(listing, at, parse_memory(parts[1]), MAX_DEPTH - 1)
+                return self._place(listing, at, parse_memory(parts[1]), depth)
         return None
 
     def _first(self, listing: Listing, register: str, position: int, depth: int) -> int | None:

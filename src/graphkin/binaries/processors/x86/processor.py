@@ -10,6 +10,7 @@ from capstone import x86_const
 from numpy.typing import NDArray
 
 from graphkin.binaries.image import Image
+from graphkin.binaries.processors.x86.hardening import X86Hardening
 from graphkin.binaries.processors.x86.jump_tables import X86Tables, table_base
 from graphkin.binaries.recovery.architecture import (
     BRANCH,
@@ -43,6 +44,7 @@ class X86:
     def __init__(self, bits: int) -> None:
         mode = capstone.CS_MODE_64 if bits == 64 else capstone.CS_MODE_32
         self._pointer = bits // 8
+        self.hardening = X86Hardening(self._pointer)
         self._decoder = Decoder(capstone.CS_ARCH_X86, mode)
         self._kind_of = kind_table(x86_const.X86_INS_ENDING + 1, _KINDS, x86_const, "X86_INS_")
 
@@ -52,6 +54,12 @@ class X86:
     def kinds(self, table: NDArray[Any]) -> NDArray[np.uint8]:
         kinds: NDArray[np.uint8] = self._kind_of[table["id"]]
         return kinds
+
+    def delayed(self, table: NDArray[Any], kinds: NDArray[np.uint8]) -> None:
+        return None
+
+    def absolute(self, table: NDArray[Any]) -> None:
+        return None
 
     def target(self, operand: bytes) -> int | None:
         try:

@@ -52,7 +52,7 @@ function hitCells(hit) {
     [decimal(hit.score, 2), ""],
     [Number(hit.distance.toPrecision(4)), ""],
     [evidence ? percent(evidence.matched_share) : "", ""],
-    [hit.function, "wide mono"],
+    [hit.demangled ?? hit.function, "wide mono"],
     [hit.binary, "wide"],
     [hit.address, "mono"],
     [build, ""],

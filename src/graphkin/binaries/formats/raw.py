@@ -1,0 +1,123 @@
+"""Raw images: code as it lies in memory, without a header that says what it is."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from graphkin.binaries.arm_starts import ranges, survey
+from graphkin.binaries.image import Image, Region
+from graphkin.binaries.recovery.calls import LIMIT, called_starts
+from graphkin.binaries.recovery.ranges import Symbol, arrange
+from graphkin.errors import ConfigError, FormatError
+
+ARM, THUMB = "arm", "thumb"
+ALIASES = {
+    "x86-64": "x86-64",
+    "x86_64": "x86-64",
+    "amd64": "x86-64",
+    "x86": "x86",
+    "i386": "x86",
+    "aarch64": "aarch64",
+    "arm64": "aarch64",
+    "arm": ARM,
+    "thumb": THUMB,
+}
+MOST_VECTORS = 512
+"""Words of a vector table of Thumb processors, which have 16 and up to 496 more."""
+VECTORS = 8
+"""Words of a vector table of ARM processors."""
+ARM_JUMP = 0xEA
+LOAD_PC = 0xE59FF
+"""The top of ``ldr pc, [pc, #n]``."""
+
+
+class RawCode(NamedTuple):
+    """How to read a raw image."""
+
+    processor: str
+    """``x86-64``, ``x86``, ``aarch64``, ``arm`` or ``thumb``."""
+    base: int
+    """The address of its first byte."""
+
+
+def parse_raw(text: str) -> RawCode:
+    """Reads ``ARCH@BASE``: ``thumb@0x8000000``.
+
+    Raises:
+        ConfigError: for an unknown processor, or an address that is none.
+    """
+    name, at, address = text.partition("@")
+    processor = ALIASES.get(name.lower())
+    if not at or processor is None:
+        known = ", ".join(dict.fromkeys(ALIASES.values()))
+        raise ConfigError(
+            f"--raw takes ARCH@BASE, such as thumb@0x8000000, with one of {known}; got {text!r}"
+        )
+    try:
+        base = int(address, 0)
+    except ValueError:
+        base = -1
+    if not 0 <= base < LIMIT:
+        raise ConfigError(f"--raw takes an address behind the @, such as 0x8000; got {address!r}")
+    return RawCode(processor, base)
+
+
+def load_raw(data: bytes, label: str, code: RawCode) -> Image:
+    """One region of code; functions start at the vectors, and where calls lead."""
+    end = code.base + len(data)
+    is_arm = code.processor in (ARM, THUMB)
+    if end >= (1 << 32 if is_arm or code.processor == "x86" else LIMIT):
+        raise FormatError(f"{label} does not fit: {len(data)} bytes from {code.base:#x} on")
+    architecture = ARM if is_arm else code.processor
+    regions = [Region(code.base, memoryview(data), True)]
+    if is_arm:
+        known = dict(_vectors(data, code))
+        states = survey(regions, known, known)
+        marks = sorted(states.items())
+        extents, parts = arrange([], ranges(regions, states), regions)
+    else:
+        marks = []
+        starts = {code.base, *called_starts(regions, architecture, [])}
+        extents, parts = arrange([Symbol(start, 0, "") for start in starts], [], regions)
+    return Image("raw", architecture, regions, extents, parts, frozenset(), marks=marks)
+
+
+def _vectors(data: bytes, code: RawCode) -> Iterator[tuple[int, str]]:
+    """Where an ARM processor begins and goes on interrupts, with the state of each place.
+
+    Thumb processors have a table of addresses behind the first word, which is the stack; others
+    have a table of jumps. What looks like neither begins with code.
+    """
+    count = min(MOST_VECTORS, len(data) // 4)
+    words = struct.unpack_from(f"<{count}I", data)
+
+    def is_inside(address: int) -> bool:
+        return code.base <= address < code.base + len(data)
+
+    if code.processor == THUMB:
+        handlers = []
+        for word in words[1:]:
+            if word and not (word & 1 and is_inside(word)):
+                break
+            handlers += [word - 1] if word else []
+        if handlers:
+            yield from ((handler, "t") for handler in handlers)
+        else:
+            yield code.base, "t"
+        return
+    yield code.base, "a"
+    for number, word in enumerate(words[:VECTORS]):
+        address = code.base + 4 * number
+        if word >> 24 == ARM_JUMP:
+            distance = (word & 0xFFFFFF ^ 0x800000) - 0x800000
+            target = address + 8 + 4 * distance
+            if is_inside(target):
+                yield target, "a"
+        elif word >> 12 == LOAD_PC:
+            slot = 4 * number + 8 + (word & 0xFFF)
+            if slot + 4 <= len(data):
+                (target,) = struct.unpack_from("<I", data, slot)
+                if is_inside(target):
+                    yield target & ~1, "t" if target & 1 else "a"

@@ -1,0 +1,282 @@
+"""The files that paths stand for: files as they are, those of folders, and those of containers.
+
+Containers are unpacked by a worker process, one after the other, and each member is then read as
+a file of its own. So the limits of a file hold for a member, a member that crashes its reader
+costs nothing but itself, and the members of one large image keep all processes busy.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from graphkin._support.files import PathLike
+from graphkin.binaries.backends.base import Limits
+from graphkin.binaries.backends.choose import looks_like_binary
+from graphkin.binaries.containers import disk_images
+from graphkin.binaries.containers.base import HEAD
+from graphkin.binaries.containers.budget import Budget
+from graphkin.binaries.containers.detect import container_format
+from graphkin.binaries.containers.unpack import SEPARATOR, Absent, Member, UnpackJob, unpack
+from graphkin.binaries.function import Function, Skipped
+from graphkin.binaries.targets import parse_target
+from graphkin.binaries.workers import Done, Failure, WorkerPool
+from graphkin.errors import ConfigError
+
+UNPACK_MEMORY = 1 << 30
+"""Of the process that unpacks: everything is streamed."""
+PREFIX = "graphkin-"
+"""How the names of private folders begin."""
+
+
+class Input(NamedTuple):
+    """A file to read."""
+
+    label: str
+    """Its path as it was named; ``outer!inner`` for a member of a container."""
+    copy: str | None = None
+    """Where its bytes lie, if not at ``label``; it may be removed when it was read."""
+    file_hash: str = ""
+    """SHA-256 of a copy, in hexadecimal."""
+    container: str | None = None
+    """The path of the container that it lies in."""
+
+    @property
+    def path(self) -> str:
+        """Where its bytes lie."""
+        return self.copy or self.label
+
+    def discard(self) -> None:
+        """Removes the copy."""
+        if self.copy is not None:
+            with suppress(OSError):
+                os.unlink(self.copy)
+
+    def named(self, text: str) -> str:
+        """A text about the copy, as one about the file itself."""
+        return text if self.copy is None else text.replace(self.copy, self.label)
+
+    def skip(self, item: Skipped) -> Skipped:
+        """What was skipped, likewise."""
+        return item._replace(binary=self.named(item.binary), reason=self.named(item.reason))
+
+    def function(self, function: Function) -> Function:
+        """A function, likewise."""
+        if self.copy is None:
+            return function
+        return replace(function, binary=self.label + function.binary.removeprefix(self.copy))
+
+
+_Result = Member | Skipped | Absent | Failure | Done
+
+
+class ContainerEnd(NamedTuple):
+    """All members of a container were given."""
+
+    path: str
+    is_whole: bool
+    """Whether it was unpacked to its end, and nothing was skipped."""
+
+
+@dataclass
+class Inputs:
+    """Turns paths into files to read; a context, with a private folder for copies.
+
+    Args:
+        limits: what one file may cost; its time holds for unpacking a container as well.
+        budget: what unpacking a container may cost.
+        skipped: is filled with what cannot be read, or is left out.
+        as_is: named files are not looked into, and folders are refused.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    budget: Budget | None = None
+    skipped: list[Skipped] = field(default_factory=list)
+    as_is: bool = False
+
+    def __enter__(self) -> Inputs:
+        self._folder: TemporaryDirectory[str] | None = None
+        self._opened = 0
+        self._results: Generator[tuple[UnpackJob, _Result]] | None = None
+        self._inside: dict[str, tuple[str, ...]] = {}
+        """Members that were named, by their containers."""
+        self._named: set[str] = set()
+        self.absent: list[str] = []
+        """Sentences about members that were named and are not there."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._results is not None:
+            self._results.close()  # a worker would go on to write into the folder
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def files(self, paths: Iterable[PathLike]) -> list[Path]:
+        """The files named, and what may be read in the folders named, each once.
+
+        Of ``outer!inner`` it is the container, of which :meth:`inputs` gives what was named.
+        """
+        whole: set[str] = set()
+        named: list[Path] = []
+        for path in map(Path, paths):
+            container, inside = split_member(path)
+            if self.as_is and os.path.isdir(container):
+                raise ConfigError(f"{path} is a folder; with --raw, name the files to read")
+            named.append(container)
+            if inside is None:
+                whole.add(str(container))
+            else:
+                self._inside[str(container)] = (*self._inside.get(str(container), ()), inside)
+        self._inside = {path: names for path, names in self._inside.items() if path not in whole}
+        self._named.update(map(str, named))
+        return distinct(files_in(named, self.skipped))
+
+    def inputs(self, files: Iterable[Path]) -> Iterator[Input]:
+        """What is to be read of some files, in their order; containers are unpacked meanwhile.
+
+        Args:
+            files: as :meth:`files` gives them.
+        """
+        for item in self.inputs_and_ends(files):
+            if isinstance(item, Input):
+                yield item
+
+    def inputs_and_ends(self, files: Iterable[Path]) -> Iterator[Input | ContainerEnd]:
+        """The same, with the end of each container."""
+        with_kind = ((file, self._is_opened(file)) for file in files)
+        for is_opened, group in groupby(with_kind, key=lambda pair: pair[1]):
+            paths = (str(file) for file, _ in group)
+            yield from self._members(paths) if is_opened else map(Input, paths)
+
+    def _is_opened(self, file: Path) -> bool:
+        """Whether a file is a container, and not to be read as it is.
+
+        What is of no known format may be a firmware, where a person named it.
+        """
+        if str(file) in self._inside:
+            return True
+        if self.as_is:
+            return False
+        return is_container(file) or (
+            str(file) in self._named
+            and os.path.isfile(file)
+            and os.access(file, os.R_OK)
+            and os.path.getsize(file) > 0
+            and not looks_like_binary(file)
+            and disk_images.is_installed()
+        )
+
+    def _members(self, paths: Iterable[str]) -> Iterator[Input | ContainerEnd]:
+        pool: WorkerPool[UnpackJob, Member | Skipped | Absent] = WorkerPool(
+            1, unpack, seconds=self.limits.seconds, memory_bytes=UNPACK_MEMORY
+        )
+        jobs = map(self._job, paths)
+        count, reasons = 0, 0
+        with closing(pool.run(jobs)) as results:
+            self._results = results
+            for job, result in results:
+                if isinstance(result, Member):
+                    count += 1
+                    yield Input(result.label, result.path, result.file_hash, job.path)
+                elif isinstance(result, Skipped):
+                    reasons += 1
+                    self.skipped.append(result)
+                elif isinstance(result, Absent):
+                    reasons += 1
+                    reason = _absent(job, result)
+                    self.absent.append(reason)
+                    self.skipped.append(
+                        Skipped(f"{job.path}{SEPARATOR}{result.inside}", "", reason)
+                    )
+                elif isinstance(result, Failure):
+                    self.skipped.append(Skipped(job.path, "", result.reason))
+                    yield ContainerEnd(job.path, False)
+                    count = reasons = 0
+                else:
+                    if count or job.inside or is_container(job.path):
+                        yield ContainerEnd(job.path, not reasons and not job.inside)
+                    else:
+                        # Nobody knows what it is, and a backend says so best.
+                        del self.skipped[len(self.skipped) - reasons :]
+                        yield Input(job.path)
+                    count = reasons = 0
+
+    def _job(self, path: str) -> UnpackJob:
+        if self._folder is None:
+            self._folder = TemporaryDirectory(prefix=PREFIX)
+        self._opened += 1
+        return UnpackJob(
+            path,
+            self._folder.name,
+            self._opened,
+            self.budget or Budget(member_bytes=self.limits.file_bytes),
+            self.limits.seconds,
+            self._inside.get(path, ()),
+            self.as_is,
+        )
+
+
+def split_member(path: Path) -> tuple[Path, str | None]:
+    """The container and the member of ``outer!inner``; the path itself where it is one."""
+    if SEPARATOR not in str(path) or os.path.lexists(path):
+        return path, None
+    target = parse_target(str(path))
+    if target.inside is None or target.function is not None:
+        return path, None
+    return Path(target.path), target.binary.removeprefix(target.path + SEPARATOR)
+
+
+def is_container(path: PathLike) -> bool:
+    """Whether a file begins as a container does."""
+    try:
+        if not os.path.isfile(path):
+            return False
+        with open(path, "rb") as file:
+            return container_format(file.read(HEAD)) is not None
+    except OSError:
+        return False
+
+
+def files_in(paths: Iterable[PathLike], skipped: list[Skipped]) -> Iterator[Path]:
+    """The files named, and the binaries and containers of the folders named, sorted.
+
+    Links in folders are not followed. Folders that cannot be searched are added to ``skipped``.
+    A file that cannot be read may be a binary, so it is among them.
+    """
+
+    def note(error: OSError) -> None:
+        skipped.append(Skipped(str(error.filename), "", f"cannot search: {error.strerror}"))
+
+    for path in map(Path, paths):
+        if not os.path.isdir(path):
+            yield path
+            continue
+        for folder, below, names in os.walk(path, onerror=note):
+            below.sort()
+            for name in sorted(names):
+                file = Path(folder, name)
+                if os.path.islink(file) or not os.path.isfile(file):
+                    continue
+                if looks_like_binary(file) or is_container(file) or not os.access(file, os.R_OK):
+                    yield file
+
+
+def distinct(paths: Iterable[Path]) -> list[Path]:
+    """Each file once, under the first of its names."""
+    files: dict[str, Path] = {}
+    for path in paths:
+        files.setdefault(os.path.realpath(path), path)
+    return list(files.values())
+
+
+def _absent(job: UnpackJob, absent: Absent) -> str:
+    if not is_container(job.path):
+        return f"{job.path} is not a container, so it has no member {absent.inside}"
+    hint = f"; the closest names are {', '.join(absent.close)}" if absent.close else ""
+    return f"{job.path} has no member {absent.inside}{hint}"

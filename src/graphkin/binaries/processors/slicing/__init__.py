@@ -1,0 +1,1 @@
+"""Registers followed backwards, where each instruction has one small effect: MIPS, RISC-V."""

@@ -1,0 +1,43 @@
+"""Exit codes that are no errors: what a pipeline wants to know of a run that went to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from graphkin.binaries.function import Skipped
+
+FOUND = 20
+UNREADABLE = 21
+FOUND_AND_UNREADABLE = 22
+MEANINGS = {
+    FOUND: "With `--exit-code`: there is a hit, and all input was read.",
+    UNREADABLE: "Some input could not be read, or nothing of it could be looked up; what could be "
+    "read was handled as usual. With `--exit-code`: and there is no hit.",
+    FOUND_AND_UNREADABLE: "With `--exit-code`: there is a hit, and some input could not be read.",
+}
+"""Both at once have a code of their own: a pipeline may tolerate either without the other."""
+
+
+def exit_with(*, found: bool, unreadable: bool) -> None:
+    """Ends the command with the code for what happened; returns where neither did."""
+    if found or unreadable:
+        both = found and unreadable
+        raise typer.Exit(FOUND_AND_UNREADABLE if both else FOUND if found else UNREADABLE)
+
+
+def is_incomplete(skipped: Iterable[Skipped], named: Iterable[str] = ()) -> bool:
+    """Whether a whole input was skipped: a file, a member of an archive, or a function by name.
+
+    Single functions of a file that was read do not count. Large binaries have some that nobody can
+    decode, and a code that is always set would tell nothing.
+
+    Args:
+        skipped: files and functions.
+        named: what a person typed.
+    """
+    inputs = set(named)
+    return any(not skip.function or f"{skip.binary}:{skip.function}" in inputs for skip in skipped)

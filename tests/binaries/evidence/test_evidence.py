@@ -1,0 +1,151 @@
+"""What functions say: the same in every format, for every processor, and in stripped files."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graphkin.binaries.backends.native import NativeSource
+from graphkin.binaries.evidence.collect import rules_of
+from graphkin.binaries.function import Callee, Function, Token
+from graphkin.binaries.operations import OPERATIONS, operation_names
+from tests.paths import BINARIES
+
+FOLDER = BINARIES / "evidence"
+FILES = sorted(path.name for path in FOLDER.iterdir())
+WHOLE = [name for name in FILES if "stripped" not in name]
+SAID = {
+    "speaks": {("num", "4"), ("str", "the quick brown fox"), ("imp", "puts")},
+    "looks": {("num", "15"), ("dat", "3512472359346b45")},
+    "scales": {("flt", "3.25"), ("flt", "0.123457")},
+    "fields": {("num", "77"), ("off", "44"), ("off", "40")},
+    "makes": {("num", "4095"), ("imp", "malloc")},
+    "inner": {("num", "1540483477")},
+}
+"""What the C text of the samples says; ``x > 3`` counts as ``x >= 4``."""
+
+
+def functions(path: Path) -> dict[str, Function]:
+    return {one.name: one for one in NativeSource(path, with_evidence=True).functions()}
+
+
+def tokens(function: Function) -> Counter[Token]:
+    return Counter(token for block in function.blocks for token in block.evidence or ())
+
+
+def operations(function: Function) -> list[str]:
+    return [name for block in function.blocks for name in operation_names(block.operations or b"")]
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_functions_say_what_their_source_does(name: str) -> None:
+    found = functions(FOLDER / name)
+    for function, said in SAID.items():
+        assert set(tokens(found[function])) == said, function
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_constants_of_any_width_have_one_form(name: str) -> None:
+    said = tokens(functions(FOLDER / name)["counts"])
+    for value in (0xDEADBEEF, 1001, 0x4000):
+        assert said["num", str(value)] == 1  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_callees_are_addresses_and_names_of_imports(name: str) -> None:
+    found = functions(FOLDER / name)
+
+    def callees(function: str) -> set[Callee]:
+        return set(found[function].callees or ())
+
+    inner = found["inner"].address
+    assert callees("speaks") == {"puts"}
+    assert callees("makes") == {inner, "malloc"}
+    assert callees("looks") == {inner}
+    assert callees("inner") == set()
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_operations_have_the_same_names_everywhere(name: str) -> None:
+    found = functions(FOLDER / name)
+    assert {"mul", "xor"} <= set(operations(found["inner"]))
+    assert {"fmul", "fadd"} <= set(operations(found["scales"]))
+    assert {"call", "jump", "call_indirect", "jump_indirect"} & set(operations(found["speaks"]))
+    assert "compare" in operations(found["speaks"])
+    assert "load_half" in operations(found["looks"])
+    for function in found.values():
+        assert "other" not in operations(function)
+        assert "none" not in operations(function)
+
+
+def pairs() -> Iterator[tuple[Path, Path]]:
+    """Samples, whole and stripped."""
+    for folder in ("evidence", "x86", "aarch64", "arm", "pe", "macho"):
+        for path in sorted((BINARIES / folder).iterdir()):
+            if "-stripped" in path.name:
+                yield path.with_name(path.name.replace("-stripped", "")), path
+
+
+@pytest.mark.parametrize(("whole", "stripped"), list(pairs()), ids=lambda path: path.name)
+def test_stripped_functions_say_the_same(whole: Path, stripped: Path) -> None:
+    named = {one.address: one for one in functions(whole).values()}
+    bare = {one.address: one for one in functions(stripped).values()}
+    same = [
+        address
+        for address in named.keys() & bare.keys()
+        if [block[:3] for block in named[address].blocks]
+        == [block[:3] for block in bare[address].blocks]
+    ]
+    assert len(same) >= len(named) // 2
+    for address in same:
+        assert tokens(named[address]) == tokens(bare[address]), named[address].name
+        assert operations(named[address]) == operations(bare[address]), named[address].name
+
+
+def test_every_token_belongs_to_the_block_that_says_it() -> None:
+    function = functions(FOLDER / "x86_64.so")["speaks"]
+    entry, *others = function.blocks
+    assert entry.evidence == (("num", "4"),)
+    said = [block.evidence for block in others if block.evidence]
+    assert said == [(("str", "the quick brown fox"), ("imp", "puts"))]
+
+
+def test_nothing_is_collected_unless_it_is_asked_for() -> None:
+    for function in NativeSource(FOLDER / "x86_64.so").functions():
+        assert function.callees is None
+        assert all(block.operations is None for block in function.blocks)
+        assert all(block.evidence is None for block in function.blocks)
+
+
+def test_what_was_read_before_changes_nothing() -> None:
+    """Parsed instructions are shared by the files that a process reads."""
+    path = FOLDER / "aarch64.so"
+    rules_of.cache_clear()
+    fresh = functions(path)
+    for name in FILES:
+        functions(FOLDER / name)
+    assert functions(path) == fresh
+
+
+def test_operations_fit_a_byte_and_are_there_once() -> None:
+    assert len(set(OPERATIONS)) == len(OPERATIONS) < 128
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_code_that_makes_no_sense_is_read(tmp_path: Path) -> None:
+    """A far call and a far jump, which name two numbers."""
+    source = tmp_path / "odd.s"
+    source.write_text(
+        ".globl odd\n.type odd, @function\nodd:\n"
+        ".byte 0x9a, 1, 2, 3, 4, 5, 6\n.byte 0xea, 1, 2, 3, 4, 5, 6\n.size odd, .-odd\n"
+    )
+    target = tmp_path / "odd.o"
+    subprocess.run(["gcc", "-m32", "-c", str(source), "-o", str(target)], check=True)
+    (function,) = functions(target).values()
+    assert function.callees == ()
+    assert operations(function) == ["call", "jump"]

@@ -1,0 +1,101 @@
+"""Raw images: code of a known file without its headers gives the functions that are called."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import lief
+import pytest
+
+from graphkin.binaries.backends.choose import check_backend, open_source
+from graphkin.binaries.formats.raw import load_raw, parse_raw
+from graphkin.binaries.function import Function
+from graphkin.errors import ConfigError, FormatError
+from tests.paths import BINARIES
+
+BASE = 0x8000000
+LEAF = b"\x70\x47"
+"""``bx lr``, Thumb."""
+
+
+def functions(path: Path, backend: str) -> dict[int, Function]:
+    return {f.address: f for f in open_source(path, backend=backend).functions()}
+
+
+@pytest.mark.parametrize(
+    ("sample", "processor"),
+    [
+        ("x86/gcc-static-O2", "x86-64"),
+        ("aarch64/gcc-static-O2", "aarch64"),
+        ("arm/clang-arm-static-O2", "arm"),
+        ("arm/clang-thumb-static-O2", "thumb"),
+    ],
+)
+def test_code_without_headers(sample: str, processor: str, tmp_path: Path) -> None:
+    path = BINARIES / sample
+    if not path.exists():
+        pytest.skip(f"{sample} is not among the samples")
+    binary = lief.ELF.parse(path)
+    assert binary is not None
+    section = binary.get_section(".text")
+    raw = tmp_path / "image.bin"
+    raw.write_bytes(bytes(section.content))
+    found = functions(raw, f"raw:{processor}@{section.virtual_address:#x}")
+    expected = functions(path, "native")
+    assert found
+    same = [address for address in found if address in expected]
+    assert len(same) >= 2
+    for address in same:
+        if found[address].size == expected[address].size:
+            assert found[address].blocks == expected[address].blocks
+    one = next(iter(found.values()))
+    assert (one.format, one.binary) == ("raw", str(raw))
+
+
+def test_a_vector_table_of_thumb() -> None:
+    """Stack, reset, a handler twice, an empty slot, then code; the table ends where it begins."""
+    handlers = [0x20, 0x22, 0x22]
+    table = struct.pack("<I", 0x20001000)
+    table += b"".join(struct.pack("<I", BASE + handler + 1) for handler in handlers)
+    table += bytes(4) + struct.pack("<3I", 0xDEADBEEF, 0, 0)
+    image = load_raw(table + 8 * LEAF, "x", parse_raw(f"thumb@{BASE:#x}"))
+    assert [extent.start - BASE for extent in image.extents] == [0x20, 0x22]
+    assert image.architecture == "arm"
+
+
+def test_a_vector_table_of_arm() -> None:
+    """``ldr pc`` through a table to Thumb code, and a jump to ARM code."""
+    load = struct.pack("<I", 0xE59FF018)
+    jump = struct.pack("<I", 0xEA000000 | (0x48 - 0x04 - 8) // 4)
+    content = load + jump + 6 * struct.pack("<I", 0xE1A00000)
+    content += struct.pack("<8I", BASE + 0x41, *[0] * 7)
+    content += 4 * LEAF + 2 * struct.pack("<I", 0xE12FFF1E)
+    image = load_raw(content, "x", parse_raw(f"arm@{BASE:#x}"))
+    states = dict(image.marks)
+    assert states[BASE] == "a"
+    assert states[BASE + 0x40] == "t"
+    assert states[BASE + 0x48] == "a"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "arm", "vax@0", "arm@", "arm@x", "arm@-4", "x86@0x8000000000000000"]
+)
+def test_what_it_takes(text: str) -> None:
+    with pytest.raises(ConfigError, match="--raw takes"):
+        check_backend(f"raw:{text}")
+
+
+def test_an_image_must_fit_into_memory() -> None:
+    with pytest.raises(FormatError, match="x does not fit: 64 bytes from 0xfffffff0 on"):
+        load_raw(bytes(64), "x", parse_raw("arm@0xfffffff0"))
+
+
+def test_bytes_that_are_no_code_do_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "zeros"
+    path.write_bytes(bytes(4096))
+    for processor in ("x86", "x86-64", "aarch64", "arm", "thumb"):
+        list(open_source(path, backend=f"raw:{processor}@0").functions())
+    path.write_bytes(b"\x01")
+    for processor in ("x86", "x86-64", "aarch64", "arm", "thumb"):
+        list(open_source(path, backend=f"raw:{processor}@0").functions())
