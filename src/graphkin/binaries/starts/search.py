@@ -287,7 +287,7 @@ class Search:
         self._check()
         sweep = self._sweep
         begin, at = int(sweep.address[start]), int(sweep.address[jump])
-        end = min(int(sweep.end[limit - 1]), at + TABLE_REACH)
+        end = min(int(sweep.address[limit - 1] + sweep.size[limit - 1]), at + TABLE_REACH)
         targets = self._tables.targets(begin, at, end)
         rows = self.row(np.array(targets, dtype=np.int64))
         return int(rows[rows < limit].max(initial=-1))
