@@ -149,7 +149,7 @@ def test_plot_beside_dot(show: Run, tmp_path: Path) -> None:
 
 def test_a_binary_alone_lists_its_functions(show: Run) -> None:
     code, out, err = show(SAMPLE)
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, "4 functions: 100% of 204 bytes of code\n")
     rows = [line.split() for line in out.splitlines()]
     assert rows == [
         ["address", "bytes", "blocks", "edges", "name"],
@@ -161,6 +161,8 @@ def test_a_binary_alone_lists_its_functions(show: Run) -> None:
     document = json.loads(show(SAMPLE, "--json")[1])
     assert document["binary"] == str(SAMPLE)
     assert [row["function"] for row in document["functions"]] == ["twice", "find", "grade", "apply"]
+    (coverage,) = document["coverage"]
+    assert (coverage["code_bytes"], coverage["share"], coverage["is_low"]) == (204, 1.0, False)
 
 
 def test_a_path_with_a_colon(show: Run, tmp_path: Path) -> None:

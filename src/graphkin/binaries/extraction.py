@@ -20,6 +20,7 @@ from graphkin._support.progress import Progress
 from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.backends.choose import Backend, check_backend, is_raw, open_source
 from graphkin.binaries.corpus import CorpusWriter, FunctionRecord
+from graphkin.binaries.coverage import Coverage, CoverageTotal
 from graphkin.binaries.function import Skipped
 from graphkin.binaries.inputs import Input, Inputs
 from graphkin.binaries.reading import reading_pool
@@ -41,6 +42,7 @@ class Summary:
     """Functions left out because they have too few blocks."""
     skipped: list[Skipped] = field(default_factory=list)
     """Functions and files that could not be read, with the reasons."""
+    coverage: CoverageTotal = field(default_factory=CoverageTotal)
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class FileSummary:
     skipped: list[Skipped]
     seconds: float = 0.0
     """CPU time that reading took."""
+    coverages: list[Coverage] = field(default_factory=list)
+    """Of the file, or of each file of an archive, where the backend knows."""
 
 
 def extract(
@@ -211,7 +215,8 @@ def read_input(
     except GraphkinError as error:
         raise type(error)(file.named(str(error))) from error
     skipped = [file.skip(item) for item in source.skipped]
-    yield FileSummary(small, skipped, time.process_time() - started)
+    coverages = [file.coverage(item) for item in source.coverages]
+    yield FileSummary(small, skipped, time.process_time() - started, coverages)
 
 
 class _Queue:
@@ -314,6 +319,7 @@ def _functions(
         if isinstance(result, FileSummary):
             summary.small += result.small
             summary.skipped += result.skipped
+            summary.coverage.add(result.coverages)
             continue
         if isinstance(result, Failure):
             summary.skipped.append(Skipped(file.label, "", file.named(result.reason)))

@@ -99,6 +99,12 @@ class Image:
     """Stubs and slots that lead to symbols of other files: address to name."""
     forwards: Mapping[int, int] = field(default_factory=dict)
     """Stubs and slots that lead to symbols of the same file: address to address."""
+    code_bytes: int = 0
+    """Bytes of code, without stubs of the linker and padding."""
+    recovered_bytes: int = 0
+    """Those of them that lie inside functions."""
+    tried: tuple[str, ...] = ()
+    """What the functions were looked for by."""
 
     @cached_property
     def _starts(self) -> list[int]:

@@ -24,6 +24,7 @@ from graphkin.binaries.containers.base import HEAD
 from graphkin.binaries.containers.budget import Budget
 from graphkin.binaries.containers.detect import container_format
 from graphkin.binaries.containers.unpack import SEPARATOR, Absent, Member, UnpackJob, unpack
+from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.targets import parse_target
 from graphkin.binaries.workers import Done, Failure, WorkerPool
@@ -65,6 +66,10 @@ class Input(NamedTuple):
     def skip(self, item: Skipped) -> Skipped:
         """What was skipped, likewise."""
         return item._replace(binary=self.named(item.binary), reason=self.named(item.reason))
+
+    def coverage(self, coverage: Coverage) -> Coverage:
+        """What was recovered, likewise."""
+        return replace(coverage, binary=self.named(coverage.binary))
 
     def function(self, function: Function) -> Function:
         """A function, likewise."""

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.backends.choose import Backend, is_raw
+from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.inputs import Input, Inputs
 from graphkin.binaries.targets import Target, find_function, list_functions, shortened
@@ -49,6 +50,7 @@ def read_functions(
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     skipped: list[Skipped] | None = None,
     on_small: Callable[[int], None] | None = None,
+    coverages: list[Coverage] | None = None,
 ) -> Iterator[Function]:
     """Every function of a target's file, or of the member that it names.
 
@@ -62,6 +64,7 @@ def read_functions(
         limits: what the file may cost.
         skipped: is filled with what could not be read.
         on_small: is told at the end how many functions were left out.
+        coverages: is filled with how much of the code is inside functions.
 
     Raises:
         ConfigError: for a member that is not there.
@@ -81,6 +84,9 @@ def read_functions(
                     yield outcome
                 elif isinstance(outcome, Small):
                     small += outcome.functions
+                elif isinstance(outcome, Coverage):
+                    if coverages is not None:
+                        coverages.append(outcome)
                 elif isinstance(outcome, Skipped):
                     skipped.append(outcome)
                 elif not isinstance(outcome, Done):
@@ -173,14 +179,20 @@ def _reason(error: GraphkinError, job: _Job) -> str:
 
 def _list(
     job: _Job, *, backend: Backend, min_blocks: int, with_text: bool, limits: Limits
-) -> Iterator[Function | Small | Skipped | GraphkinError]:
+) -> Iterator[Function | Small | Skipped | Coverage | GraphkinError]:
     """Runs in the process: functions, then what was left out or skipped, then what was wrong."""
     skipped: list[Skipped] = []
+    coverages: list[Coverage] = []
     small = 0
     problem: GraphkinError | None = None
     try:
         for function in list_functions(
-            job.local, backend, skipped, with_text=with_text, limits=limits
+            job.local,
+            backend,
+            skipped,
+            coverages=coverages,
+            with_text=with_text,
+            limits=limits,
         ):
             if len(function.blocks) >= min_blocks:
                 yield job.file.function(function)
@@ -190,6 +202,7 @@ def _list(
         problem = error
     yield Small(small)
     yield from map(job.file.skip, skipped)
+    yield from map(job.file.coverage, coverages)
     if problem is not None:
         yield _named(problem, job)
 

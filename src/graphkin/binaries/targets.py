@@ -12,6 +12,7 @@ from typing import NamedTuple
 from graphkin.binaries.backends.base import FunctionSource, Limits, Wants, extent_of
 from graphkin.binaries.backends.choose import Backend, open_source
 from graphkin.binaries.containers.unpack import SEPARATOR
+from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.demangling import containing, shown_name, spelled
 from graphkin.binaries.function import MEMBER, Function, Skipped, base_name
 from graphkin.binaries.image import Extent
@@ -106,6 +107,7 @@ def list_functions(
     backend: Backend = "auto",
     skipped: list[Skipped] | None = None,
     *,
+    coverages: list[Coverage] | None = None,
     with_text: bool = False,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
 ) -> Iterator[Function]:
@@ -115,6 +117,7 @@ def list_functions(
         target: the file, and the member.
         backend: what reads the file.
         skipped: is filled with what could not be read.
+        coverages: is filled with how much of the code is inside functions.
         with_text: keeps the text of every instruction.
         limits: what the file may cost.
 
@@ -125,7 +128,12 @@ def list_functions(
     skipped = [] if skipped is None else skipped
     already = len(skipped)
     source = open_source(
-        target.path, backend=backend, with_text=with_text, limits=limits, skipped=skipped
+        target.path,
+        backend=backend,
+        with_text=with_text,
+        limits=limits,
+        skipped=skipped,
+        coverages=coverages,
     )
     is_empty, binaries = True, dict[str, None]()
     for function in source.functions():

@@ -17,6 +17,7 @@ from graphkin.cli.options import (
     Seconds,
     checked_backend,
     checked_jobs,
+    show_coverage,
     show_skipped,
 )
 
@@ -61,6 +62,8 @@ def extract(
     from graphkin._support.progress import counter
     from graphkin.binaries.backends.base import Limits
     from graphkin.binaries.extraction import extract as run
+    from graphkin.results.coverage import total_document
+    from graphkin.results.text import share_text
 
     reader, processes = checked_backend(backend, raw), checked_jobs(jobs)
     try:
@@ -79,6 +82,7 @@ def extract(
         typer.echo("graphkin: interrupted; nothing was written", err=True)
         raise typer.Exit(130) from None
     show_skipped(summary.skipped)
+    show_coverage(summary.coverage.low)
     if as_json:
         document = {
             "corpus": str(output),
@@ -86,13 +90,15 @@ def extract(
             "functions": summary.functions,
             "small": summary.small,
             "skipped": [skip._asdict() for skip in summary.skipped],
+            "coverage": total_document(summary.coverage),
         }
         typer.echo(json.dumps(document))
     else:
         typer.echo(
             f"{output}: {summary.functions:,} functions of {summary.files} files; "
             f"{summary.small:,} smaller than {min_blocks} blocks left out, "
-            f"{len(summary.skipped):,} skipped"
+            f"{len(summary.skipped):,} skipped; {share_text(summary.coverage.share)} of the code "
+            "is inside functions"
         )
     exit_with(found=False, unreadable=is_incomplete(summary.skipped))
 

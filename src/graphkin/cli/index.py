@@ -22,10 +22,11 @@ from graphkin.cli.options import (
     checked_backend,
     checked_jobs,
     parse_tags,
+    show_coverage,
     show_skipped,
 )
 from graphkin.errors import ConfigError, FormatError, GraphkinError
-from graphkin.results.text import plural
+from graphkin.results.text import plural, share_text
 
 if TYPE_CHECKING:
     from graphkin.library.indexing.writer import IndexSummary
@@ -114,16 +115,19 @@ def index(
         if is_new and total == 0:
             _remove_empty(library)
     show_skipped(summary.skipped)
+    show_coverage(summary.coverage.low)
     if as_json:
         typer.echo(json.dumps({"library": library, "total": total, **_document(summary)}))
     else:
         tagged = f", {summary.tagged:,} tagged" if tags else ""
         rate = summary.rates().get("total", 0.0)
+        coverage = summary.coverage
+        covered = f", {share_text(coverage.share)} of their code" if coverage.code_bytes else ""
         typer.echo(
             f"{library}: {plural(summary.added, 'function')} added, {total or 0:,} in all; "
             f"{summary.known:,} known{tagged}, "
             f"{summary.small:,} smaller than {plural(min_blocks, 'block')}, "
-            f"{len(summary.skipped):,} skipped; {plural(summary.files, 'file')}, "
+            f"{len(summary.skipped):,} skipped; {plural(summary.files, 'file')}{covered}, "
             f"{summary.known_files:,} known; {rate:,.0f} functions/s"
         )
     if summary.skipped and not (summary.functions or summary.small or summary.known_files):
@@ -132,8 +136,14 @@ def index(
 
 
 def _document(summary: IndexSummary) -> dict[str, Any]:
-    skipped = [item._asdict() for item in summary.skipped]
-    return {**vars(summary), "skipped": skipped, "rates": summary.rates()}
+    from graphkin.results.coverage import total_document
+
+    return {
+        **vars(summary),
+        "skipped": [item._asdict() for item in summary.skipped],
+        "coverage": total_document(summary.coverage),
+        "rates": summary.rates(),
+    }
 
 
 def _from_stdin() -> list[str]:

@@ -17,6 +17,7 @@ from graphkin.results.text import printable
 
 if TYPE_CHECKING:
     from graphkin.binaries.backends.choose import Backend as BackendName
+    from graphkin.binaries.coverage import Coverage
     from graphkin.binaries.function import Skipped
 
 MAX_WARNINGS = 20
@@ -129,6 +130,15 @@ def show_skipped(skipped: Sequence[Skipped]) -> None:
     if len(skipped) > MAX_WARNINGS:
         left = len(skipped) - MAX_WARNINGS
         typer.echo(f"graphkin: and {left} more skipped; --json lists them all", err=True)
+
+
+def show_coverage(low: Sequence[Coverage]) -> None:
+    """Says on stderr of which files too little was recovered."""
+    for coverage in low[:MAX_WARNINGS]:
+        typer.echo(f"graphkin: {printable(coverage.warning())}", err=True)
+    if len(low) > MAX_WARNINGS:
+        left = len(low) - MAX_WARNINGS
+        typer.echo(f"graphkin: and {left} more files with missing functions", err=True)
 
 
 def parse_tags(items: Sequence[str], option: str = "--add-tag") -> dict[str, str]:

@@ -11,12 +11,13 @@ import typer
 
 from graphkin.cli.exit_codes import exit_with, is_incomplete
 from graphkin.cli.library import open_library
-from graphkin.cli.options import checked_backend, show_skipped
+from graphkin.cli.options import checked_backend, show_coverage, show_skipped
 from graphkin.cli.search_options import ReportOptions
 from graphkin.errors import GraphkinError
 from graphkin.results.text import plural, printable
 
 if TYPE_CHECKING:
+    from graphkin.binaries.coverage import Coverage
     from graphkin.binaries.function import Skipped
     from graphkin.library.library import Library
     from graphkin.library.records import SearchOptions
@@ -63,12 +64,14 @@ def _report(
     from graphkin import __version__
     from graphkin._support.progress import counter
     from graphkin.library.scan import look_up, read_queries
+    from graphkin.results.coverage import coverage_of
     from graphkin.results.document import Report, Tool
 
     if not len(library):
         typer.echo("graphkin: the library is empty; nothing can be found in it", err=True)
     skipped: list[Skipped] = []
     files: list[SearchedFile] = []
+    coverages: list[Coverage] = []
     failures: list[GraphkinError] = []
     queries = list(
         read_queries(
@@ -78,10 +81,12 @@ def _report(
             how.query_min_blocks,
             skipped=skipped,
             files=files,
+            coverages=coverages,
             on_error=failures.append,
         )
     )
     show_skipped(skipped)
+    show_coverage([coverage for coverage in coverages if coverage.is_low])
     if len(failures) == len(targets) == 1:
         raise failures[0]
     for error in failures:
@@ -110,6 +115,7 @@ def _report(
         results=results,
         files=tuple(files),
         skipped=tuple(map(str, [*failures, *skipped])),
+        coverage=tuple(map(coverage_of, coverages)),
     )
     _hint(report, options.min_probability)
     return report, bool(queries) and not failures and not is_incomplete(skipped, targets)

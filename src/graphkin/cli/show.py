@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphkin.cli.options import Backend, Json, Raw, checked_backend
+from graphkin.cli.options import Backend, Json, Raw, checked_backend, show_coverage
 from graphkin.errors import ConfigError
 from graphkin.results.text import printable
 
 if TYPE_CHECKING:
     from graphkin.binaries.backends.choose import Backend as BackendName
+    from graphkin.binaries.coverage import Coverage
     from graphkin.binaries.function import Skipped
     from graphkin.binaries.targets import Target
 
@@ -71,14 +72,17 @@ def show(
 def _list_functions(target: Target, backend: BackendName, as_json: bool) -> None:
     from graphkin.binaries.function import MEMBER
     from graphkin.binaries.reading import read_functions
+    from graphkin.results.coverage import coverage_of, coverage_text
     from graphkin.results.document import FunctionList, FunctionSummary
     from graphkin.results.function import summary_of
     from graphkin.results.render import to_json
 
     skipped: list[Skipped] = []
+    coverages: list[Coverage] = []
     rows: list[FunctionSummary] = []
     binary = None
-    for function in read_functions(target, backend=backend, skipped=skipped):
+    functions = read_functions(target, backend=backend, skipped=skipped, coverages=coverages)
+    for function in functions:
         if as_json:
             rows.append(summary_of(function))
             continue
@@ -95,9 +99,14 @@ def _list_functions(target: Target, backend: BackendName, as_json: bool) -> None
         name = printable(f"{function.shown}{origin}")
         typer.echo(f"{function.address:#12x} {size:>8} {blocks:>7} {edges:>7}  {name}")
     if as_json:
-        typer.echo(to_json(FunctionList(binary=target.binary, functions=tuple(rows))))
+        covered = tuple(map(coverage_of, coverages))
+        document = FunctionList(binary=target.binary, functions=tuple(rows), coverage=covered)
+        typer.echo(to_json(document))
+    elif coverages:
+        typer.echo(coverage_text(coverages), err=True)
     for item in skipped:
         typer.echo(f"graphkin: {printable(str(item))}", err=True)
+    show_coverage([coverage for coverage in coverages if coverage.is_low])
 
 
 def _printable(text: str) -> str:

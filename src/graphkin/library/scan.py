@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphkin.binaries.backends.choose import Backend
+from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.reading import read_function, read_functions
 from graphkin.binaries.targets import parse_target
@@ -94,6 +95,7 @@ def read_queries(
     *,
     skipped: list[Skipped] | None = None,
     files: list[SearchedFile] | None = None,
+    coverages: list[Coverage] | None = None,
     on_error: Callable[[GraphkinError], None] | None = None,
 ) -> Iterator[Query]:
     """The functions of binaries, ready to be looked up, as they are read.
@@ -105,6 +107,7 @@ def read_queries(
         min_blocks: functions of a whole file with fewer basic blocks are skipped.
         skipped: is filled with what could not be read.
         files: is filled with what could be read.
+        coverages: is filled with how much of the code of whole files is inside functions.
         on_error: is told of a target that cannot be read; without it, the error is raised.
     """
     vocabulary = library.model.vocabulary
@@ -122,6 +125,7 @@ def read_queries(
                     min_blocks=min_blocks,
                     skipped=skipped,
                     on_small=small.append,
+                    coverages=coverages,
                 )
             for function in functions:
                 looked_up += 1

@@ -162,6 +162,24 @@ class Hit(LibraryFunction):
     """Of its graph: hits of one hash are copies of each other."""
 
 
+class CodeCoverage(Document):
+    """How much of a file's code lies inside the functions that were found."""
+
+    binary: Name
+    """The file; a member of an archive is ``path(member)``."""
+    functions: int
+    code_bytes: int
+    """Bytes of executable sections, without stubs of the linker and padding."""
+    recovered_bytes: int
+    """Those of them that lie inside functions."""
+    share: Number
+    """Recovered of all code, from 0 to 1."""
+    is_low: bool
+    """Whether so little was recovered that functions are missing."""
+    tried: tuple[str, ...]
+    """What the functions were looked for by, the most certain first."""
+
+
 class FunctionResult(Document):
     """One query function and its hits."""
 
@@ -207,6 +225,8 @@ class Report(Document):
     """Those that could be read, in the order in which they were named."""
     skipped: tuple[Name, ...] = ()
     """Files and functions that could not be read, and why."""
+    coverage: tuple[CodeCoverage, ...] = ()
+    """Of each file that was read whole, where the backend knows."""
 
 
 class Comparison(Document):
@@ -242,6 +262,8 @@ class FunctionList(Document):
     binary: Name
     functions: tuple[FunctionSummary, ...]
     """In the order of the file."""
+    coverage: tuple[CodeCoverage, ...] = ()
+    """Of the file, or of each file of an archive, where the backend knows."""
 
 
 class EvidenceToken(NamedTuple):

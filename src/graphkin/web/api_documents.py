@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from graphkin.library.records import Filter
 from graphkin.library.scan import MIN_BLOCKS, MIN_PROBABILITY, RERANK, TOP
 from graphkin.results.document import (
+    CodeCoverage,
     FunctionResult,
     FunctionSummary,
     LibraryBinary,
@@ -92,6 +93,8 @@ class Binary(ApiDocument):
     skipped: int
     skipped_reasons: list[str]
     """The first of them."""
+    coverage: list[CodeCoverage] = []
+    """How much of the code is inside functions: of the file, or of each file of an archive."""
 
 
 class FunctionRow(FunctionSummary):

@@ -13,6 +13,7 @@ from typing import TypeVar
 from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.backends.choose import open_source
 from graphkin.binaries.containers.unpack import SEPARATOR
+from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.demangling import demangled
 from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.inputs import Input, Inputs
@@ -72,6 +73,7 @@ class FileFacts:
     compiler: str | None
     skipped: int
     reasons: tuple[str, ...]
+    coverages: tuple[Coverage, ...] = ()
 
 
 class Reader:
@@ -193,6 +195,9 @@ def list_file(
         compiler=cut(first.compiler) if first and first.compiler else None,
         skipped=len(source.skipped),
         reasons=tuple(map(cut, reasons)),
+        coverages=tuple(
+            replace(item, binary=_local(item.binary, path)) for item in source.coverages
+        ),
     )
 
 

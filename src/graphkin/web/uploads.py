@@ -15,6 +15,7 @@ from tempfile import mkstemp
 from graphkin.binaries.function import Function
 from graphkin.errors import FormatError, StorageError
 from graphkin.library.scan import Query
+from graphkin.results.coverage import coverage_of
 from graphkin.results.document import FunctionRef
 from graphkin.results.text import encodable, printable
 from graphkin.web import api_documents as api
@@ -71,6 +72,7 @@ class Upload:
             functions=self.count,
             skipped=self.facts.skipped,
             skipped_reasons=[encodable(reason) for reason in self.facts.reasons],
+            coverage=[coverage_of(item) for item in self.facts.coverages],
         )
 
 

@@ -37,21 +37,36 @@ def test_symbols_are_preferred(compile_c: Compile) -> None:
     assert source.skipped == []
 
 
-def test_smda_reads_what_has_no_starts() -> None:
+@pytest.fixture
+def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for files that are too large to look for functions in."""
+    monkeypatch.setattr("graphkin.binaries.starts.locate.MAX_SWEEP", 0)
+
+
+@pytest.mark.usefixtures("no_search")
+def test_smda_reads_what_it_finds_more_in() -> None:
     pytest.importorskip("smda")
-    source = open_source(NO_STARTS)
+    skipped = [Skipped("other", "", "damaged")]
+    source = open_source(NO_STARTS, skipped=skipped)
     assert list(source.functions()) == list(SmdaSource(NO_STARTS).functions())
-    assert source.skipped == []
+    assert skipped == [Skipped("other", "", "damaged")]
+    (coverage,) = source.coverages
+    assert (coverage.share, coverage.functions) == (1.0, 4)
+    assert coverage.tried == ("entry points", "SMDA")
     native = open_source(NO_STARTS, backend="native")
     assert list(native.functions()) == []
     assert native.skipped
+    assert native.coverages[0].recovered_bytes == 0
+    wanted = open_source(NO_STARTS, wants=lambda extent: extent.name == "sub_4000fd")
+    assert [one.name for one in wanted.functions()] == ["sub_4000fd"]
 
 
-def test_what_other_files_could_not_give_stays_when_smda_reads_one() -> None:
+def test_the_native_backend_stays_where_smda_finds_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("smda")
-    skipped = [Skipped("other", "", "damaged")]
-    assert names(NO_STARTS, skipped=skipped)
-    assert skipped == [Skipped("other", "", "damaged")]
+    monkeypatch.setattr("graphkin.binaries.coverage.BOUND", 1.1)
+    source = open_source(NO_STARTS)
+    assert list(source.functions()) == list(NativeSource(NO_STARTS).functions())
+    assert "SMDA" not in source.coverages[0].tried
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -67,13 +82,15 @@ def test_every_backend_reads_only_what_is_wanted(
     assert names(path, backend=backend, wants=lambda extent: extent.name == "g") == ["g"]
 
 
-def test_without_smda_the_reason_says_what_would_help(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("no_search")
+def test_without_smda_a_warning_says_what_would_help(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graphkin.binaries.backends.smda.find_spec", lambda name: None)
     source = open_source(NO_STARTS)
     assert list(source.functions()) == []
-    (item,) = source.skipped
-    assert "no function symbols" in item.reason
-    assert "pip install 'graphkin[smda]'" in item.reason
+    assert "no function was found" in source.skipped[0].reason
+    warning = source.coverages[0].warning()
+    assert "only 0% of 162 bytes of code lie inside the 0 functions" in warning
+    assert "tried: entry points; pip install 'graphkin[smda]'" in warning
 
 
 def test_functions_that_were_skipped_are_no_reason_for_smda(compile_c: Compile) -> None:
@@ -92,7 +109,7 @@ def test_archives_stay_with_the_native_backend(compile_c: Compile, tmp_path: Pat
     assert list(source.functions()) == []
     # A member without code is no loss, and not worth a warning.
     assert [item.binary for item in source.skipped] == [f"{archive}(code.o)"]
-    assert "no function symbols" in source.skipped[0].reason
+    assert "no function was found" in source.skipped[0].reason
 
 
 def test_binexport_files_by_name_and_by_content(compile_c: Compile, tmp_path: Path) -> None:

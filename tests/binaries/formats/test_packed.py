@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from graphkin.binaries.backends.native import NativeSource, load
+from graphkin.binaries.entropy import entropy
 from graphkin.binaries.formats.archive import is_fat
-from graphkin.binaries.formats.packed import MAX_ENTROPY, entropy
+from graphkin.binaries.formats.packed import MAX_ENTROPY
 from graphkin.errors import FormatError
 from tests.binaries.compiling import Compile
 from tests.binaries.formats.test_pe import SECTION, headers

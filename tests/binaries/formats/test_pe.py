@@ -116,9 +116,9 @@ def test_tables_and_unwind_data_of_msvc() -> None:
 def test_32_bit_code_without_symbols_or_unwind_data() -> None:
     """The source is msvc32.s: starts by the entry point, by calls, and by a pointer in data."""
     found, skipped = read(SAMPLES / "msvc32.dll")
+    assert skipped == []
     base = found[0].address
     assert [one.address - base for one in found] == [0, 0x20, 0xA0, 0xE0, 0xF0]
-    assert "neither symbols nor unwind tables; 5 functions" in skipped[0].reason
     # The aligned cases of the switches are no functions, though pointers lead to them.
     assert found[1].edges == ((0, 1), (0, 5), (1, 2), (1, 3), (1, 4), (1, 5))
     assert found[2].edges == ((0, 1), (0, 2))

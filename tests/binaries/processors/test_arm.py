@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from graphkin.binaries.arm_starts import index_starts, survey
 from graphkin.binaries.backends.native import load
-from graphkin.binaries.image import Region
+from graphkin.binaries.formats.elf.exidx import index_starts
+from graphkin.binaries.image import Image, Region
 from graphkin.binaries.processors.arm import Arm
+from graphkin.binaries.starts.clues import Clues
+from graphkin.binaries.starts.locate import locate
 from tests.binaries import shapes
 
 NAMES = shapes.names("arm")
@@ -46,10 +48,10 @@ def test_objects_and_stripped_files(name: str) -> None:
 def test_the_state_of_stripped_functions(name: str) -> None:
     """ARM or Thumb is told without symbols, for what nothing calls by its looks."""
     image = load((shapes.SAMPLES / f"{name}-stripped").read_bytes(), name)
-    states = dict(image.marks)
     expected = "t" if "thumb" in name else "a"
     own = {function.address for function in shapes.functions(name).values()}
-    assert {states[extent.start] for extent in image.extents if extent.start in own} == {expected}
+    extents = [extent for extent in image.extents if extent.start in own]
+    assert {image.pieces(*extent[:2])[0][2] for extent in extents} == {expected}
 
 
 def test_the_index_for_unwinding() -> None:
@@ -63,8 +65,11 @@ def test_calls_tell_starts_and_states() -> None:
     # Thumb at 0x1018: bl 0x101e; bx lr -- 0x101e: bx lr
     arm = "020000eb 030000fa 1eff2fe1 00f020e3 1eff2fe1 00f020e3"
     code = bytes.fromhex(f"{arm} 00f001f8 7047 7047")
-    found = survey([Region(0x1000, code, True)], [0x1000], {0x1000: "a"})
-    assert found == {0x1000: "a", 0x1010: "a", 0x1018: "t", 0x101E: "t"}
+    region = Region(0x1000, code, True)
+    image = Image("elf", "arm", [region], [], [], frozenset(), marks=[(0x1000, "a")])
+    found = locate(image, Clues([], False, entries=[0x1000]))
+    states = {extent.start: found.pieces(*extent[:2])[0][2] for extent in found.extents}
+    assert states == {0x1000: "a", 0x1010: "a", 0x1018: "t", 0x101E: "t"}
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from graphkin._support.files import PathLike
+from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.image import Extent
 from graphkin.errors import ConfigError, FormatError
 
-NO_STARTS = "it has no function symbols and no unwind tables to tell where functions start"
+NO_STARTS = "no function was found in its code, neither by tables nor by its looks"
 Wants = Callable[[Extent], bool]
 """Whether to read the function that lies somewhere."""
 FORMATS = {
@@ -84,6 +85,9 @@ class FunctionSource(ABC):
     """Is asked of every function; only those that it says yes to are read."""
     skipped: list[Skipped] = field(default_factory=list)
     """Where to note what could not be read, while :meth:`functions` runs."""
+    coverages: list[Coverage] = field(default_factory=list)
+    """Where to note how much of the code is inside functions, where the backend knows: for each
+    file of an archive, ahead of its first function."""
 
     @abstractmethod
     def functions(self) -> Iterator[Function]:

@@ -6,24 +6,25 @@ A backend is imported when it is used, because their libraries take most of a se
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from graphkin._support.files import PathLike
 from graphkin.binaries.backends import smda
-from graphkin.binaries.backends.base import FORMATS, NO_STARTS, FunctionSource, Limits, Wants
+from graphkin.binaries.backends.base import FORMATS, FunctionSource, Limits, Wants, extent_of
 from graphkin.binaries.backends.binexport.reader import BinExportSource, is_binexport
+from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.formats.archive import ARCHIVE, MAX_SLICES, is_fat, slice_count
 from graphkin.binaries.function import Function, Skipped
-from graphkin.binaries.image import Extent
-from graphkin.errors import ConfigError
+from graphkin.errors import ConfigError, FormatError
 
 Backend = str
 """A name of ``BACKENDS``, or ``raw:ARCH@BASE`` for images without a header."""
 RAW = "raw:"
 HEAD_BYTES = 1000
+ADVICE = "pip install 'graphkin[smda]' adds a backend that searches in other ways"
 
 
 def looks_like_binary(path: PathLike) -> bool:
@@ -48,20 +49,22 @@ def open_source(
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     wants: Wants | None = None,
     skipped: list[Skipped] | None = None,
+    coverages: list[Coverage] | None = None,
 ) -> FunctionSource:
     """The source of a file's functions.
 
     Args:
         backend: ``native``, ``smda``, ``binexport``, or ``auto``: BinExport files are known by
-            their content, all else is read by the native backend, and where that finds no
-            function starts at all, by SMDA if it is installed. ``raw:thumb@0x8000000`` takes the
-            file for nothing but code at an address.
+            their content, all else is read by the native backend, and where that recovers too
+            little of the code, by SMDA, if it is installed and recovers more.
+            ``raw:thumb@0x8000000`` takes the file for nothing but code at an address.
         with_text: keeps the text of every instruction.
         with_files: tells in which file a function was written, where the backend knows.
         with_evidence: tells what functions say, where the backend knows.
         limits: what the file may cost.
         wants: is asked of every function; only those that it says yes to are read.
         skipped: where to note what could not be read.
+        coverages: where to note how much of the code is inside functions.
     """
     return _opener(backend)(
         path,
@@ -71,6 +74,7 @@ def open_source(
         limits=limits,
         wants=wants,
         skipped=[] if skipped is None else skipped,
+        coverages=[] if coverages is None else coverages,
     )
 
 
@@ -117,31 +121,50 @@ BACKENDS = tuple(OPENERS)
 
 @dataclass
 class _NativeOrSmda(FunctionSource):
-    """The native backend, and SMDA where that does not know where functions start."""
+    """The native backend, and SMDA where that finds too little."""
 
     path: PathLike
 
     def functions(self) -> Iterator[Function]:
-        has_starts = False
+        already, covered = len(self.skipped), len(self.coverages)
+        found = _open_native(self.path, **self._options).functions()
+        # With the first function, or the end, it is known how much of the code was recovered.
+        first = next(found, None)
+        low = self._low(covered)
+        if low is not None and smda.is_installed():
+            others = self._by_smda()
+            recovered = sum(block.size for function in others for block in function.blocks)
+            if recovered > low.recovered_bytes:
+                del self.skipped[already:], self.coverages[covered:]
+                self.coverages.append(
+                    replace(
+                        low,
+                        recovered_bytes=min(recovered, low.code_bytes),
+                        functions=len(others),
+                        tried=(*low.tried, "SMDA"),
+                    )
+                )
+                yield from (item for item in others if self.is_wanted(extent_of(item)))
+                return
+        elif low is not None:
+            self.coverages[covered] = replace(low, advice=ADVICE)
+        if first is not None:
+            yield first
+        yield from found
 
-        def wants(extent: Extent) -> bool:
-            nonlocal has_starts
-            has_starts = True
-            return self.is_wanted(extent)
+    def _low(self, covered: int) -> Coverage | None:
+        """What the native backend recovered of a single file, where that is too little."""
+        head = _head(self.path)
+        if head.startswith(ARCHIVE) or is_fat(head) or len(self.coverages) <= covered:
+            return None
+        return self.coverages[covered] if self.coverages[covered].is_low else None
 
-        already = len(self.skipped)
-        yield from _open_native(self.path, **self._options | {"wants": wants}).functions()
-        # Functions that were found, but cannot be read, are no reason to try another backend.
-        if has_starts or _head(self.path).startswith(ARCHIVE):
-            return
-        if smda.is_installed():
-            del self.skipped[already:]
-            yield from smda.SmdaSource(self.path, **self._options).functions()
-            return
-        hint = "; pip install 'graphkin[smda]' adds a backend that searches for them"
-        for number, item in enumerate(self.skipped[already:], already):
-            if item.reason == NO_STARTS:
-                self.skipped[number] = item._replace(reason=item.reason + hint)
+    def _by_smda(self) -> list[Function]:
+        options = self._options | {"wants": None, "skipped": [], "coverages": []}
+        try:
+            return list(smda.SmdaSource(self.path, **options).functions())
+        except FormatError:
+            return []
 
     @property
     def _options(self) -> dict[str, Any]:
@@ -152,6 +175,7 @@ class _NativeOrSmda(FunctionSource):
             "limits": self.limits,
             "wants": self.wants,
             "skipped": self.skipped,
+            "coverages": self.coverages,
         }
 
 

@@ -16,6 +16,7 @@ from graphkin.binaries.backends.base import (
     format_of,
     read_binary,
 )
+from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.evidence.collect import Collector
 from graphkin.binaries.formats.archive import ARCHIVE, THIN_ARCHIVE, is_fat, members, slices
 from graphkin.binaries.formats.elf.debug_folders import DebugFolders
@@ -85,6 +86,11 @@ class NativeSource(FunctionSource):
     def _image_functions(
         self, image: Image, label: str, digest: str, deadline: Deadline
     ) -> Iterator[Function]:
+        if image.code_bytes:
+            count = len(image.extents)
+            self.coverages.append(
+                Coverage(label, image.code_bytes, image.recovered_bytes, count, image.tried)
+            )
         if not image.extents:
             if label == str(self.path) or any(region.executable for region in image.regions):
                 self.skip(label, "", NO_STARTS)

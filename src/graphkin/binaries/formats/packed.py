@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from graphkin.binaries.entropy import entropy
 from graphkin.binaries.image import Image
 
 HEAD = 4096
@@ -58,8 +57,6 @@ UPX_HEAD, UPX_MARK = 2048, b"UPX!"
 """Where UPX leaves its mark in an ELF file; small programs have their own text there."""
 ADVICE = {"UPX": "unpack it first (upx -d)"}
 MIN_CODE = 4096
-SAMPLE = 1 << 20
-"""Bytes of a piece that are counted, about; of a larger one every second, third, ..."""
 CODE_PER_FUNCTION = 8192
 """Compiled code has more functions than one for so many bytes."""
 MAX_ENTROPY = 7.2
@@ -106,13 +103,3 @@ def _section_names(head: bytes) -> list[bytes]:
 
 def _advice(name: str) -> str:
     return f"looks packed ({name}); {ADVICE.get(name, 'unpack it first')}"
-
-
-def entropy(pieces: list[bytes | memoryview | bytearray]) -> float:
-    """Bits for each byte, of all pieces together."""
-    counts = np.zeros(256)
-    for piece in pieces:
-        values = np.frombuffer(piece, dtype=np.uint8)
-        counts += np.bincount(values[:: 1 + len(values) // SAMPLE], minlength=256)
-    shares = counts[counts > 0] / counts.sum()
-    return float(-(shares * np.log2(shares)).sum())

@@ -153,7 +153,7 @@ class Listing:
             return None
         addresses = records.table["address"].tolist()
         count = len(addresses)
-        if self.runs:
+        if self.runs and not is_main:
             # Decoding from inside an instruction falls in step with the known ones soon.
             known = (i for i, address in enumerate(addresses) if self.position(address) is not None)
             count = next(known, count)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from graphkin.binaries.corpus import BinaryRecord, FunctionRecord
+from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.extraction import FileSummary
 from graphkin.binaries.function import Skipped
 from graphkin.binaries.workers import Done, Failure
@@ -49,6 +50,7 @@ class FileEnd:
     skipped: list[Skipped] = field(default_factory=list)
     seconds: float = 0.0
     """CPU time that reading took."""
+    coverages: list[Coverage] = field(default_factory=list)
 
 
 @dataclass
@@ -155,7 +157,15 @@ def batches(stream: Stream, settings: str) -> Iterator[Batch]:
             is_whole = isinstance(result, Done) and job.path not in changed
             file_hash = job.file_hash if is_whole else ""
             batch.ends.append(
-                FileEnd(job.path, file_hash, settings, summary.small, skipped, summary.seconds)
+                FileEnd(
+                    job.path,
+                    file_hash,
+                    settings,
+                    summary.small,
+                    skipped,
+                    summary.seconds,
+                    summary.coverages,
+                )
             )
         if len(batch.functions) >= BATCH or len(batch.ends) >= BATCH:
             yield batch

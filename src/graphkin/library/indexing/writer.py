@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from glob import escape
 from typing import TYPE_CHECKING
 
+from graphkin.binaries.coverage import CoverageTotal
 from graphkin.binaries.function import Skipped
 from graphkin.library.indexing.batches import Chunk
 from graphkin.library.indexing.corpora import CorpusJob
@@ -40,6 +41,8 @@ class IndexSummary:
     """Functions left out because they have too few blocks."""
     skipped: list[Skipped] = field(default_factory=list)
     """Functions and files that could not be read, with the reasons."""
+    coverage: CoverageTotal = field(default_factory=CoverageTotal)
+    """Of the files that were read."""
     seconds: dict[str, float] = field(
         default_factory=lambda: dict.fromkeys(("extract", "embed", "store", "total"), 0.0)
     )
@@ -157,6 +160,7 @@ class LibraryWriter:
             summary.functions += self._most.pop(end.path, 0)
             summary.small += end.small
             summary.skipped += end.skipped
+            summary.coverage.add(end.coverages)
             summary.seconds["extract"] += end.seconds
         self._ended += len(chunk.ends)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphkin.results.coverage import coverage_text
 from graphkin.results.document import FunctionResult, Report
 from graphkin.results.grouping import count, groups, tag_title
 from graphkin.results.html.page import facts, page, text
@@ -21,6 +22,7 @@ def scan_page(report: Report, title: str = "graphkin scan") -> str:
         ("functions", f"{counts.functions:,}"),
         ("with a hit", f"{counts.with_a_hit:,}"),
         ("hits", f"{counts.hits:,}"),
+        *([("code read", coverage_text(report.coverage))] if report.coverage else []),
         ("library", report.library),
         ("model", report.model),
     ]

@@ -70,6 +70,7 @@ export function searchView() {
     fill(byId("search-facts"), binaryFacts(binary));
     byId("search-scan").href = href("scan", { binary: id });
     showSkipped(binary);
+    showCoverage(binary);
     filter.value = "";
     table.setFilter("");
     fill(byId("search-table"), table.element);
@@ -128,6 +129,19 @@ function showSkipped({ skipped, skipped_reasons: reasons }) {
   place.open = false;
   fill(place.querySelector("summary"), `${plural(skipped, "function")} could not be read`);
   fill(place.querySelector("ul"), reasons.map((reason) => make("li", {}, reason)));
+}
+
+function showCoverage({ functions, coverage }) {
+  const place = byId("search-coverage");
+  const code = coverage.reduce((sum, file) => sum + file.code_bytes, 0);
+  const recovered = coverage.reduce((sum, file) => sum + file.recovered_bytes, 0);
+  const low = coverage.filter((file) => file.is_low);
+  place.hidden = !code;
+  place.classList.toggle("warning", low.length > 0);
+  const share = code ? Math.floor((100 * recovered) / code) : 100;
+  const text = `${plural(functions, "function")} hold ${share}% of ${code} bytes of code.`;
+  const tried = [...new Set(low.flatMap((file) => file.tried))].join(", ");
+  fill(place, low.length ? `${text} Others are missing; tried: ${tried}.` : text);
 }
 
 function showRecent(binaries) {

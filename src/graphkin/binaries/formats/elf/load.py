@@ -7,21 +7,32 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 
 import lief
+import numpy as np
+from numpy.typing import NDArray
 
-from graphkin.binaries.arm_starts import index_starts, ranges, survey, without_thumb_bit
 from graphkin.binaries.formats.eh_frame import unwind_ranges
 from graphkin.binaries.formats.elf import mips
 from graphkin.binaries.formats.elf.debug_file import find_debug_file
 from graphkin.binaries.formats.elf.debug_folders import DebugFolders
+from graphkin.binaries.formats.elf.exidx import index_starts
 from graphkin.binaries.formats.elf.objects import link
 from graphkin.binaries.formats.elf.stubs import stubs
-from graphkin.binaries.formats.elf.symbols import EXECUTABLE, WRITABLE, function_symbols, is_loaded
+from graphkin.binaries.formats.elf.symbols import (
+    EXECUTABLE,
+    WRITABLE,
+    function_symbols,
+    is_loaded,
+    without_thumb_bit,
+)
 from graphkin.binaries.formats.elf.symbols import content_of as _content
 from graphkin.binaries.formats.elf.symbols import marks as elf_marks
-from graphkin.binaries.formats.golang.symbols import go_functions, with_go_functions
+from graphkin.binaries.formats.golang.symbols import go_ranges, with_go_functions
 from graphkin.binaries.formats.names import is_noreturn, stack_failures, text
 from graphkin.binaries.image import ByteOrder, Image, LineSections, Region, disjoint
-from graphkin.binaries.recovery.ranges import Symbol, arrange
+from graphkin.binaries.recovery.ranges import Symbol
+from graphkin.binaries.starts.clues import Clues, words_into_code
+from graphkin.binaries.starts.locate import locate
+from graphkin.binaries.starts.sweep import addresses
 from graphkin.errors import FormatError
 
 ARCHITECTURES = {
@@ -55,6 +66,9 @@ COPIES = frozenset(
 )
 """Variables of other files that a program keeps in its own memory."""
 UNDEFINED = 0
+ENTRY_TAGS = (lief.ELF.DynamicEntry.TAG.INIT, lief.ELF.DynamicEntry.TAG.FINI)
+TABLES = frozenset(["symbols", "exported symbols", "unwind tables"])
+"""What a file that was cut off has left, if there is anything to read in it."""
 MAX_COMMENT = 200
 HEADER_BYTES = 52
 COMPRESSED = 0x800
@@ -86,7 +100,8 @@ def load_elf(data: bytes, label: str, debug_folders: DebugFolders | None = None)
             note = mips.compressed_note(len(mips.compressed(binary)))
             if note is not None:
                 raise FormatError(f"{label} has no function that graphkin reads: {note}")
-        if not image.extents and _is_cut(binary, data):
+        is_told = bool(TABLES.intersection(image.tried)) and bool(image.extents)
+        if not is_told and _is_cut(binary, data):
             raise FormatError(
                 f"{label} is truncated or damaged: its headers point beyond its {len(data)} bytes"
             )
@@ -142,9 +157,10 @@ def _linked(
     debug, note = find_debug_file(binary, data, debug_folders)
     is_mips = architecture.startswith("mips")
     has_marks = architecture in ("arm", "aarch64")
-    symbols = _symbols(binary, is_mips)
+    static = _functions(binary.symtab_symbols, is_mips)
     if debug is not None:
-        symbols = [*_symbols(debug.binary, is_mips), *symbols]
+        static = [*_functions(debug.binary.symtab_symbols, is_mips), *static]
+    symbols = [*static, *_functions(binary.dynamic_symbols, is_mips)]
     symbols = with_go_functions(symbols, regions, architecture, pointers)
     marks = _marks(binary, sections) if has_marks else []
     lines = _lines(sections, data, order)
@@ -182,24 +198,24 @@ def _linked(
         if not any(start <= item.start < start + size for start, size in plt)
         and item.start & ~1 not in compressed
     ]
+    index = _index(sections, data) if architecture == "arm" else []
+    entries = _entries(binary)
+    values = _pointers(binary, regions, pointers, POINTERS[architecture])
+    is_complete = bool(static)
     if architecture == "arm":
         symbols, states = without_thumb_bit(symbols)
-        if not marks:
-            code = [r for r in regions if r.executable and r.start not in dict(plt)]
-            starts = [*_index(sections, data), *(item.start for item in unwind)]
-            # Go's table has every function, and all of its code is ARM.
-            is_known = not starts and bool(go_functions(symbols))
-            surveyed = states if is_known else survey(code, starts, states)
-            marks = sorted(surveyed.items())
-            unwind = ranges(code, surveyed)
+        states |= {value & ~1: "t" for value in values.tolist() if value & 1}
+        states |= {entry & ~1: "t" if entry & 1 else "a" for entry in entries}
+        entries, values = [*(entry & ~1 for entry in entries), *index], values & ~1
+        is_complete = is_complete and bool(marks)
+        marks = marks or sorted(states.items())
     noreturn |= {symbol.address: symbol.name for symbol in symbols if is_noreturn(symbol.name)}
-    extents, parts = arrange(symbols, unwind, regions)
-    return Image(
+    image = Image(
         "elf",
         architecture,
         regions,
-        extents,
-        parts,
+        [],
+        [],
         frozenset(noreturn),
         pointers,
         _comment(sections, data),
@@ -212,6 +228,50 @@ def _linked(
         imports,
         {stub: defined[name] for stub, name in named.items() if name in defined},
     )
+    tables = {
+        "symbols": static,
+        "exported symbols": len(symbols) > len(static),
+        "unwind tables": unwind or index,
+        "entry points": entries,
+    }
+    clues = Clues(
+        symbols,
+        is_complete,
+        unwind,
+        entries,
+        values,
+        [(start, start + size) for start, size in plt],
+        tuple(name for name, has in tables.items() if has),
+        [(item.start, item.end) for item in go_ranges(symbols)],
+    )
+    return locate(image, clues)
+
+
+def _functions(symbols: Iterable[lief.ELF.Symbol], is_mips: bool) -> list[Symbol]:
+    def base(symbol: lief.ELF.Symbol) -> int | None:
+        return None if is_mips and not mips.is_read(symbol) else 0
+
+    return list(function_symbols(symbols, base))
+
+
+def _entries(binary: lief.ELF.Binary) -> list[int]:
+    """Where the loader enters the file."""
+    entries = [binary.header.entrypoint]
+    for tag in ENTRY_TAGS:
+        entry = binary.get(tag)
+        if entry is not None:
+            entries.append(entry.value)
+    return [entry for entry in entries if entry]
+
+
+def _pointers(
+    binary: lief.ELF.Binary, regions: Sequence[Region], pointers: dict[int, int], width: int
+) -> NDArray[np.int64]:
+    """Words that may hold the address of a function: relocations know them in all files but
+    those that are loaded where they were linked."""
+    if binary.header.file_type == lief.ELF.Header.FILE_TYPE.EXEC or not pointers:
+        return words_into_code(regions, width)
+    return addresses(pointers.values())
 
 
 def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
@@ -225,15 +285,14 @@ def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Ima
     if architecture == "arm":
         linked.symbols, states = without_thumb_bit(linked.symbols)
         linked.marks = linked.marks or sorted(states.items())
-    extents, parts = arrange(linked.symbols, unwind, linked.regions)
     noreturn = {address: name for address, name in linked.names.items() if is_noreturn(name)}
     noreturn |= {item.address: item.name for item in linked.symbols if is_noreturn(item.name)}
-    return Image(
+    image = Image(
         "elf",
         architecture,
         linked.regions,
-        extents,
-        parts,
+        [],
+        [],
         frozenset(noreturn),
         compiler=_comment(list(binary.sections), data),
         got=linked.got,
@@ -243,6 +302,7 @@ def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Ima
         stack_failures=stack_failures(noreturn),
         byte_order=_byte_order(binary),
     )
+    return locate(image, Clues(linked.symbols, True, unwind, tables=("symbols", "unwind tables")))
 
 
 def _section_regions(sections: Iterable[lief.ELF.Section], data: bytes) -> Iterator[Region]:
@@ -271,14 +331,6 @@ def _marks(binary: lief.ELF.Binary, sections: Sequence[lief.ELF.Section]) -> lis
     """Mapping symbols of what is loaded; clang has them in debug sections too, which start at 0."""
     loaded = {number for number, section in enumerate(sections) if is_loaded(section)}
     return elf_marks(binary.symtab_symbols, lambda symbol: 0 if symbol.shndx in loaded else None)
-
-
-def _symbols(binary: lief.ELF.Binary, is_mips: bool) -> list[Symbol]:
-    def base(symbol: lief.ELF.Symbol) -> int | None:
-        return None if is_mips and not mips.is_read(symbol) else 0
-
-    tables = (binary.symtab_symbols, binary.dynamic_symbols)
-    return [symbol for table in tables for symbol in function_symbols(table, base)]
 
 
 def _relocations(

@@ -68,3 +68,14 @@ def marks(
             if match is not None and (start := base(symbol)) is not None:
                 states[start + symbol.value] = match[1]
     return sorted(states.items())
+
+
+def without_thumb_bit(symbols: Iterable[Symbol]) -> tuple[list[Symbol], dict[int, str]]:
+    """Symbols at the addresses of their first instructions, and the state of each address."""
+    plain: list[Symbol] = []
+    states: dict[int, str] = {}
+    for symbol in symbols:
+        address = symbol.address & ~1
+        plain.append(symbol._replace(address=address))
+        states[address] = "t" if symbol.address & 1 else "a"
+    return plain, states

@@ -13,9 +13,10 @@ from graphkin.binaries.formats.golang.symbols import go_functions, go_ranges, wi
 from graphkin.binaries.formats.macho.objects import EMPTY_KINDS, resolve
 from graphkin.binaries.formats.macho.symbols import LOCAL, SymbolTable
 from graphkin.binaries.formats.names import is_noreturn, stack_failures
-from graphkin.binaries.image import Image, Region, UnwindRange, disjoint
-from graphkin.binaries.recovery.calls import called_starts
-from graphkin.binaries.recovery.ranges import Symbol, arrange
+from graphkin.binaries.image import Image, Region, disjoint
+from graphkin.binaries.recovery.ranges import Symbol
+from graphkin.binaries.starts.clues import Clues
+from graphkin.binaries.starts.locate import locate
 from graphkin.errors import FormatError
 
 ARCHITECTURES = {
@@ -90,34 +91,30 @@ class _Reader:
             names = {at: self._table.name(number) for at, number in bindings.items()}
         regions = disjoint(self._regions(contents))
         code = [number for number, section in enumerate(self._sections, 1) if _is_code(section)]
-        named = with_go_functions(self._table.functions(code), regions, self._architecture)
-        symbols, is_complete = self._starts(named, regions)
-        extents, parts = arrange(symbols, [], regions)
+        clues = self._clues(
+            with_go_functions(self._table.functions(code), regions, self._architecture)
+        )
         noreturn = {address: name for address, name in names.items() if is_noreturn(name)}
-        noreturn |= {symbol.address: symbol.name for symbol in symbols if is_noreturn(symbol.name)}
+        named = (symbol for symbol in clues.symbols if is_noreturn(symbol.name))
+        noreturn |= {symbol.address: symbol.name for symbol in named}
         own = {
             at: address
             for at, number in bindings.items()
             if (address := self._table.defined(number)) is not None
         }
-        note = (
-            "it has no table of function starts and no names of static functions; "
-            f"{len(extents)} functions were found through unwind tables and calls, "
-            "and others may be missing"
-        )
-        return Image(
+        image = Image(
             "macho",
             self._architecture,
             regions,
-            extents,
-            parts,
+            [],
+            [],
             frozenset(noreturn),
             compiler=_compiler(self._binary),
-            note=None if is_complete else note,
             stack_failures=stack_failures(noreturn),
             imports={at: name for at, name in names.items() if at not in own},
             forwards=own,
         )
+        return locate(image, clues)
 
     def _content(self, section: lief.MachO.Section) -> memoryview:
         """The bytes that the file really has of a section."""
@@ -131,8 +128,8 @@ class _Reader:
             is_writable = _is_writable(section)
             yield Region(section.virtual_address, content, _is_code(section), is_writable)
 
-    def _starts(self, named: list[Symbol], regions: list[Region]) -> tuple[list[Symbol], bool]:
-        """Where functions begin, and whether that is all of them."""
+    def _clues(self, named: list[Symbol]) -> Clues:
+        """What the file says of where functions begin."""
         go = go_functions(named)
         command = self._binary.function_starts
         listed = set(command.functions) if command is not None else set()
@@ -143,19 +140,23 @@ class _Reader:
             starts.update(symbol.address for symbol in go)
             kept = [symbol for symbol in named if symbol.address in starts]
             starts -= {symbol.address for symbol in kept}
-            return [*kept, *(Symbol(address, 0, "") for address in starts)], True
-        if self._is_object or any(symbol.rank == LOCAL for symbol in named):
-            # Who strips a file strips the names of static functions first.
-            return named, True
-        unnamed = set(self._unwound())
+            symbols = [*kept, *(Symbol(address, 0, "") for address in starts)]
+            return Clues(symbols, True, tables=("table of function starts",))
+        # Who strips a file strips the names of static functions first.
+        is_complete = self._is_object or any(symbol.rank == LOCAL for symbol in named)
+        if is_complete:
+            return Clues(named, True, tables=("symbols",))
+        entries = list(self._unwound())
+        tables = {"exported symbols": named, "unwind tables": entries}
         if self._binary.main_command is not None:
-            unnamed.add(self._binary.imagebase + self._binary.main_command.entrypoint)
-        known = sorted({*unnamed, *(symbol.address for symbol in named)})
-        ranges = [UnwindRange(start, start + 1, False) for start in known]
-        ranges += go_ranges(go)
-        unnamed.update(called_starts(regions, self._architecture, ranges))
-        unnamed -= {symbol.address for symbol in named}
-        return [*named, *(Symbol(address, 0, "") for address in sorted(unnamed))], bool(go)
+            entries.append(self._binary.imagebase + self._binary.main_command.entrypoint)
+        return Clues(
+            named,
+            False,
+            entries=entries,
+            closed=[(item.start, item.end) for item in go_ranges(go)],
+            tables=tuple(name for name, has in tables.items() if has),
+        )
 
     def _unwound(self) -> Iterator[int]:
         for section in self._sections:

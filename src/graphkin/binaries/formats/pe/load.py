@@ -9,14 +9,17 @@ from dataclasses import replace
 
 import lief
 import numpy as np
+from numpy.typing import NDArray
 
 from graphkin.binaries.formats.eh_frame import unwind_ranges
 from graphkin.binaries.formats.golang.symbols import go_ranges, with_go_functions
 from graphkin.binaries.formats.names import is_noreturn, text
 from graphkin.binaries.formats.pe.pdata import exception_ranges
 from graphkin.binaries.image import Image, Region, UnwindRange, disjoint
-from graphkin.binaries.recovery.calls import LIMIT, Pointers, called_starts
-from graphkin.binaries.recovery.ranges import Symbol, arrange
+from graphkin.binaries.recovery.ranges import Symbol
+from graphkin.binaries.starts.clues import Clues
+from graphkin.binaries.starts.locate import locate
+from graphkin.binaries.starts.sweep import MAX_ADDRESS
 from graphkin.errors import FormatError
 
 ARCHITECTURES = {
@@ -90,27 +93,34 @@ class _Reader:
         unwind = self._unwind()
         slots = self._slots()
         stubs = _import_stubs(regions, slots, self._architecture)
-        symbols = [*named, *exports, *self._entries()]
-        symbols = with_go_functions(symbols, regions, self._architecture)
-        go = go_ranges(symbols)
-        if not named:
-            # Leaf functions have no unwind data, and 32-bit code often has none at all.
-            ends = (UnwindRange(stub, stub + 6, False) for stub in stubs)
-            known = [*unwind, *go, *ends]
-            extra = called_starts(regions, self._architecture, known, self._pointers())
-            symbols += [Symbol(address, 0, "") for address in extra]
-        extents, parts = arrange(symbols, unwind, regions)
+        symbols = with_go_functions([*named, *exports], regions, self._architecture)
+        entries = list(self._entries())
+        width = 12 if self._architecture == "aarch64" else 6
         noreturn = {address for address, name in (slots | stubs).items() if is_noreturn(name)}
         noreturn |= {symbol.address for symbol in symbols if is_noreturn(symbol.name)}
-        return replace(
+        image = replace(
             self._memory,
-            extents=extents,
-            fragments=parts,
             noreturn=frozenset(noreturn),
             compiler=self._compiler(),
             imports=slots | stubs,
-            note=None if named or unwind or go else _note(len(extents)),
         )
+        tables = {
+            "symbols": named,
+            "exported symbols": exports,
+            "unwind tables": unwind,
+            "entry points": entries,
+        }
+        clues = Clues(
+            symbols,
+            bool(named),
+            unwind,
+            entries,
+            self._pointers(),
+            [(stub, stub + width) for stub in stubs] if not named else (),
+            tuple(name for name, has in tables.items() if has),
+            [(item.start, item.end) for item in go_ranges(symbols)],
+        )
+        return locate(image, clues)
 
     def _read(self, address: int, size: int) -> bytes:
         """Bytes at an address relative to the base of the image."""
@@ -153,13 +163,12 @@ class _Reader:
                     name = _undecorated(name, "")
                 yield Symbol(self._base + entry.address, 0, name)
 
-    def _entries(self) -> Iterator[Symbol]:
-        """Where the loader enters: without names."""
+    def _entries(self) -> Iterator[int]:
+        """Where the loader enters."""
         if self._binary.optional_header.addressof_entrypoint:
-            yield Symbol(self._base + self._binary.optional_header.addressof_entrypoint, 0, "")
+            yield self._base + self._binary.optional_header.addressof_entrypoint
         tls = self._binary.tls
-        for address in tls.callbacks if tls is not None else ():
-            yield Symbol(address, 0, "")
+        yield from tls.callbacks if tls is not None else ()
 
     def _unwind(self) -> list[UnwindRange]:
         directory = self._directory(DIRECTORY.EXCEPTION_TABLE)
@@ -181,10 +190,10 @@ class _Reader:
             if not entry.is_ordinal
         }
 
-    def _pointers(self) -> Pointers:
+    def _pointers(self) -> NDArray[np.int64]:
         """The words that move with the image: the base relocations list them."""
         table = self._directory(DIRECTORY.BASE_RELOCATION_TABLE)
-        slots, values = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+        values = [np.empty(0, dtype=np.int64)]
         kind, width = (HIGHLOW, 4) if self._architecture == "x86" else (DIR64, 8)
         at = 0
         while at + 8 <= len(table):
@@ -198,13 +207,9 @@ class _Reader:
             content = np.frombuffer(self._read(page, PAGE + width), dtype=np.uint8)
             offsets = offsets[offsets + width <= len(content)]
             words = content[offsets[:, None] + np.arange(width)].view(f"<u{width}").ravel()
-            is_sane = words < LIMIT
-            slots.append(page + offsets[is_sane])
-            values.append(words[is_sane].astype(np.int64))
+            values.append(words[words < MAX_ADDRESS].astype(np.int64))
             at += size
-        addresses = np.concatenate(slots) + min(self._base, LIMIT)
-        order = np.argsort(addresses, kind="stable")
-        return Pointers(addresses[order], np.concatenate(values)[order], width)
+        return np.unique(np.concatenate(values))
 
     def _compiler(self) -> str | None:
         for region in self._memory.regions:
@@ -241,13 +246,6 @@ def _undecorated(name: str, prefix: str) -> str:
     """The name in the source: without what 32-bit calling conventions add."""
     match = DECORATED.fullmatch(name)
     return match[1] if match else name.removeprefix(prefix)
-
-
-def _note(count: int) -> str:
-    return (
-        f"it has neither symbols nor unwind tables; {count} functions were found through exports, "
-        "calls and pointers, and others may be missing"
-    )
 
 
 def _import_stubs(

@@ -1,0 +1,380 @@
+"""The search for function starts in code that is read straight through.
+
+Compilers put functions one behind the other, so that only two questions are left: what begins
+behind an instruction that never goes on, and is not the inside of the function before?
+
+A *head* is an instruction behind the end of a path: a return, a jump, a call that does not come
+back, or data. It is a start where something says so that is no matter of opinion (a table, a
+call), and else where no path of the function before leads to it or across it: no branch from
+one side of it to the other, no case of a jump table. A jump to a head is the one thing that can
+be either: a branch, or the last call of a function (a tail call). The stack tells: before a tail
+call the frame is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkin.binaries.image import Image
+from graphkin.binaries.recovery.architecture import (
+    BRANCH,
+    CALL,
+    JUMP,
+    SELECT,
+    STOP,
+    Architecture,
+)
+from graphkin.binaries.recovery.listing import Listing
+from graphkin.binaries.starts.sweep import FILLER, NOT_CODE, CodeFacts, Sweep, addresses
+
+Rows = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+ROUNDS = 4
+"""Times to look again with what was learned of tail calls and calls that do not come back."""
+TABLE_REACH = 1 << 16
+"""Bytes behind an indirect jump in which the cases of its table may lie."""
+DECODED_AHEAD = 4096
+"""Bytes decoded behind an indirect jump, for the next one of the same function."""
+WEAK_ALIGNMENT = 4
+MAX_FAILURES = 8
+"""Indirect jumps without a table in one function, after which it is taken to have none."""
+
+
+@dataclass
+class Found:
+    """What the search gives, as rows of the sweep."""
+
+    starts: Rows
+    parts: Rows
+    """Starts of pieces that functions elsewhere branch to."""
+
+
+class Search:
+    """Looks for function starts in the code of one image.
+
+    Args:
+        image: regions, words that the loader fills in, and what never returns.
+        facts: of the processor.
+        sweep: all code to search.
+        known: addresses of certain starts.
+        pointed: addresses that data points to.
+        check: called now and then; raises when a budget is spent.
+    """
+
+    def __init__(
+        self,
+        image: Image,
+        facts: CodeFacts,
+        sweep: Sweep,
+        known: Iterable[int],
+        pointed: NDArray[np.int64],
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._image = image
+        self._facts = facts
+        self._sweep = sweep
+        self._check = check
+        self._tables = _Tables(image, facts, sweep.address)
+        count = len(sweep)
+        self._rows = np.arange(count)
+        is_first = np.ones(count, dtype=bool)
+        is_first[1:] = sweep.address[1:] != sweep.end[:-1]
+        self._first = np.maximum.accumulate(np.where(is_first, self._rows, -1))
+        """(N,) the first row of the run of addresses that a row is in."""
+        is_real = sweep.kind != FILLER
+        real = np.maximum.accumulate(np.where(is_real, self._rows, -1))
+        self._before = np.concatenate([np.array([-1]), real[:-1]])
+        """(N,) the last row ahead that is not filler; -1 for none."""
+        is_code = is_real & (sweep.kind != NOT_CODE)
+        self._code = np.maximum.accumulate(np.where(is_code, self._rows, -1))
+        """(N,) the last row up to here that is an instruction; -1 for none."""
+        # A jump to filler is one to the instruction behind it.
+        following = np.minimum.accumulate(np.where(is_real, self._rows, count - 1)[::-1])[::-1]
+        target = self.row(sweep.target)
+        is_jump = (target >= 0) & (sweep.kind != CALL)
+        self._target = np.where(is_jump, following[target], target)
+        self._known = np.zeros(count, dtype=bool)
+        self._mark(self._known, self.row(addresses(known)))
+        called = self._target[(sweep.kind == CALL) & (sweep.target >= 0)]
+        self._mark(self._known, called)
+        self._pointed = np.zeros(count, dtype=bool)
+        self._mark(self._pointed, self.row(pointed))
+        self._mark(self._pointed, self.row(sweep.pointer))
+        self._never = sweep.kind == CALL
+        self._never &= np.isin(sweep.target, addresses(image.noreturn))
+        self._in_frame = np.cumsum(sweep.frame > 0)
+        self._released = np.maximum.accumulate(np.where(sweep.frame < 0, self._rows, -1))
+        controls = np.isin(sweep.kind, (BRANCH, JUMP, STOP, CALL, SELECT))
+        controls = np.concatenate([np.array([False]), controls[:-1]])
+        self._mark(controls, self._target[sweep.kind == BRANCH])
+        self._block = np.maximum.accumulate(np.where(controls, self._rows, 0))
+        """(N,) the first row of the straight line that a row is in."""
+
+    def row(self, addresses: NDArray[np.int64]) -> Rows:
+        """The row of each address; -1 where no instruction begins."""
+        rows = np.searchsorted(self._sweep.address, addresses)
+        rows = np.minimum(rows, len(self._sweep) - 1)
+        return np.where(self._sweep.address[rows] == addresses, rows, -1)
+
+    def _mark(self, flags: Flags, rows: Rows) -> None:
+        rows = rows[rows >= 0]
+        flags[rows[self._sweep.kind[rows] != NOT_CODE]] = True
+
+    def run(self) -> Found:
+        """Looks until nothing new turns up."""
+        if self._code.max(initial=-1) < 0:
+            return Found(self._rows[:0], self._rows[:0])
+        for _ in range(ROUNDS):
+            certain = self._known.copy()
+            heads = self._heads()
+            before = int(certain.sum()), int(self._never.sum())
+            starts, tails = self._walk(heads, certain)
+            self._mark(self._known, tails)
+            self._learn_noreturn(starts)
+            if (int(self._known.sum()), int(self._never.sum())) == before:
+                break
+        parts = self._parts
+        return Found(np.flatnonzero(starts & ~parts), np.flatnonzero(parts))
+
+    def _heads(self) -> Flags:
+        sweep, before = self._sweep, self._before
+        ends = np.isin(sweep.kind, (JUMP, STOP, NOT_CODE)) | self._never
+        is_head = (before < self._first) | ends[before]
+        is_head &= ~np.isin(sweep.kind, (FILLER, NOT_CODE))
+        # What fills no space up to an aligned address is an instruction of the function.
+        late = np.flatnonzero(is_head & (sweep.address % self._facts.padded != 0))
+        late = late[sweep.kind[np.maximum(late - 1, 0)] == FILLER]
+        is_head[late] = False
+        is_head[np.maximum(before[late] + 1, self._first[late])] = True
+        return np.asarray(is_head)
+
+    def _learn_noreturn(self, starts: Flags) -> None:
+        """A call right ahead of a certain start never comes back, nor do others to its target."""
+        sweep = self._sweep
+        rows = np.flatnonzero(self._known & starts)
+        rows = self._before[rows[self._before[rows] >= self._first[rows]]]
+        last = rows[sweep.kind[rows] == CALL]
+        self._never[last] = True
+        targets = sweep.target[last]
+        targets = np.unique(np.concatenate([targets[targets >= 0], self._dead_ends(starts)]))
+        self._never |= (sweep.kind == CALL) & np.isin(sweep.target, targets)
+
+    def _dead_ends(self, starts: Flags) -> NDArray[np.int64]:
+        """Functions that no path comes back from: they end in such a call, and never return."""
+        sweep = self._sweep
+        rows = np.flatnonzero(starts)
+        following = np.append(rows[1:], len(sweep))
+        leaves = (sweep.kind == STOP) | (sweep.kind == SELECT)
+        jumps = sweep.kind == JUMP
+        owner = np.cumsum(starts)
+        leaves |= jumps & ((self._target < 0) | (owner[self._target] != owner))
+        count = np.concatenate([np.array([0]), np.cumsum(leaves)])
+        last = self._code[following - 1]
+        is_dead = (count[following] == count[rows]) & self._never[last] & (last >= rows)
+        return np.asarray(sweep.address[rows[is_dead]])
+
+    def _walk(self, heads: Flags, certain: Flags) -> tuple[Flags, Rows]:
+        """Starts, and targets of tail calls."""
+        sweep, target = self._sweep, self._target
+        certain = certain | (heads & (self._first == self._rows))
+        passed = np.cumsum(certain)
+        direct = np.flatnonzero(np.isin(sweep.kind, (BRANCH, JUMP, SELECT)) & (target >= 0))
+        low, high = np.minimum(direct, target[direct]), np.maximum(direct, target[direct])
+        is_inside = passed[high] == passed[low]
+        is_open = is_inside & (sweep.kind[direct] == JUMP) & heads[target[direct]]
+        covered = self._covered(low[is_inside & ~is_open], high[is_inside & ~is_open])
+        # Pointers lead to functions, or are the labels of a switch, which make no frame.
+        certain |= self._pointed & heads & ~covered & sweep.prologue
+        passed = np.cumsum(certain)
+        is_inside = passed[high] == passed[low]
+        covered = self._covered(low[is_inside & ~is_open], high[is_inside & ~is_open])
+        crossing = direct[~is_inside & (sweep.kind[direct] == BRANCH)]
+        is_part = np.zeros(len(sweep), dtype=bool)
+        is_part[target[crossing]] = True
+        is_part &= heads & ~certain
+        open_rows = direct[is_open & is_inside]
+        is_open_row = np.zeros(len(sweep), dtype=bool)
+        is_open_row[open_rows] = True
+        starts = certain.copy()
+        tails: list[int] = []
+        chunks = np.flatnonzero(heads | certain)
+        lasts = self._code[np.append(chunks[1:], len(sweep)) - 1]
+        ends = np.isin(sweep.kind[lasts], (JUMP, STOP)) | self._never[lasts]
+        # What runs on into data, or out of the code, is data itself.
+        beyond = np.minimum(lasts + 1, len(sweep) - 1)
+        runs_out = ~ends & ((sweep.kind[beyond] == NOT_CODE) | (beyond == lasts))
+        limits = np.concatenate([np.flatnonzero(certain), [len(sweep)]])
+        selects: dict[int, list[int]] = {}
+        for row in np.flatnonzero((sweep.kind == SELECT) & (sweep.target < 0)).tolist():
+            selects.setdefault(int(np.searchsorted(chunks, row, side="right")) - 1, []).append(row)
+        current = reach = 0
+        is_unsure = False
+        kinds, targets = sweep.kind[lasts].tolist(), target[lasts].tolist()
+        has_target = (sweep.target[lasts] >= 0).tolist()
+        is_certain = certain[chunks].tolist()
+        is_covered = (covered[chunks] | runs_out).tolist()
+        for number, (head, last) in enumerate(zip(chunks.tolist(), lasts.tolist(), strict=True)):
+            if is_certain[number] or not (
+                is_covered[number]
+                or head <= reach
+                or (is_unsure and not self._looks_like_start(head))
+            ):
+                current = reach = head
+                is_unsure = False
+                starts[head] = True
+            for row in selects.get(number, ()):
+                limit = int(limits[np.searchsorted(limits, row, side="right")])
+                reach = max(reach, self._case_reach(current, row, limit))
+            if kinds[number] != JUMP:
+                continue
+            if is_open_row[last]:
+                if self._is_tail(current, last, targets[number]):
+                    tails.append(targets[number])
+                else:
+                    reach = max(reach, targets[number])
+            elif not has_target[number]:
+                limit = int(limits[np.searchsorted(limits, last, side="right")])
+                cases = self._case_reach(current, last, limit)
+                reach = max(reach, cases)
+                is_unsure |= cases < 0 and self._may_switch(current, last)
+        self._parts = is_part & starts
+        return starts, np.array(tails, dtype=np.int64)
+
+    def _covered(self, low: Rows, high: Rows) -> Flags:
+        """Rows behind the lower end of some span, up to its upper end."""
+        steps = np.zeros(len(self._sweep) + 2, dtype=np.int64)
+        np.add.at(steps, low + 1, 1)
+        np.add.at(steps, high + 1, -1)
+        return np.cumsum(steps)[: len(self._sweep)] > 0
+
+    def _is_tail(self, start: int, jump: int, target: int) -> bool:
+        """Whether a jump to a head leaves the function."""
+        if target == start:
+            return False
+        released = int(self._released[jump - 1])
+        if released >= max(int(self._block[jump]), start):
+            return True
+        has_frame = self._in_frame[jump] > (self._in_frame[start - 1] if start else 0)
+        if has_frame:
+            return False
+        return self._looks_like_start(target) or self._is_aligned(target)
+
+    def _may_switch(self, start: int, jump: int) -> bool:
+        """Whether an indirect jump stays in its function, by the looks of what is ahead."""
+        first = max(int(self._block[jump]), start)
+        if int(self._released[jump - 1]) >= first:
+            return False
+        has_frame = self._in_frame[jump] > (self._in_frame[start - 1] if start else 0)
+        return bool(has_frame) or bool((self._sweep.pointer[first:jump] >= 0).any())
+
+    def _looks_like_start(self, row: int) -> bool:
+        """By its first instruction, by pointers to it, or by its alignment, where that is more
+        than what half of all instructions have."""
+        if self._sweep.prologue[row] or self._pointed[row]:
+            return True
+        return self._facts.alignment > WEAK_ALIGNMENT and self._is_aligned(row)
+
+    def _is_aligned(self, row: int) -> bool:
+        return bool(self._sweep.address[row] % self._facts.alignment == 0)
+
+    def _case_reach(self, start: int, jump: int, limit: int) -> int:
+        """The last row that the jump table of an indirect jump leads to."""
+        self._check()
+        sweep = self._sweep
+        begin, at = int(sweep.address[start]), int(sweep.address[jump])
+        end = min(int(sweep.address[limit - 1] + sweep.size[limit - 1]), at + TABLE_REACH)
+        targets = self._tables.targets(begin, at, end)
+        rows = self.row(np.array(targets, dtype=np.int64))
+        return int(rows[rows < limit].max(initial=-1))
+
+
+class _Tables:
+    """Reads jump tables; keeps what it decoded of the last function."""
+
+    def __init__(self, image: Image, facts: CodeFacts, starts: NDArray[np.int64]) -> None:
+        self._image = image
+        self._facts = facts
+        self._starts = starts
+        self._function = -1
+        self._failures = 0
+        self._listing: _Window | None = None
+        self._targets: dict[tuple[int, int], list[int]] = {}
+
+    def targets(self, start: int, jump: int, limit: int) -> list[int]:
+        """Where an indirect jump leads to; none for a call, or where that is not known.
+
+        Args:
+            start: of the function.
+            jump: address of the jump.
+            limit: where the next function starts, at the latest.
+        """
+        key = (start, jump)
+        if key not in self._targets:
+            self._targets[key] = self._read_targets(start, jump, limit)
+        return self._targets[key]
+
+    def _read_targets(self, start: int, jump: int, limit: int) -> list[int]:
+        if start != self._function:
+            self._function, self._failures = start, 0
+            self._forget()
+        if self._failures > MAX_FAILURES:
+            return []
+        listing = self._listing
+        if listing is None or listing.end <= jump:
+            self._forget()
+            end = min(limit, jump + max(DECODED_AHEAD, jump - start))
+            listing = _Window(self._image, self._facts.architecture, self._starts, limit)
+            self._listing = listing
+            listing.add_range(start, end)
+            listing.end = end
+            self._read = self._facts.architecture.tables(self._image)
+        position = listing.decoded(jump)
+        if position is None:
+            return []
+        targets = self._read(listing, position, False)
+        if targets is None:
+            targets = self._read(listing, position, True)
+        self._failures = 0 if targets else self._failures + 1
+        return targets or []
+
+    def _forget(self) -> None:
+        if self._listing is not None:
+            self._listing.close()
+            self._listing = None
+
+
+class _Window(Listing):
+    """A function whose end is not known: decoded up to some address, and beyond it whatever the
+    sweep has as an instruction may be a part of it."""
+
+    def __init__(
+        self,
+        image: Image,
+        architecture: Architecture,
+        starts: NDArray[np.int64],
+        limit: int,
+    ) -> None:
+        super().__init__(image, architecture)
+        self._sweep_starts = starts
+        self._limit = limit
+        self.end = 0
+
+    def covers(self, address: int) -> bool:
+        return bool(self.ranges) and self.ranges[0][0] <= address < self._limit
+
+    def decoded(self, address: int) -> int | None:
+        """The position of an instruction."""
+        return super().position(address)
+
+    def position(self, address: int) -> int | None:
+        found = super().position(address)
+        if found is not None or not self.covers(address):
+            return found
+        row = int(np.searchsorted(self._sweep_starts, address))
+        is_start = row < len(self._sweep_starts) and self._sweep_starts[row] == address
+        return 0 if is_start else None
