@@ -76,7 +76,9 @@ def test_a_folder_with_a_container(show: Run, tmp_path: Path) -> None:
     names = f"{tmp_path}/a.o", f"{tmp_path}/b.zip!x/shapes.o"
     code, out, err = show(tmp_path)
     assert (code, out) == (0, f"{names[0]}\n{table}\n\n{names[1]}\n{table}\n")
-    assert err.startswith(f"graphkin: {tmp_path}/b.zip!bad skipped: ")
+    said = err.splitlines()
+    assert said[0] == "8 functions: 100% of 408 bytes of code"
+    assert said[1].startswith(f"graphkin: {tmp_path}/b.zip!bad skipped: ")
     code, out, err = show(f"{tmp_path}/b.zip!x/shapes.o:grade", "--json")
     document = json.loads(out)
     assert (document["function"], document["binary"]) == ("grade", names[1])

@@ -6,10 +6,10 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from graphkin.binaries.arm_starts import ranges, survey
 from graphkin.binaries.image import Image, Region
-from graphkin.binaries.starts.clues import Clues
-from graphkin.binaries.starts.locate import locate
-from graphkin.binaries.starts.sweep import MAX_ADDRESS
+from graphkin.binaries.recovery.calls import LIMIT, called_starts
+from graphkin.binaries.recovery.ranges import Symbol, arrange
 from graphkin.errors import ConfigError, FormatError
 
 ARM, THUMB = "arm", "thumb"
@@ -59,7 +59,7 @@ def parse_raw(text: str) -> RawCode:
         base = int(address, 0)
     except ValueError:
         base = -1
-    if not 0 <= base < MAX_ADDRESS:
+    if not 0 <= base < LIMIT:
         raise ConfigError(f"--raw takes an address behind the @, such as 0x8000; got {address!r}")
     return RawCode(processor, base)
 
@@ -68,15 +68,20 @@ def load_raw(data: bytes, label: str, code: RawCode) -> Image:
     """One region of code; functions start at the vectors, and where calls lead."""
     end = code.base + len(data)
     is_arm = code.processor in (ARM, THUMB)
-    if end >= (1 << 32 if is_arm or code.processor == "x86" else MAX_ADDRESS):
+    if end >= (1 << 32 if is_arm or code.processor == "x86" else LIMIT):
         raise FormatError(f"{label} does not fit: {len(data)} bytes from {code.base:#x} on")
     architecture = ARM if is_arm else code.processor
     regions = [Region(code.base, memoryview(data), True)]
-    known = dict(_vectors(data, code)) if is_arm else {}
-    image = Image("raw", architecture, regions, [], [], frozenset(), marks=sorted(known.items()))
-    return locate(
-        image, Clues([], False, entries=[*known] or [code.base], tables=("entry points",))
-    )
+    if is_arm:
+        known = dict(_vectors(data, code))
+        states = survey(regions, known, known)
+        marks = sorted(states.items())
+        extents, parts = arrange([], ranges(regions, states), regions)
+    else:
+        marks = []
+        starts = {code.base, *called_starts(regions, architecture, [])}
+        extents, parts = arrange([Symbol(start, 0, "") for start in starts], [], regions)
+    return Image("raw", architecture, regions, extents, parts, frozenset(), marks=marks)
 
 
 def _vectors(data: bytes, code: RawCode) -> Iterator[tuple[int, str]]:
