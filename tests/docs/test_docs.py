@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from graphkin.cli.main import app
 from tests.function_samples import records, write_corpus
 from tests.paths import REPOSITORY
+from tests.research.tasks.sample_projects import write_projects
 from tests.scripts import script
 
 ROOT = REPOSITORY
@@ -62,6 +63,8 @@ def test_code_of_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     if page.name == "functions.md":
         write_corpus(Path("corpus.graphs"), records())
+        validation = {"libkinbeat": "c-ares", "libkinproto": "flac"}
+        write_projects(Path("projects.graphs"), validation)
     namespace: dict[str, Any] = {"__name__": page.stem}
     for language, text, line in blocks(page):
         if language == "python":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -17,19 +16,14 @@ from graphkin.graphs.words import KINDS, word_hash
 from graphkin.learning.recipes import assemble
 from graphkin.models import GraphEmbedder
 from graphkin.research.tasks.projects import ProjectTask, source_functions
+from tests.research.tasks.sample_projects import write_projects
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The bundled libraries as projects, each in six configurations."""
-    home = tmp_path_factory.mktemp("projects")
-    for build in samples.BUILDS:
-        for library in samples.LIBRARIES:
-            folder = home / "files" / library.removesuffix(".so")
-            folder.mkdir(parents=True, exist_ok=True)
-            shutil.copy(samples.ELF / build / library, folder / f"x86_64-{build}.so")
-    extract([home / "files"], home / "corpus", features="evidence")
-    return home / "corpus"
+    corpus = tmp_path_factory.mktemp("projects") / "corpus"
+    write_projects(corpus)
+    return corpus
 
 
 @pytest.fixture
