@@ -47,6 +47,7 @@ def read_functions(
     backend: Backend = "auto",
     min_blocks: int = 1,
     with_text: bool = False,
+    with_evidence: bool = False,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     skipped: list[Skipped] | None = None,
     on_small: Callable[[int], None] | None = None,
@@ -61,6 +62,7 @@ def read_functions(
         backend: what reads the file.
         min_blocks: functions with fewer basic blocks are left out.
         with_text: keeps the text of every instruction.
+        with_evidence: tells what functions say, where the backend knows.
         limits: what the file may cost.
         skipped: is filled with what could not be read.
         on_small: is told at the end how many functions were left out.
@@ -72,7 +74,12 @@ def read_functions(
     """
     skipped = [] if skipped is None else skipped
     task = partial(
-        _list, backend=backend, min_blocks=min_blocks, with_text=with_text, limits=limits
+        _list,
+        backend=backend,
+        min_blocks=min_blocks,
+        with_text=with_text,
+        with_evidence=with_evidence,
+        limits=limits,
     )
     already, is_whole, is_empty, small = len(skipped), True, True, 0
     with Inputs(limits, skipped=skipped, as_is=is_raw(backend)) as inputs:
@@ -178,7 +185,13 @@ def _reason(error: GraphkinError, job: _Job) -> str:
 
 
 def _list(
-    job: _Job, *, backend: Backend, min_blocks: int, with_text: bool, limits: Limits
+    job: _Job,
+    *,
+    backend: Backend,
+    min_blocks: int,
+    with_text: bool,
+    with_evidence: bool,
+    limits: Limits,
 ) -> Iterator[Function | Small | Skipped | Coverage | GraphkinError]:
     """Runs in the process: functions, then what was left out or skipped, then what was wrong."""
     skipped: list[Skipped] = []
@@ -192,6 +205,7 @@ def _list(
             skipped,
             coverages=coverages,
             with_text=with_text,
+            with_evidence=with_evidence,
             limits=limits,
         ):
             if len(function.blocks) >= min_blocks:

@@ -109,6 +109,7 @@ def list_functions(
     *,
     coverages: list[Coverage] | None = None,
     with_text: bool = False,
+    with_evidence: bool = False,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
 ) -> Iterator[Function]:
     """Every function of a target's file, or of the member that it names.
@@ -119,6 +120,7 @@ def list_functions(
         skipped: is filled with what could not be read.
         coverages: is filled with how much of the code is inside functions.
         with_text: keeps the text of every instruction.
+        with_evidence: tells what functions say, where the backend knows.
         limits: what the file may cost.
 
     Raises:
@@ -131,6 +133,7 @@ def list_functions(
         target.path,
         backend=backend,
         with_text=with_text,
+        with_evidence=with_evidence,
         limits=limits,
         skipped=skipped,
         coverages=coverages,

@@ -153,6 +153,8 @@ def search_model(model: str | Path | SearchModel | GraphEmbedder) -> SearchModel
 
 def space_of(embedder: GraphEmbedder) -> Space:
     """The space of an embedder's vectors; a Siamese one has none that can be searched."""
+    if embedder.config.code_bits:
+        return Space("hamming", embedder.config.code_bits)
     metric = next((name for name in get_args(Metric) if name == embedder.config.similarity), None)
     if metric is None:
         raise ModelError(

@@ -123,6 +123,7 @@ def read_queries(
                     target,
                     backend=backend,
                     min_blocks=min_blocks,
+                    with_evidence=vocabulary.reads == "evidence",
                     skipped=skipped,
                     on_small=small.append,
                     coverages=coverages,

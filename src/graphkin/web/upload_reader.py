@@ -171,7 +171,7 @@ def list_file(
     What would take more memory of the server than ``most_bytes`` is left out, and so are
     functions beyond ``most_functions``.
     """
-    source = open_source(file.path, limits=limits)
+    source = open_source(file.path, with_evidence=vocabulary.reads == "evidence", limits=limits)
     first: Function | None = None
     used = 0
     for number, function in enumerate(source.functions()):

@@ -103,6 +103,7 @@ def ready(
             result.edges,
             directed=True,
             node_tokens=TokenBags(tokens, result.word_offsets),
+            node_words=result.said,
         )
         address, size = result.metadata["address"], result.metadata["size"]
         yield job, pending(graph, job, result.binary, result.name, address, size, tags)

@@ -10,7 +10,7 @@ from graphkin.binaries.corpus import BinaryRecord, FunctionCorpus
 from graphkin.binaries.extraction import FileSummary
 from graphkin.binaries.function import Skipped
 from graphkin.binaries.workers import Done, Failure
-from graphkin.errors import FormatError
+from graphkin.errors import ConfigError, FormatError
 from graphkin.graphs import Graph, TokenBags
 from graphkin.graphs.graph import IntArray
 from graphkin.graphs.vocabulary import Vocabulary
@@ -47,6 +47,11 @@ class CorpusJob:
     def stream(self, vocabulary: Vocabulary, tags: Mapping[str, str]) -> Stream:
         """The functions in the words of a model, as if they had just been read."""
         words = self._corpus.words
+        if words.reads != vocabulary.reads:
+            raise ConfigError(
+                f"{self._corpus.path} holds {words.reads} of functions, and the library's model "
+                f"reads {vocabulary.reads}; extract the binaries again"
+            )
         tokens = vocabulary.encode(words.decode(token) for token in range(len(words)))
         small: Counter[FileJob] = Counter()
         files = dict.fromkeys(self.jobs.values())
@@ -79,7 +84,13 @@ class CorpusJob:
         bags = stored.node_tokens
         if bags is not None:
             bags = TokenBags(tokens[bags.ids], bags.offsets)
-        graph = Graph(stored.num_nodes, stored.edges, directed=True, node_tokens=bags)
+        graph = Graph(
+            stored.num_nodes,
+            stored.edges,
+            directed=True,
+            node_tokens=bags,
+            node_words=stored.node_words,
+        )
         entry = self._corpus.entry(number)
         return pending(graph, job, entry.binary, entry.name, entry.address, entry.size, tags)
 

@@ -25,6 +25,7 @@ from graphkin.binaries.inputs import ContainerEnd, Input, Inputs, is_container
 from graphkin.binaries.reading import reading_pool
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import FormatError
+from graphkin.graphs.vocabulary import Reads
 
 
 class FileJob(NamedTuple):
@@ -47,6 +48,8 @@ class ReadSettings:
     min_blocks: int = 5
     backend: Backend = "auto"
     limits: Limits = field(default_factory=Limits)
+    features: Reads = "mnemonics"
+    """What the library's model reads of functions."""
 
     @property
     def text(self) -> str:
@@ -74,6 +77,7 @@ def _read(job: FileJob, *, settings: ReadSettings) -> Iterator[FunctionRecord | 
         backend=settings.backend,
         limits=settings.limits,
         with_files=False,
+        features=settings.features,
     )
 
 

@@ -75,7 +75,8 @@ def index_paths(
     """
     if jobs < 1 or min_blocks < 1:
         raise ConfigError(f"jobs and min_blocks count from 1, got {jobs} and {min_blocks}")
-    settings = ReadSettings(min_blocks, backend, limits or Limits())
+    features = library.model.vocabulary.reads
+    settings = ReadSettings(min_blocks, backend, limits or Limits(), features)
     check_reading(backend, settings.limits)
     tags = KnownFunction.from_mapping({"tags": dict(tags or {})}).tags
     summary = IndexSummary()
@@ -230,7 +231,7 @@ def _read_file(
             continue
         try:
             function = read_function(target, settings.backend, limits=settings.limits)
-            yield job, FunctionRecord.of(function, file, build)
+            yield job, FunctionRecord.of(function, file, build, settings.features)
         except (ConfigError, FormatError) as error:
             skipped.append(Skipped(target.binary, target.function or "", str(error)))
     yield job, FileSummary(0, skipped)
