@@ -5,7 +5,8 @@
 
 A state holds the checkpoint, the best weights and the log of a run, less than a megabyte for the
 models of edit distance, so that a long run goes on on another machine. ``restore`` leaves runs
-alone that are there already and have come as far.
+alone that are there already and have come as far, and lists the stored results of finished runs as
+done, so that the queue does not train these again.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import shutil
 import tarfile
 from pathlib import Path
 
 CHECKPOINT, LOG = "checkpoint.safetensors", "log.jsonl"
 KEPT = (CHECKPOINT, LOG, "model/config.json", "model/model.safetensors", "model/README.md")
 ENDING = ".tar.xz"
+STORED = Path(__file__).parents[1] / "experiments" / "results" / "reproduce"
+LONG_RUNS = "*-full-*.json"
 
 
 def main() -> None:
@@ -28,6 +32,8 @@ def main() -> None:
     parser.add_argument("--states", type=Path, default=Path("experiments/states"))
     options = parser.parse_args()
     {"save": save, "restore": restore}[options.action](options.runs, options.states)
+    if options.action == "restore":
+        restore_results(options.runs, STORED)
 
 
 def save(runs: Path, states: Path) -> None:
@@ -61,6 +67,16 @@ def restore(runs: Path, states: Path) -> None:
             folder.mkdir(parents=True, exist_ok=True)
             tar.extractall(folder, filter="data")
         print(f"{folder}: step {step:,}")
+
+
+def restore_results(runs: Path, stored: Path) -> None:
+    """Copies stored results of long runs to where the queue looks for them."""
+    own = runs / "results" / "reproduce"
+    own.mkdir(parents=True, exist_ok=True)
+    for result in sorted(stored.glob(LONG_RUNS)):
+        if not (own / result.name).exists():
+            shutil.copy(result, own)
+            print(f"{result.stem}: done")
 
 
 def last_step(log: Path) -> int:

@@ -53,3 +53,15 @@ def test_a_finished_run_needs_no_state(tmp_path: Path) -> None:
     (results / "a.json").write_text("{}")
     STATES.save(tmp_path / "runs", tmp_path / "states")
     assert list((tmp_path / "states").iterdir()) == []
+
+
+def test_stored_results_are_not_computed_again(tmp_path: Path) -> None:
+    stored, own = tmp_path / "stored", tmp_path / "runs" / "results" / "reproduce"
+    stored.mkdir()
+    own.mkdir(parents=True)
+    for name in ("table1-full-seed0", "table2-full-seed0", "table1-seed0"):
+        (stored / f"{name}.json").write_text("stored")
+    (own / "table2-full-seed0.json").write_text("newer")
+    STATES.restore_results(tmp_path / "runs", stored)
+    texts = {file.stem: file.read_text() for file in own.iterdir()}
+    assert texts == {"table1-full-seed0": "stored", "table2-full-seed0": "newer"}
