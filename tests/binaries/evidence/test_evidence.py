@@ -28,6 +28,7 @@ SAID = {
     "inner": {("num", "1540483477")},
 }
 """What the C text of the samples says; ``x > 3`` counts as ``x >= 4``."""
+PUTS = "__attribute__((noipa)) int puts(const char *s) { return s[7] * 9; }"
 
 
 def functions(path: Path) -> dict[str, Function]:
@@ -85,7 +86,7 @@ def test_operations_have_the_same_names_everywhere(name: str) -> None:
 
 def pairs() -> Iterator[tuple[Path, Path]]:
     """Samples, whole and stripped."""
-    for folder in ("evidence", "x86", "aarch64", "arm", "pe", "macho"):
+    for folder in ("evidence", "x86", "aarch64", "arm", "mips", "mips64el", "pe", "macho"):
         for path in sorted((BINARIES / folder).iterdir()):
             if "-stripped" in path.name:
                 yield path.with_name(path.name.replace("-stripped", "")), path
@@ -120,6 +121,46 @@ def test_nothing_is_collected_unless_it_is_asked_for() -> None:
         assert function.callees is None
         assert all(block.operations is None for block in function.blocks)
         assert all(block.evidence is None for block in function.blocks)
+
+
+def test_processors_without_rules_say_nothing() -> None:
+    for function in NativeSource(
+        BINARIES / "riscv64" / "gcc-shared-O2", with_evidence=True
+    ).functions():
+        assert function.callees is None
+        assert all(block.operations is None for block in function.blocks)
+        assert all(block.evidence is None for block in function.blocks)
+
+
+def test_a_delay_slot_speaks_for_the_block_of_its_branch() -> None:
+    """The lower half of the string's address is added in the slot of the call."""
+    function = functions(FOLDER / "mipsel.so")["speaks"]
+    said = [block.evidence for block in function.blocks if block.evidence]
+    assert [sorted(tokens) for tokens in said] == [
+        [("num", "4")],
+        [("imp", "puts"), ("str", "the quick brown fox")],
+    ]
+
+
+@pytest.mark.skipif(shutil.which("mipsel-linux-gnu-gcc") is None, reason="needs gcc for mipsel")
+def test_addresses_in_halves_are_read_in_files_that_are_not_moved(tmp_path: Path) -> None:
+    """Executables for MIPS without a global offset table."""
+    target = tmp_path / "fixed"
+    flags = "-O2 -ffreestanding -fno-pic -mno-abicalls -static -nostdlib -fno-stack-protector"
+    source = tmp_path / "stand-alone.c"
+    text = (BINARIES / "speech.c").read_text().replace("IMPORTED int puts(const char *);", PUTS)
+    source.write_text(text.replace("return malloc(", "return (void *)("))
+    subprocess.run(
+        ["mipsel-linux-gnu-gcc", *flags.split(), "-w", "-Wl,-e,speaks", source, "-o", target],
+        check=True,
+    )
+    found = functions(target)
+    assert set(tokens(found["speaks"])) == {("num", "4"), ("str", "the quick brown fox")}
+    assert set(tokens(found["looks"])) == SAID["looks"]
+    assert set(tokens(found["scales"])) == SAID["scales"]
+    assert set(tokens(found["inner"])) == SAID["inner"]
+    assert set(found["looks"].callees or ()) == {found["inner"].address}
+    assert set(found["speaks"].callees or ()) == {found["puts"].address}
 
 
 def test_what_was_read_before_changes_nothing() -> None:

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes the samples in evidence/ from speech.c. Needs, from Debian: gcc, gcc-i686-linux-gnu,
-# gcc-aarch64-linux-gnu, gcc-arm-linux-gnueabihf,
-# gcc-mingw-w64-x86-64, gcc-mingw-w64-i686, clang-14 and lld-14.
+# gcc-aarch64-linux-gnu, gcc-arm-linux-gnueabihf, gcc-mips-linux-gnu, gcc-mipsel-linux-gnu,
+# gcc-mips64el-linux-gnuabi64, gcc-mingw-w64-x86-64, gcc-mingw-w64-i686, clang-14 and lld-14.
 set -eu
 cd "$(dirname "$0")"
 flags="-O2 -g0 -w -ffreestanding -fno-builtin -nostdlib -shared -fno-stack-protector -fno-ident"
@@ -10,7 +10,8 @@ page="-Wl,-z,max-page-size=4096,--build-id=none"
 
 # Linux: the imports stay undefined.
 for target in x86_64:x86_64-linux-gnu i686:i686-linux-gnu aarch64:aarch64-linux-gnu \
-  arm:arm-linux-gnueabihf; do
+  arm:arm-linux-gnueabihf mips:mips-linux-gnu mipsel:mipsel-linux-gnu \
+  mips64el:mips64el-linux-gnuabi64; do
   name=${target%%:*} tools=${target##*:}
   $tools-gcc $flags $page -fPIC speech.c -o evidence/$name.so
   $tools-strip -o evidence/$name-stripped.so evidence/$name.so

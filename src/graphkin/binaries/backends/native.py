@@ -98,7 +98,9 @@ class NativeSource(FunctionSource):
         if image.note is not None:
             self.skip(label, "", image.note)
         architecture = processor(image.architecture)
-        collector = Collector(image) if self.with_evidence else None
+        collector = None
+        if self.with_evidence and Collector.can_read(image.architecture):
+            collector = Collector(image)
         files: dict[int, str] = {}
         if self.with_files and image.lines is not None:
             files = defining_files(image.lines, {extent.start for extent in image.extents})

@@ -106,7 +106,14 @@ class Collector:
 
     def __init__(self, image: Image) -> None:
         self._places = Places(image)
-        self._rules = rules_of(image.architecture)
+        rules = rules_of(image.architecture)
+        assert rules is not None, f"{image.architecture} has no rules; see Collector.can_read"
+        self._rules = rules
+
+    @staticmethod
+    def can_read(architecture: str) -> bool:
+        """Whether the rules of a processor are known."""
+        return rules_of(architecture) is not None
 
     def read(
         self,
@@ -165,9 +172,9 @@ def _texts(listing: Listing, positions: list[int]) -> list[bytes]:
 
 
 @lru_cache
-def rules_of(architecture: str) -> Rules:
+def rules_of(architecture: str) -> Rules | None:
     """The rules of a processor, shared by all files, for instructions repeat; its file is
-    imported here."""
+    imported here. None for a processor that has none."""
     if architecture == "aarch64":
         from graphkin.binaries.evidence.aarch64 import AArch64Rules
 
@@ -176,6 +183,12 @@ def rules_of(architecture: str) -> Rules:
         from graphkin.binaries.evidence.arm import ArmRules
 
         return ArmRules()
+    if architecture.startswith("mips"):
+        from graphkin.binaries.evidence.mips import MipsRules
+
+        return MipsRules(is_big=not architecture.endswith("el"))
+    if architecture not in ("x86", "x86-64"):
+        return None
     from graphkin.binaries.evidence.x86 import X86Rules
 
     return X86Rules(64 if architecture == "x86-64" else 32)

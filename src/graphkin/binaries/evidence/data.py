@@ -12,11 +12,12 @@ from graphkin.binaries.image import Image, Region
 
 LOAD, STORE, TAKE = "load", "store", "take"
 """What code does with an address: reads there, writes there, or keeps the address itself."""
-WIDTHS = {"x86": 4, "arm": 4, "mips": 4}
+WIDTHS = {"x86": 4, "arm": 4, "mips": 4, "mipsel": 4}
 """Bytes of an address, where they are not 8."""
 LOWEST_FIXED = 0x100000
 """Files whose first address is below are moved by the loader, so that a number in their code is
 not an address."""
+NEAR = 1 << 15
 TABLE_BYTES = 8
 """Bytes of a table that are kept: behind more of them may lie padding."""
 _LETTERS = rb"[\t\n\r\x1b\x20-\x7e]"
@@ -46,7 +47,7 @@ class Places:
         self.image = image
         self.width = WIDTHS.get(image.architecture, 8)
         self.mask = (1 << 8 * self.width) - 1
-        self.is_big = False
+        self.is_big = image.byte_order == "big"
         self.is_fixed = bool(image.regions) and image.regions[0].start >= LOWEST_FIXED
         """Whether numbers in the code can be addresses."""
         self._aligned = ~1 if image.architecture == "arm" else ~0
@@ -66,6 +67,11 @@ class Places:
     def is_mapped(self, address: int) -> bool:
         """Whether the file has bytes there."""
         return self.image.region(address) is not None
+
+    def is_near(self, address: int) -> bool:
+        """Whether the file has bytes that a signed number of 16 bits reaches from there."""
+        low, high = address - NEAR, address + NEAR
+        return any(region.start < high and region.end > low for region in self.image.regions)
 
     def is_slot(self, address: int) -> bool:
         """Whether the loader fills a word in."""
@@ -146,13 +152,15 @@ class Places:
         if text:
             return (Token("str", text),)
         raw = bytes(region.data[address - region.start :][:TABLE_BYTES])
-        short = _SHORT.match(raw)
+        # A number, which begins like an empty string where its highest byte comes first.
+        is_number = self.is_big and not address & 3 and raw[:2] == b"\0\0" and any(raw[2:4])
+        short = _SHORT.match(raw[3::-1] if is_number else raw)
         if short:
             return (Token("str", short[1].decode("ascii")),)
         if len(raw) < TABLE_BYTES or region.executable:
             return ()
         # One zero byte ahead of others is more often an empty string than a table.
-        if not any(raw) or (not raw[0] and any(raw[1:4])):
+        if not any(raw) or (not raw[0] and any(raw[1:4]) and not is_number):
             return ()
         return (Token("dat", raw.hex()),)
 

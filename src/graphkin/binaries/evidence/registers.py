@@ -7,21 +7,28 @@ instead of paths finds nearly all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Sequence
 
 from graphkin.binaries.evidence import tokens as said
 from graphkin.binaries.evidence.collect import Body
 from graphkin.binaries.evidence.data import LOAD, TAKE
+from graphkin.binaries.evidence.operations import pack
 from graphkin.binaries.function import Token
 from graphkin.binaries.recovery.architecture import CALL
 
 (
     FORGET, CONSTANT, PAGE, FROM_PC, INSERT, JOIN, ADD, SUM, COPY, MEMORY, INDEXED, POOL, REAL,
-) = range(13)  # fmt: skip
+    UPPER, LOW, BELOW, REGISTER_CALL,
+) = range(17)  # fmt: skip
 """What an instruction does to its first register: it becomes unknown, a constant, an address, an
 address counted from pc; gets 16 bits more, or lower bits; a constant or a register is added; it is
 a copy, comes from memory, from memory at the sum of two registers, from a pool of constants; or
-the bits of a constant become a number of floating point."""
+the bits of a constant become a number of floating point. On MIPS it gets the upper half of a
+constant or an address; the lower half is added; it tells whether a register is below another; or
+the code goes where the register says."""
+_HALF = 0xFFFF
+_CALL, _JUMP, _ADDRESS = pack("call"), pack("jump"), pack("address")
 
 
 class Step:
@@ -69,6 +76,43 @@ class Value:
         """Whether the function says it; not so for what only serves to make another."""
 
 
+class _Paths:
+    """Takes what registers hold along forward branches.
+
+    Args:
+        branches: as :func:`follow` has them.
+        known: what registers hold, which is changed in place.
+    """
+
+    def __init__(self, branches: Sequence[tuple[int, int, bool]], known: dict[str, Value]) -> None:
+        self._known = known
+        self._saved: dict[int, dict[str, Value]] = {}
+        self._ends = {at: (target, runs_on) for at, target, runs_on in branches}
+        events = {at + 1 for at in self._ends} | {target for _, target, _ in branches}
+        self._events = sorted(events, reverse=True)
+        self._is_reached = True
+
+    def pass_by(self, position: int) -> int:
+        """Brings what registers hold up to a position; gives the next one where that changes."""
+        known, events = self._known, self._events
+        while events and events[-1] <= position:
+            at = events.pop()
+            end = self._ends.get(at - 1)
+            if end is not None:
+                target, self._is_reached = end
+                if target >= at:
+                    self._saved[target] = {**known, **self._saved.get(target, {})}
+            saved = self._saved.pop(at, None)
+            if saved is not None:
+                if not self._is_reached:
+                    known.update(saved)
+                    self._is_reached = True
+                else:
+                    for register, value in saved.items():
+                        known.setdefault(register, value)
+        return events[-1] if events else sys.maxsize
+
+
 def follow(
     body: Body,
     steps: Iterable[tuple[int, Step]],
@@ -77,6 +121,8 @@ def follow(
     compared: Callable[[Body, int, int], int],
     counter: Callable[[int], int],
     known: dict[str, Value] | None = None,
+    table: Value | None = None,
+    branches: Sequence[tuple[int, int, bool]] = (),
 ) -> None:
     """Notes what the instructions say.
 
@@ -87,6 +133,9 @@ def follow(
         compared: (body, position, constant) of a comparison to the constant in one form.
         counter: what an instruction at a position reads from pc.
         known: what registers hold at the start.
+        table: what the registers hold that MIPS reads its global offset table through.
+        branches: positions of branches, rising, where they go, and whether they may run on;
+            registers hold there what they did here.
     """
     places, listing = body.places, body.listing
     said_tokens, where = body.said, body.where
@@ -94,9 +143,14 @@ def follow(
     known = {} if known is None else known
     made: list[Value] = []
     calls = [at for at, kind in zip(listing.controls, listing.kinds, strict=True) if kind == CALL]
+    at_calls = frozenset(calls)
     calls.append(len(listing.addresses))
     number, next_call = 0, calls[0]
+    paths = _Paths(branches, known) if branches else None
+    next_path = sys.maxsize if paths is None else 0
     for position, step in steps:
+        if position >= next_path and paths is not None:
+            next_path = paths.pass_by(position)
         if position > next_call:
             for register in known.keys() & clobbered:
                 del known[register]
@@ -121,7 +175,9 @@ def follow(
         result: Value | None = None
         if action == MEMORY:
             holder = known.get(step.base)
-            if holder is not None and holder.is_address:
+            if holder is not None and holder is table:
+                result = _from_global_table(body, position, step, holder, made)
+            elif holder is not None and holder.is_address:
                 place = (holder.value + step.value) & mask
                 value = body.refer(position, place, step.role, step.real)
                 if value is not None:
@@ -171,14 +227,41 @@ def follow(
                 source.is_noted = False
                 raw = (source.value & ((1 << 8 * step.real) - 1)).to_bytes(step.real, "little")
                 body.say(position, said.real_of(raw))
+        elif action == LOW:
+            source = known.get(step.base)
+            if source is None or not (source.is_address or _is_upper(source.value)):
+                body.say(position, said.offset(step.value))
+            else:
+                source.is_noted = False
+                result = Value(
+                    (source.value + step.value) & mask, position, source.is_address, True
+                )
+                made.append(result)
+                if not source.value & _HALF:
+                    body.codes[position] = 0
+        elif action == UPPER:
+            value = step.value & mask
+            # Files that are not moved have addresses in their code, in two halves.
+            is_page = places.is_fixed and places.is_near(value)
+            result = Value(value, position, is_page, not is_page)
+            made.append(result)
         elif action == JOIN:
             source = known.get(step.base)
-            if source is not None and not source.is_address:
+            if source is not None and not source.is_address and _is_upper(source.value):
                 source.is_noted = False
                 result = Value((source.value | step.value) & mask, position, False, True)
                 made.append(result)
-            elif source is None:
+                body.codes[position] = 0
+            else:
                 body.say(position, said.number(step.value))
+        elif action == BELOW:
+            source = known.get(step.base)
+            if source is not None and not source.is_address and source.is_noted:
+                # ``7 < x`` is ``x >= 8``.
+                source.is_noted = False
+                body.say(position, said.number(source.value + 1))
+        elif action == REGISTER_CALL and step.base in known:
+            body.codes[position] = _CALL if position + 1 in at_calls else _JUMP
         if dst:
             if result is None:
                 if dst in known:
@@ -193,6 +276,30 @@ def follow(
             body.refer(item.position, item.value, TAKE)
         else:
             body.say(item.position, said.number(item.value))
+
+
+def _is_upper(value: int) -> bool:
+    """Whether a constant has nothing but an upper half."""
+    return value != 0 and not value & _HALF
+
+
+def _from_global_table(
+    body: Body, position: int, step: Step, holder: Value, made: list[Value]
+) -> Value | None:
+    """An entry of the table: a symbol's, or the file's own, with the address of a page or of
+    something hidden."""
+    places = body.places
+    place = (holder.value + step.value) & places.mask
+    body.codes[position] = 0 if step.dst == "t9" else _ADDRESS
+    if places.is_slot(place):
+        value = body.refer(position, place, step.role)
+        # What other files define has no address here, but is known all the same.
+        return Value(value or 0, position, True, False)
+    value = places.image.word(place, places.width)
+    if value is None:
+        return None
+    made.append(Value(value, position, True, bool(value & _HALF)))
+    return made[-1]
 
 
 def _from_pool(

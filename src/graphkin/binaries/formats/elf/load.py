@@ -173,8 +173,9 @@ def _linked(
     if is_mips:
         got = mips.global_pointer(binary)
         table = mips.global_slots(binary, POINTERS[architecture])
-        slots |= {address: name for address, name, _ in table}
-        pointers |= {address: value for address, _, value in table if value}
+        slots |= {address: name for address, name, _, _ in table}
+        pointers |= {address: value for address, _, value, _ in table if value}
+        imports |= {address: name for address, name, _, is_import in table if is_import}
         named = mips.imports(binary)
         compressed = mips.compressed(binary)
         notes = (note, mips.compressed_note(len(compressed)))

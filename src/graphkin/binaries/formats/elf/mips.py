@@ -50,8 +50,9 @@ def global_pointer(binary: lief.ELF.Binary) -> int | None:
     return start + GP_OFFSET if start else None
 
 
-def global_slots(binary: lief.ELF.Binary, pointer: int) -> list[tuple[int, str, int]]:
-    """(address, name, value) of the entries for symbols; the value is 0 where it is not known.
+def global_slots(binary: lief.ELF.Binary, pointer: int) -> list[tuple[int, str, int, bool]]:
+    """(address, name, value, whether another file defines it) of the entries for symbols; the
+    value is 0 where it is not known.
 
     Args:
         pointer: width of an entry in bytes.
@@ -63,7 +64,12 @@ def global_slots(binary: lief.ELF.Binary, pointer: int) -> list[tuple[int, str, 
         return []
     symbols = list(binary.dynamic_symbols)[first:]
     return [
-        (start + pointer * (local + number), text(symbol.name), symbol.value)
+        (
+            start + pointer * (local + number),
+            text(symbol.name),
+            symbol.value,
+            not symbol.shndx and bool(symbol.name),
+        )
         for number, symbol in enumerate(symbols)
     ]
 
