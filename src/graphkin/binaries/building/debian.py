@@ -31,14 +31,18 @@ def default_cache() -> Path:
 
 
 def fetch(
-    package: str, cache: Path | None = None, note: Callable[[str], None] = lambda text: None
+    package: str,
+    cache: Path | None = None,
+    note: Callable[[str], None] = lambda text: None,
+    version: str = "",
 ) -> Path:
-    """Gets the newest source package of a name; the path of its ``.dsc`` file.
+    """Gets a source package; the path of its ``.dsc`` file.
 
     Args:
         package: Name of the source package.
         cache: Folder for indices and downloads; what is there is not fetched again.
         note: Is told what takes time, and what went wrong without stopping anything.
+        version: Debian's version; by default the newest.
 
     Raises:
         MissingDependencyError: without apt.
@@ -59,7 +63,8 @@ def fetch(
         _update(base, folder / "apt", note)
     source = [*base, "source", "--only-source", "-q"]
     # In another folder than the downloads, because apt is silent about files that are there.
-    listed = _run([*source, "--print-uris", package], folder / "apt")
+    wanted = f"{package}={version}" if version else package
+    listed = _run([*source, "--print-uris", wanted], folder / "apt")
     control = re.search(r"^'[^']*' ([^\s/]+\.dsc) ", listed.stdout, re.M)
     if control is None:
         reason = _last_line(listed) or f"apt lists no source of {package}"
@@ -67,7 +72,7 @@ def fetch(
     path = downloads / control[1]
     if not path.exists():
         note(f"getting the source of {package}: {path.name}")
-    done = _run([*source, "--download-only", package], downloads)
+    done = _run([*source, "--download-only", wanted], downloads)
     if done.returncode or not path.exists():
         raise FormatError(f"cannot download the source of {package}: {_last_line(done)}")
     return path
