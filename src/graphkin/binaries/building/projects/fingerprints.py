@@ -21,10 +21,7 @@ import numpy.typing as npt
 from graphkin._support.files import replacing
 from graphkin.errors import FormatError
 
-SUFFIXES = frozenset(
-    [".c", ".h", ".cc", ".cpp", ".cxx", ".c++", ".C", ".hh", ".hpp", ".hxx", ".inc", ".inl"]
-    + [".ipp", ".y", ".l", ".def", ".in"]
-)
+SUFFIX = re.compile(r"\.(c|h|cc|cpp|cxx|c\+\+|C|hh|hpp|hxx|inc|inl|ipp|y|l|def|in)")
 """Files with code; those of parser generators and templates of headers, too."""
 MAX_BYTES = 8_000_000
 """Of a source file; larger ones are tables."""
@@ -51,9 +48,7 @@ TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\
 FUNCTION = re.compile(
     r"\b([A-Za-z_]\w*+)\s*+\((?:[^;{}()]++|\([^;{}()]*+\))*+\)(?:[^;{}()=]*+;)*+\s*+\{"
 )
-WORDS = frozenset(
-    ["if", "for", "while", "switch", "do", "else", "return", "sizeof", "main", "usage", "catch"]
-)
+WORDS = frozenset({"if", "for", "while", "switch", "return", "sizeof", "catch", "main", "usage"})
 """What looks like a function's name and is not, or says nothing."""
 
 
@@ -114,7 +109,7 @@ def fingerprint_files(paths: Iterable[Path]) -> Fingerprint:
 def fingerprint_tree(tree: Path) -> Fingerprint:
     """One fingerprint of all source files below a folder."""
     paths = [Path(root, name) for root, _, names in sorted(os.walk(tree)) for name in names]
-    sources = [path for path in paths if path.suffix in SUFFIXES and not path.is_symlink()]
+    sources = [path for path in paths if SUFFIX.fullmatch(path.suffix) and not path.is_symlink()]
     return fingerprint_files(path for path in sources if path.stat().st_size <= MAX_BYTES)
 
 

@@ -23,9 +23,8 @@ KEPT = re.compile(
     r"delete-null-pointer-checks|char8_t)"
 )
 """Arguments without a value that say what the code is. All others are the packager's taste."""
-DROPPED_WITH_VALUE = frozenset(
-    ["-o", "-x", "-MF", "-MT", "-MQ", "-L", "-l", "-u", "-z", "-T", "-B", "-arch", "-isysroot"]
-    + ["-Xlinker", "-Xassembler", "-Xclang", "-Xpreprocessor", "--param", "-aux-info"]
+DROPPED_WITH_VALUE = re.compile(
+    r"-[oxLluzTB]|-M[FTQ]|-X(linker|assembler|clang|preprocessor)|--param|-aux-info|-arch|-isysroot"
 )
 NOT_COMPILING = frozenset({"-E", "-M", "-MM", "-fsyntax-only", "-###", "--version", "-S"})
 OWN_INCLUDES = re.compile(r"/usr(/local)?/include(/[\w]+-linux-gnu\w*)?/?")
@@ -78,7 +77,7 @@ def _units_of_call(call: CompilerCall) -> list[Unit]:
             if not (option in ("-I", "-isystem", "-idirafter") and OWN_INCLUDES.fullmatch(joined)):
                 value = follow_target(joined) if option == "-D" else joined
                 kept += [option, value]
-        elif word in DROPPED_WITH_VALUE:
+        elif DROPPED_WITH_VALUE.fullmatch(word):
             if word == "-x" and position < len(words):
                 language = words[position]
             position += 1
