@@ -80,7 +80,7 @@ def build(
     names = packages or []
     if config or package_list is not None:
         wanted = _package_list(names, config or [], package_list, held_out or [], source)
-        _build_projects(wanted, output, source, cache, checked_jobs(jobs), as_json)
+        _build_projects(wanted, output, cache, checked_jobs(jobs), as_json)
         return
     if len(names) > 1:
         raise ConfigError(
@@ -143,23 +143,17 @@ def _package_list(
         raise ConfigError("name the packages to build, or a file with --list")
     if source is not None and len(names) > 1:
         raise ConfigError(f"--source is the code of one package, got {' '.join(names)}")
-    return PackageList([Package(name, config) for name in names], held_out)
+    code = str(source) if source is not None else ""
+    return PackageList([Package(name, config, source=code) for name in names], held_out)
 
 
 def _build_projects(
-    packages: PackageList,
-    output: Path,
-    source: Path | None,
-    cache: Path | None,
-    jobs: int,
-    as_json: bool,
+    packages: PackageList, output: Path, cache: Path | None, jobs: int, as_json: bool
 ) -> None:
     from graphkin.binaries.building.projects import build_projects
-    from graphkin.binaries.building.projects.build_projects import check
+    from graphkin.binaries.building.projects.all_projects import check
 
-    reports = build_projects(
-        packages, output, source=source, cache=cache, jobs=jobs, progress=_project_progress
-    )
+    reports = build_projects(packages, output, cache=cache, jobs=jobs, progress=_project_progress)
     if as_json:
         typer.echo(json.dumps([report.to_dict() for report in reports]))
     else:

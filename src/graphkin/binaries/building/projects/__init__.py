@@ -1,7 +1,7 @@
 """Projects configured once and compiled for many processors, compilers and levels."""
 
-from graphkin.binaries.building.projects.build_project import ProjectReport, build_project
-from graphkin.binaries.building.projects.build_projects import build_projects
+from graphkin.binaries.building.projects.all_projects import build_projects
+from graphkin.binaries.building.projects.one_project import ProjectReport, build_project
 from graphkin.binaries.building.projects.package_list import (
     Package,
     PackageList,

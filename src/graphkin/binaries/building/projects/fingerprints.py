@@ -44,6 +44,7 @@ COMMENT = re.compile(
     r"//[^\n]*|/\*.*?(?:\*/|\Z)|(\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')", re.S
 )
 DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\[^\n]|\\\n)*", re.M)
+TEXT = re.compile(r"\"(?:\\.|[^\"\\\n])*\"")
 TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[^\s\w]")
 FUNCTION = re.compile(
     r"\b([A-Za-z_]\w*+)\s*+\((?:[^;{}()]++|\([^;{}()]*+\))*+\)(?:[^;{}()=]*+;)*+\s*+\{"
@@ -94,7 +95,8 @@ def fingerprint(text: str) -> Fingerprint:
     tokens = TOKEN.findall(plain)
     hashes = {token: _token_hash(token) for token in set(tokens)}
     numbers = np.fromiter((hashes[token] for token in tokens), np.uint64, len(tokens))
-    names = {name for name in FUNCTION.findall(plain) if name not in WORDS}
+    code = TEXT.sub('""', plain)
+    names = {name for name in FUNCTION.findall(code) if name not in WORDS}
     return Fingerprint(_runs(numbers), frozenset(names))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from graphkin._support.files import PathLike, read_file
@@ -26,6 +27,8 @@ class Package:
     """Debian's version, if it must be this one and not the newest."""
     sha256: str = ""
     """Hash of the ``.dsc`` file, which has the hashes of all others."""
+    source: str = ""
+    """A folder, a tarball or a ``.dsc`` file, if the code is not Debian's."""
     system: str = ""
     """``autotools``, ``cmake``, ``meson`` or ``make``, if the source has several."""
     folder: str = "."
@@ -69,7 +72,7 @@ def read_package_list(path: PathLike) -> PackageList:
     """Reads a list.
 
     ``configurations`` of a package is a list, or the name of one in the table
-    ``[configurations]``.
+    ``[configurations]``; its ``source`` is relative to the list.
 
     Raises:
         ConfigError: for an unknown key, a wrong type, or a package that is there twice.
@@ -79,12 +82,12 @@ def read_package_list(path: PathLike) -> PackageList:
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
     try:
-        return _parse(values)
+        return _parse(values, Path(path).parent)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
 
 
-def _parse(values: dict[str, Any]) -> PackageList:
+def _parse(values: dict[str, Any], folder: Path) -> PackageList:
     sets = values.pop("configurations", {})
     entries = values.pop("packages", [])
     held_out = values.pop("held_out", [])
@@ -95,7 +98,7 @@ def _parse(values: dict[str, Any]) -> PackageList:
         raise ConfigError("packages must be tables: [[packages]]")
     if not isinstance(held_out, list) or not all(isinstance(name, str) for name in held_out):
         raise ConfigError(f"held_out must be a list of names, got {held_out!r}")
-    packages = [_package(entry, sets) for entry in entries]
+    packages = [_package(entry, sets, folder) for entry in entries]
     names = [package.name for package in packages]
     for name in names:
         if names.count(name) > 1:
@@ -105,7 +108,7 @@ def _parse(values: dict[str, Any]) -> PackageList:
     return PackageList(packages, held_out)
 
 
-def _package(entry: dict[str, Any], sets: dict[str, list[str]]) -> Package:
+def _package(entry: dict[str, Any], sets: dict[str, list[str]], folder: Path) -> Package:
     name = entry.get("configurations", [])
     if isinstance(name, str):
         if name not in sets:
@@ -113,4 +116,7 @@ def _package(entry: dict[str, Any], sets: dict[str, list[str]]) -> Package:
         entry = entry | {"configurations": sets[name]}
     if "name" not in entry:
         raise ConfigError(f"a package needs 'name', got {entry!r}")
-    return build(Package, entry, "package")
+    package = build(Package, entry, "package")
+    if not package.source:
+        return package
+    return replace(package, source=str(folder / package.source))

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from graphkin._support.files import write_atomically
 from graphkin.binaries.building.debian import default_cache, fetch
-from graphkin.binaries.building.projects.build_project import (
+from graphkin.binaries.building.projects.fingerprints import Fingerprint, fingerprint_tree
+from graphkin.binaries.building.projects.one_project import (
     FINGERPRINT,
     ProjectReport,
     build_project,
 )
-from graphkin.binaries.building.projects.fingerprints import Fingerprint, fingerprint_tree
 from graphkin.binaries.building.projects.package_list import Package, PackageList
 from graphkin.binaries.building.projects.toolchains import Toolchain, find_toolchains
 from graphkin.binaries.building.source_code import Source, open_source
@@ -42,7 +42,6 @@ def build_projects(
     packages: PackageList,
     output: Path,
     *,
-    source: Path | None = None,
     cache: Path | None = None,
     jobs: int = 1,
     progress: ProjectProgress = lambda number, total, name, state: None,
@@ -56,7 +55,6 @@ def build_projects(
     Args:
         packages: What to build.
         output: Folder for all projects.
-        source: Code of the only package, if it is not Debian's.
         cache: Folder for downloads and fingerprints.
         jobs: Calls of a compiler side by side.
         progress: Called before each step of a package, and with its report.
@@ -77,7 +75,7 @@ def build_projects(
     for number, package in enumerate(packages.packages, 1):
         chosen = [toolchains[name] for name in dict.fromkeys(package.configurations)]
         note = partial(progress, number, total, package.name)
-        report = _try(package, source, chosen, output, known, packages.held_out, cache, jobs, note)
+        report = _try(package, chosen, output, known, packages.held_out, cache, jobs, note)
         progress(number, total, package.name, report)
         reports.append(report)
         if report.status != "failed":
@@ -124,7 +122,6 @@ def check(reports: Sequence[ProjectReport]) -> None:
 
 def _try(
     package: Package,
-    source: Path | None,
     toolchains: Sequence[Toolchain],
     output: Path,
     known: dict[str, Fingerprint],
@@ -136,7 +133,7 @@ def _try(
     """Builds a package; what stops it is in its report."""
     code: Source | None = None
     try:
-        code = open_source(source or fetch(package.name, cache, note, package.version))
+        code = open_source(package.source or fetch(package.name, cache, note, package.version))
         if package.sha256 not in ("", code.digest):
             raise BuildError(
                 f"the source of {package.name} has the SHA-256 {code.digest}, "

@@ -313,7 +313,7 @@ def _digest(
     package: Package, source: Source, toolchains: Sequence[Toolchain], held_out: Sequence[str]
 ) -> str:
     """A hash of all that decides what comes out, but for what was built before."""
-    pins = ("version", "sha256")
+    pins = ("version", "sha256", "source")
     described = {key: value for key, value in asdict(package).items() if key not in pins}
     described["configurations"] = {
         each.configuration: [each.c.version, *each.flags] for each in toolchains
