@@ -212,6 +212,18 @@ def test_a_later_project_is_without_what_an_earlier_one_has(
     assert second.files < first.files
 
 
+def test_names_of_functions_are_enough(
+    code: Path, configurations: list[str], tmp_path: Path
+) -> None:
+    packages = PackageList(
+        [Package("own", configurations[:1], source=str(code))],
+        held_out_names={"zlib": [f"inflate_{number}" for number in range(5)]},
+    )
+    (report,) = build_projects(packages, tmp_path / "corpus", cache=tmp_path)
+    reason = "a copy of zlib: 0% of its code, 62% of its names"
+    assert report.left_out["vendored.c"] == reason
+
+
 def test_which_files_a_list_chooses(code: Path, configurations: list[str], tmp_path: Path) -> None:
     package = Package("own", configurations[:1], only=["*n.c", "tool.c"], leave_out=["to*"])
     toolchains = find_toolchains(configurations[:1])

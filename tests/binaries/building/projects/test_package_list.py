@@ -14,6 +14,9 @@ from tests.paths import REPOSITORY
 LIST = """
 held_out = ["zlib"]
 
+[held_out_names]
+libtirpc = ["xdr_bool"]
+
 [configurations]
 few = ["x86_64-gcc-O0", "mipsel-gcc-O2"]
 
@@ -42,6 +45,7 @@ def test_a_list(tmp_path: Path) -> None:
     path.write_text(LIST)
     packages = read_package_list(path)
     assert packages.held_out == ["zlib"]
+    assert packages.held_out_names == {"libtirpc": ["xdr_bool"]}
     first, second = packages.packages
     assert (first.name, first.folder) == ("libogg", ".")
     assert first.configurations == ["x86_64-gcc-O0", "mipsel-gcc-O2"]
@@ -61,6 +65,7 @@ def test_a_list(tmp_path: Path) -> None:
         ('folder = "unix"', "options = [1]", "options of tcl8.6 must hold strings, got 1"),
         ('folder = "unix"', "foldr = 1", "unknown package option 'foldr'"),
         ('folder = "unix"', "folder = 1", "folder must be of type str"),
+        ('["xdr_bool"]', '"xdr"', "held_out_names must be a table of lists"),
         ("held_out", "heldout", "unknown key 'heldout'; known: configurations, packages"),
         ('["zlib"]', '"zlib"', "held_out must be a list of names, got 'zlib'"),
         ('name = "libogg"', "", "a package needs 'name'"),
@@ -83,7 +88,9 @@ def test_our_own_list_has_at_least_100_projects_and_holds_the_tested_out() -> No
         "libmicrohttpd libmodbus libssh2 libtirpc libusb-1.0 libwebp lighttpd mosquitto nettle "
         "nginx openssl openvpn popt sqlite3 unbound zlib"
     )
-    assert set(tested.split()) | set(reserved.split()) <= set(packages.held_out)
+    assert set(tested.split()) | set(reserved.split()) <= set(packages.held_out) | set(
+        packages.held_out_names
+    )
     configurations = {name for each in packages.packages for name in each.configurations}
     matches = [NAME.fullmatch(name) for name in configurations]
     assert {match[1] for match in matches if match} == TRIPLETS.keys() - {"mips"}

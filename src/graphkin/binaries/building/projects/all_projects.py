@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from graphkin._support.files import write_atomically
 from graphkin.binaries.building.debian import default_cache, fetch
 from graphkin.binaries.building.projects.fingerprints import Fingerprint, fingerprint_tree
@@ -68,14 +70,19 @@ def build_projects(
     toolchains = {each.configuration: each for each in find_toolchains(names)}
     cache = cache or default_cache()
     total = len(packages.packages)
-    known: dict[str, Fingerprint] = {}
+    nothing = np.empty(0, dtype=np.uint64)
+    known = {
+        name: Fingerprint(nothing, frozenset(functions))
+        for name, functions in packages.held_out_names.items()
+    }
     for name in packages.held_out:
         known[name] = held_out_fingerprint(name, cache, partial(progress, 0, total, name))
+    held_out = sorted(known)
     reports = []
     for number, package in enumerate(packages.packages, 1):
         chosen = [toolchains[name] for name in dict.fromkeys(package.configurations)]
         note = partial(progress, number, total, package.name)
-        report = _try(package, chosen, output, known, packages.held_out, cache, jobs, note)
+        report = _try(package, chosen, output, known, held_out, cache, jobs, note)
         progress(number, total, package.name, report)
         reports.append(report)
         if report.status != "failed":

@@ -66,6 +66,8 @@ class PackageList:
     packages: list[Package]
     held_out: list[str] = field(default_factory=list)
     """Debian's source packages; a file that is a copy of one of theirs is left out."""
+    held_out_names: dict[str, list[str]] = field(default_factory=dict)
+    """Names of functions of projects that are held out, and whose source cannot be had."""
 
 
 def read_package_list(path: PathLike) -> PackageList:
@@ -91,21 +93,24 @@ def _parse(values: dict[str, Any], folder: Path) -> PackageList:
     sets = values.pop("configurations", {})
     entries = values.pop("packages", [])
     held_out = values.pop("held_out", [])
+    names = values.pop("held_out_names", {})
     if values:
-        known = "configurations, packages, held_out"
+        known = "configurations, packages, held_out, held_out_names"
         raise ConfigError(f"unknown key {next(iter(values))!r}; known: {known}")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ConfigError("packages must be tables: [[packages]]")
     if not isinstance(held_out, list) or not all(isinstance(name, str) for name in held_out):
         raise ConfigError(f"held_out must be a list of names, got {held_out!r}")
+    if not isinstance(names, dict) or not all(isinstance(each, list) for each in names.values()):
+        raise ConfigError(f"held_out_names must be a table of lists, got {names!r}")
     packages = [_package(entry, sets, folder) for entry in entries]
-    names = [package.name for package in packages]
-    for name in names:
-        if names.count(name) > 1:
+    built = [package.name for package in packages]
+    for name in built:
+        if built.count(name) > 1:
             raise ConfigError(f"{name} is there twice")
-        if name in held_out:
+        if name in held_out or name in names:
             raise ConfigError(f"{name} is a package to build and held out at once")
-    return PackageList(packages, held_out)
+    return PackageList(packages, held_out, names)
 
 
 def _package(entry: dict[str, Any], sets: dict[str, list[str]], folder: Path) -> Package:
