@@ -25,11 +25,10 @@ def build(
     packages: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PACKAGE]...",
-            help="Debian's source packages; without --config, one that has a recipe.",
+            help="Debian's source packages; without --configuration, one that has a recipe.",
         ),
     ] = None,
-    config: Annotated[
+    configuration: Annotated[
         list[str] | None,
         typer.Option(
             help="Build for this processor, compiler and level, without a recipe: "
@@ -43,7 +42,8 @@ def build(
     held_out: Annotated[
         list[str] | None,
         typer.Option(
-            help="With --config: leave out files that are copies of this package's; repeatable."
+            help="With --configuration: leave out files that are copies of this package's; "
+            "repeatable."
         ),
     ] = None,
     compilers: Annotated[
@@ -78,14 +78,14 @@ def build(
         _print_recipes(list(known_recipes().values()), as_json)
         return
     names = packages or []
-    if config or package_list is not None:
-        wanted = _package_list(names, config or [], package_list, held_out or [], source)
+    if configuration or package_list is not None:
+        wanted = _package_list(names, configuration or [], package_list, held_out or [], source)
         _build_projects(wanted, output, cache, checked_jobs(jobs), as_json)
         return
     if len(names) > 1:
         raise ConfigError(
-            f"recipes build one package at a time, got {' '.join(names)}; with --config, packages "
-            f"are built without recipes"
+            f"recipes build one package at a time, got {' '.join(names)}; with --configuration, "
+            f"packages are built without recipes"
         )
     chosen = _recipe(names[0] if names else None, recipe_file)
     wanted_levels = _words(levels, "--levels")
@@ -136,7 +136,7 @@ def _package_list(
         if names or config or held_out or source:
             raise ConfigError(
                 f"{file} says which packages are built and how; give either --list, or packages, "
-                f"--config, --held-out and --source"
+                f"--configuration, --held-out and --source"
             )
         return read_package_list(file)
     if not names:

@@ -114,7 +114,7 @@ def build(capsys: pytest.CaptureFixture[str]) -> Build:
 
 
 def arguments(code: Path, output: Path, configurations: list[str]) -> list[str]:
-    config = [word for name in configurations for word in ("--config", name)]
+    config = [word for name in configurations for word in ("--configuration", name)]
     return ["own", "--source", str(code), "-o", str(output), "--jobs", "1", *config]
 
 
@@ -283,10 +283,13 @@ def test_a_list_that_pins_another_source(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--config", "x86_64-gcc-O2"], "name the packages to build, or a file with --list"),
-        (["a", "b", "--config", "x"], "a configuration is a processor"),
+        (["--configuration", "x86_64-gcc-O2"], "name the packages to build, or a file with --list"),
+        (["a", "b", "--configuration", "x"], "a configuration is a processor"),
         (["a", "b"], "recipes build one package at a time, got a b"),
-        (["a", "b", "--source", ".", "--config", "x"], "--source is the code of one package"),
+        (
+            ["a", "b", "--source", ".", "--configuration", "x"],
+            "--source is the code of one package",
+        ),
         (["a", "--list", "x.toml"], "x.toml says which packages are built and how"),
     ],
 )
