@@ -14,7 +14,8 @@ from graphkin.errors import BuildError
     ("names", "system"),
     [
         (["configure", "CMakeLists.txt", "Makefile"], "autotools"),
-        (["configure.ac"], "autotools"),
+        (["configure.ac", "Makefile"], "autotools"),
+        (["configure.ac", "CMakeLists.txt"], "cmake"),
         (["CMakeLists.txt", "meson.build"], "cmake"),
         (["meson.build", "Makefile"], "meson"),
         (["GNUmakefile"], "make"),

@@ -73,10 +73,11 @@ def detect(folder: Path) -> SystemName:
     """
     files: dict[str, SystemName] = {
         "configure": "autotools",
-        "configure.ac": "autotools",
-        "configure.in": "autotools",
         "CMakeLists.txt": "cmake",
         "meson.build": "meson",
+        # Without the script, which must then be made, the others are easier.
+        "configure.ac": "autotools",
+        "configure.in": "autotools",
         "Makefile": "make",
         "makefile": "make",
         "GNUmakefile": "make",
@@ -115,6 +116,8 @@ def unwanted(names: Sequence[str]) -> list[str]:
 def _autotools(runner: StepRunner, options: Sequence[str]) -> list[str]:
     script = runner.folder / "configure"
     if not script.is_file():
+        for name in ("AUTHORS", "ChangeLog", "NEWS", "README"):
+            (runner.folder / name).touch()  # automake insists on them
         runner.run("autoreconf", "--force", "--install")
     # Archives of old tools lose the permission.
     script.chmod(script.stat().st_mode | 0o755)

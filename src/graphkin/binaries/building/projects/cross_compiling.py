@@ -96,7 +96,8 @@ class CrossCompiler:
         if done.returncode == 0:
             return ""
         lines = done.stdout.decode("utf-8", "replace").splitlines()
-        said = [line for line in lines if "error" in line.lower()] or lines
+        complaints = [line for line in lines if ": error:" in line or ": fatal error:" in line]
+        said = complaints or lines
         return "\n".join(said[:QUOTED]) or f"exit code {done.returncode}"
 
 

@@ -178,8 +178,8 @@ class _ProjectRun:
         compilers = [compiler for compiler, _ in compiled]
         built = self._link(compilers, units, frozenset(failed), given_up)
         if not built:
-            reasons = "; ".join(f"{name}: {reason}" for name, reason in given_up.items())
-            raise BuildError(f"no configuration of {self.package.name} was built: {reasons}")
+            name, reason = next(iter(given_up.items()))
+            raise BuildError(f"no configuration of {self.package.name} was built; {name}: {reason}")
         fingerprint_files(sources).save(self.folder / FINGERPRINT)
         names = [set(function_names(self.folder / each.file.name)) for each in built]
         return ProjectReport(
@@ -204,9 +204,11 @@ class _ProjectRun:
         if not root.is_dir():
             raise BuildError(f"the source of {self.package.name} has no folder {root.name}")
         before = list_files(tree)
-        plain = {"CFLAGS": "-O0", "CXXFLAGS": "-O0", "CC": "gcc", "CXX": "g++"}
-        runner = StepRunner(root, environment(tools) | plain, log, self.jobs)
         system = cast(SystemName, self.package.system) or detect(root)
+        # Some makefiles put include paths into CFLAGS, unless these are set.
+        plain = {} if system == "make" else {"CFLAGS": "-O0", "CXXFLAGS": "-O0"}
+        variables = environment(tools) | plain | {"CC": "gcc", "CXX": "g++"}
+        runner = StepRunner(root, variables, log, self.jobs)
         self.note(f"configuring ({system})")
         calls.mkdir()
         try:
