@@ -224,6 +224,23 @@ def test_names_of_functions_are_enough(
     assert report.left_out["vendored.c"] == reason
 
 
+def test_symbols_with_versions_are_linked(
+    code: Path, configurations: list[str], tmp_path: Path
+) -> None:
+    """A library links them with a script of its own, which we do not know."""
+    text = "int own(int a) { return a; }\n"
+    for name, version in (("run_0", "@OWN_1.0"), ("run_1", "@@OWN_1.1")):
+        text += f'int {name}(void) {{ return 1; }}\n__asm__(".symver {name},run{version}");\n'
+    (code / "own.c").write_text(text)
+    toolchains = find_toolchains(configurations)
+    report = build_project(
+        Package("own", configurations), open_source(code), toolchains, tmp_path / "corpus"
+    )
+    assert report.given_up == {}
+    for name in configurations:
+        assert {"run_0", "run_1"} <= functions(tmp_path / "corpus" / "own" / f"{name}.so")
+
+
 def test_which_files_a_list_chooses(code: Path, configurations: list[str], tmp_path: Path) -> None:
     package = Package("own", configurations[:1], only=["*n.c", "tool.c"], leave_out=["to*"])
     toolchains = find_toolchains(configurations[:1])

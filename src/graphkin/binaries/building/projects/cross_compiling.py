@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,10 @@ SECONDS = 900
 """Time for one call of a compiler."""
 QUOTED = 3
 """Lines of a compiler's complaint that are kept."""
+COMPLAINT = re.compile(r":\d+: (fatal )?error: ")
+"""A line of a compiler that says what is wrong; linkers just say it."""
+VERSION = re.compile(rb"\0[A-Za-z_]\w*@{1,3}([A-Za-z_][\w.]*)(?=\0)")
+"""A symbol with a version, ``memcpy@@GLIBC_2.14``, in an object's table of names."""
 LINK_FLAGS = (
     "-shared",
     # Two programs of a project have a main each; the first one counts, the same everywhere.
@@ -57,7 +62,18 @@ class CrossCompiler:
         command = self.toolchain.command("c++" if "c++" in languages else "c")
         names = self.objects / "objects.txt"
         names.write_text("\n".join(map(str, paths)) + "\n", encoding="utf-8")
-        return self._run([*command, *LINK_FLAGS, f"@{names}", "-o", str(output)], self.objects)
+        versions = self._write_versions(paths)
+        call = [*command, *LINK_FLAGS, *versions, f"@{names}", "-o", str(output)]
+        return self._run(call, self.objects)
+
+    def _write_versions(self, objects: Sequence[Path]) -> list[str]:
+        """Declares the symbol versions that objects name; the linker's option for that."""
+        versions = {version for path in objects for version in VERSION.findall(path.read_bytes())}
+        if not versions:
+            return []
+        script = self.objects / "versions.map"
+        script.write_bytes(b"".join(version + b" { };\n" for version in sorted(versions)))
+        return [f"-Wl,--version-script={script}"]
 
     def _compile(self, number: int, unit: Unit) -> str:
         toolchain = self.toolchain
@@ -96,8 +112,7 @@ class CrossCompiler:
         if done.returncode == 0:
             return ""
         lines = done.stdout.decode("utf-8", "replace").splitlines()
-        complaints = [line for line in lines if ": error:" in line or ": fatal error:" in line]
-        said = complaints or lines
+        said = [line for line in lines if COMPLAINT.search(line)] or lines
         return "\n".join(said[:QUOTED]) or f"exit code {done.returncode}"
 
 
