@@ -224,6 +224,53 @@ def test_names_of_functions_are_enough(
     assert report.left_out["vendored.c"] == reason
 
 
+CMAKE = """cmake_minimum_required(VERSION 3.10)
+project(own C)
+option(BUILD_SAMPLES "programs that nobody wants" ON)
+add_library(own own.c)
+target_compile_definitions(own PRIVATE VALUE=5)
+if(BUILD_SAMPLES)
+  add_library(more more.c)
+endif()
+"""
+MESON = """project('own', 'c')
+library('own', 'own.c', c_args: ['-DVALUE=5'])
+if get_option('samples')
+  library('more', 'more.c')
+endif
+if not get_option('docs').disabled()
+  library('docs', 'docs.c')
+endif
+"""
+MESON_OPTIONS = """option('samples', type: 'boolean', value: true)
+option('docs', type: 'feature', value: 'enabled')
+"""
+
+
+@pytest.mark.parametrize("system", ["cmake", "meson"])
+def test_other_build_systems(system: str, configurations: list[str], tmp_path: Path) -> None:
+    """What has an option is switched off, whatever its value was."""
+    if shutil.which(system) is None or (system == "meson" and shutil.which("ninja") is None):
+        pytest.skip(f"{system} is not installed")
+    folder = tmp_path / "own-3.0"
+    folder.mkdir()
+    files = {
+        "CMakeLists.txt": CMAKE,
+        "meson.build": MESON,
+        "meson_options.txt": MESON_OPTIONS,
+        "own.c": "int own(int a) { return a * VALUE; }\n",
+        "more.c": "int more(void) { return 1; }\n",
+        "docs.c": "int docs(void) { return 2; }\n",
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    package = Package("own", configurations[-1:], system=system)
+    toolchains = find_toolchains(package.configurations)
+    report = build_project(package, open_source(folder), toolchains, tmp_path / "corpus")
+    assert (report.system, report.files, report.left_out) == (system, 1, {})
+    assert "own" in functions(tmp_path / "corpus" / "own" / f"{configurations[-1]}.so")
+
+
 def test_symbols_with_versions_are_linked(
     code: Path, configurations: list[str], tmp_path: Path
 ) -> None:
