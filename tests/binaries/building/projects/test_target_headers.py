@@ -63,7 +63,7 @@ def test_every_compiler_reads_its_own_sizes_and_order(tmp_path: Path, prefix: st
 
 def test_what_does_not_depend_on_the_target_stays() -> None:
     same = (
-        '#define PACKAGE "SIZEOF_LONG 8"\n#define SIZEOF_INT 4\n#define SIZEOF_LONG sizeof(long)\n'
+        '#define PACKAGE "SIZEOF_LONG 8"\n#define SIZEOF_INT\t4\n#define SIZEOF_LONG sizeof(long)\n'
     )
     assert rewrite_header(same) == same
     assert follow_target("SIZEOF_LONG") == "SIZEOF_LONG"

@@ -56,7 +56,8 @@ def rewrite_header(text: str) -> str:
     """A header with values that follow the target."""
 
     def size(match: re.Match[str]) -> str:
-        return f"{match[1]}{match[2]} {_macro(match[2], match[3]) or match[3]}"
+        macro = _macro(match[2], match[3])
+        return f"{match[1]}{match[2]} {macro}" if macro else match[0]
 
     def order(match: re.Match[str]) -> str:
         name = match[1] or match[2]
