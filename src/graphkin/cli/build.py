@@ -1,4 +1,4 @@
-"""``build``: a package under many compilers and levels."""
+"""``build``: packages under many compilers and levels, for many processors."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from graphkin.errors import ConfigError
 
 if TYPE_CHECKING:
     from graphkin.binaries.building import BuildRecipe, Outcome
+    from graphkin.binaries.building.projects import PackageList, ProjectReport
 
 
 def register(app: typer.Typer) -> None:
@@ -21,8 +22,29 @@ def register(app: typer.Typer) -> None:
 
 
 def build(
-    package: Annotated[
-        str | None, typer.Argument(help="Package to build; it must have a recipe.")
+    packages: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Debian's source packages; without --configuration, one that has a recipe.",
+        ),
+    ] = None,
+    configuration: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Build for this processor, compiler and level, without a recipe: "
+            "x86_64-gcc-O2, mipsel-gcc-O0, ...; repeatable."
+        ),
+    ] = None,
+    package_list: Annotated[
+        Path | None,
+        typer.Option("--list", help="Build all packages of this TOML file, without recipes."),
+    ] = None,
+    held_out: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --configuration: leave out files that are copies of this package's; "
+            "repeatable."
+        ),
     ] = None,
     compilers: Annotated[
         str,
@@ -44,20 +66,28 @@ def build(
         typer.Option(help="Keep downloads in this folder.", show_default="~/.cache/graphkin"),
     ] = None,
     jobs: Jobs = None,
-    list_recipes: Annotated[
-        bool, typer.Option("--list", help="List the recipes and exit.")
-    ] = False,
+    recipes: Annotated[bool, typer.Option("--recipes", help="List the recipes and exit.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Compile a package under many compilers and levels, from Debian's source."""
+    """Compile packages under many compilers and levels, from Debian's sources."""
     from graphkin.binaries.building import build_package, find_compiler, known_recipes, open_source
     from graphkin.binaries.building.compilers import check_level
     from graphkin.binaries.building.debian import fetch
 
-    if list_recipes:
+    if recipes:
         _print_recipes(list(known_recipes().values()), as_json)
         return
-    chosen = _recipe(package, recipe_file)
+    names = packages or []
+    if configuration or package_list is not None:
+        wanted = _package_list(names, configuration or [], package_list, held_out or [], source)
+        _build_projects(wanted, output, cache, checked_jobs(jobs), as_json)
+        return
+    if len(names) > 1:
+        raise ConfigError(
+            f"recipes build one package at a time, got {' '.join(names)}; with --configuration, "
+            f"packages are built without recipes"
+        )
+    chosen = _recipe(names[0] if names else None, recipe_file)
     wanted_levels = _words(levels, "--levels")
     for level in wanted_levels:
         check_level(level)
@@ -88,13 +118,50 @@ def _recipe(package: str | None, file: Path | None) -> BuildRecipe:
     if file is None:
         if package is None:
             raise ConfigError(
-                "name a package, or a file with --recipe-file; --list lists the recipes"
+                "name a package, or a file with --recipe-file; --recipes lists the recipes"
             )
         return known_recipe(package)
     recipe = read_recipe(file)
     if package not in (None, recipe.name):
         raise ConfigError(f"{file} is a recipe for {recipe.name!r}, not for {package!r}")
     return recipe
+
+
+def _package_list(
+    names: list[str], config: list[str], file: Path | None, held_out: list[str], source: Path | None
+) -> PackageList:
+    from graphkin.binaries.building.projects import Package, PackageList, read_package_list
+
+    if file is not None:
+        if names or config or held_out or source:
+            raise ConfigError(
+                f"{file} says which packages are built and how; give either --list, or packages, "
+                f"--configuration, --held-out and --source"
+            )
+        return read_package_list(file)
+    if not names:
+        raise ConfigError("name the packages to build, or a file with --list")
+    if source is not None and len(names) > 1:
+        raise ConfigError(f"--source is the code of one package, got {' '.join(names)}")
+    code = str(source) if source is not None else ""
+    return PackageList([Package(name, config, source=code) for name in names], held_out)
+
+
+def _build_projects(
+    packages: PackageList, output: Path, cache: Path | None, jobs: int, as_json: bool
+) -> None:
+    from graphkin.binaries.building.projects import build_projects
+    from graphkin.binaries.building.projects.all_projects import check
+
+    reports = build_projects(packages, output, cache=cache, jobs=jobs, progress=_project_progress)
+    if as_json:
+        typer.echo(json.dumps([report.to_dict() for report in reports]))
+    else:
+        width = max(len(report.project) for report in reports)
+        for report in reports:
+            typer.echo(f"{report.project:<{width}}  {report.status:<6}  {_summary(report)}")
+        typer.echo(output)
+    check(reports)
 
 
 def _words(text: str, option: str) -> list[str]:
@@ -127,6 +194,27 @@ def _progress(number: int, total: int, name: str, outcome: Outcome | None) -> No
         _note(f"{label} failed after {outcome.seconds:.1f} s: {outcome.error}")
     else:
         _note(f"{label} built in {outcome.seconds:.1f} s: {_files(outcome)}")
+
+
+def _project_progress(number: int, total: int, name: str, state: str | ProjectReport) -> None:
+    label = f"[{number}/{total}] {name}"
+    if isinstance(state, str):
+        _note(f"{label}: {state}")
+        return
+    verb = {"built": f"built in {state.seconds:.0f} s", "kept": "is up to date"}
+    _note(f"{label} {verb.get(state.status, 'failed')}: {_summary(state)}")
+    for configuration, reason in state.given_up.items():
+        _note(f"{label} {configuration} was given up: {reason}")
+
+
+def _summary(report: ProjectReport) -> str:
+    if report.error is not None:
+        return report.error
+    size = sum(each.file.size for each in report.configurations) / 1e6
+    return (
+        f"{len(report.configurations)} configurations of {report.files} files, "
+        f"{report.functions} functions in all, {size:.1f} MB"
+    )
 
 
 def _files(outcome: Outcome) -> str:

@@ -470,8 +470,8 @@ def test_an_output_that_is_a_file(
 
 
 def test_list_of_recipes(build: Build) -> None:
-    text = build("--list").out
-    documents = json.loads(build("--list", "--json").out)
+    text = build("--recipes").out
+    documents = json.loads(build("--recipes", "--json").out)
     assert {"zlib", "sqlite3", "ffmpeg", "busybox"} <= {each["name"] for each in documents}
     assert len(text.splitlines()) == len(documents)
     zstd = next(each for each in documents if each["name"] == "zstd")

@@ -227,6 +227,18 @@ def test_a_download_that_fails(repository: Path, tmp_path: Path) -> None:
         fetch("tiny", tmp_path / "cache")
 
 
+def test_a_new_version_that_the_mirror_lacks(repository: Path, tmp_path: Path) -> None:
+    for version in ("1.10", "1.9"):
+        add_version(repository, version)
+    (repository / "tiny_1.10.orig.tar.gz").unlink()
+    notes: list[str] = []
+    assert fetch("tiny", tmp_path / "cache", notes.append).name == "tiny_1.9-3.dsc"
+    assert notes[-2].endswith("; taking version 2:1.9-3")
+    with pytest.raises(FormatError, match="cannot download the source of tiny"):
+        fetch("tiny", tmp_path / "cache", version="2:1.10-3")
+    assert fetch("tiny", tmp_path / "cache", version="2:1.5-3").name == "tiny_1.5-3.dsc"
+
+
 def test_a_damaged_source_package(repository: Path, tmp_path: Path) -> None:
     path = fetch("tiny", tmp_path / "cache")
     with open(path.with_name("tiny_1.5.orig.tar.gz"), "r+b") as file:

@@ -48,9 +48,14 @@ class Compiler:
         return self.triplet.partition("-")[0]
 
     @property
+    def family(self) -> str:
+        """One name for machines that run the same code: ``x86`` for ``i686``."""
+        return _family(self.machine)
+
+    @property
     def cross(self) -> bool:
         """Whether its code is for another machine than this one."""
-        return _family(self.machine) != _family(platform.machine())
+        return self.family != _family(platform.machine())
 
     @property
     def prefix(self) -> str:

@@ -7,12 +7,14 @@ and mirrors are those of the machine.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
 import subprocess
 import time
 from collections.abc import Callable
+from functools import cmp_to_key
 from pathlib import Path
 
 from graphkin._support.files import storing
@@ -31,14 +33,18 @@ def default_cache() -> Path:
 
 
 def fetch(
-    package: str, cache: Path | None = None, note: Callable[[str], None] = lambda text: None
+    package: str,
+    cache: Path | None = None,
+    note: Callable[[str], None] = lambda text: None,
+    version: str = "",
 ) -> Path:
-    """Gets the newest source package of a name; the path of its ``.dsc`` file.
+    """Gets a source package; the path of its ``.dsc`` file.
 
     Args:
         package: Name of the source package.
         cache: Folder for indices and downloads; what is there is not fetched again.
         note: Is told what takes time, and what went wrong without stopping anything.
+        version: Debian's version; by default the newest that can be had.
 
     Raises:
         MissingDependencyError: without apt.
@@ -57,9 +63,34 @@ def fetch(
         downloads.mkdir(parents=True, exist_ok=True)
         _write_lists(folder / "apt")
         _update(base, folder / "apt", note)
+    if version:
+        return _download(base, folder, package, version, note)
+    try:
+        return _download(base, folder, package, "", note)
+    except DownloadError as error:
+        for older in _older_versions(folder / "apt", package, error.version):
+            note(f"{error}; taking version {older}")
+            with contextlib.suppress(DownloadError):
+                return _download(base, folder, package, older, note)
+        raise
+
+
+class DownloadError(FormatError):
+    """A source package that apt lists and its mirror does not give, maybe not any more."""
+
+    def __init__(self, message: str, version: str) -> None:
+        super().__init__(message)
+        self.version = version
+
+
+def _download(
+    base: list[str], folder: Path, package: str, version: str, note: Callable[[str], None]
+) -> Path:
+    downloads = folder / "sources"
     source = [*base, "source", "--only-source", "-q"]
+    wanted = f"{package}={version}" if version else package
     # In another folder than the downloads, because apt is silent about files that are there.
-    listed = _run([*source, "--print-uris", package], folder / "apt")
+    listed = _run([*source, "--print-uris", wanted], folder / "apt")
     control = re.search(r"^'[^']*' ([^\s/]+\.dsc) ", listed.stdout, re.M)
     if control is None:
         reason = _last_line(listed) or f"apt lists no source of {package}"
@@ -67,10 +98,28 @@ def fetch(
     path = downloads / control[1]
     if not path.exists():
         note(f"getting the source of {package}: {path.name}")
-    done = _run([*source, "--download-only", package], downloads)
+    done = _run([*source, "--download-only", wanted], downloads)
     if done.returncode or not path.exists():
-        raise FormatError(f"cannot download the source of {package}: {_last_line(done)}")
+        message = f"cannot download the source of {package}: {_last_line(done)}"
+        raise DownloadError(message, path.stem.partition("_")[2])
     return path
+
+
+def _older_versions(folder: Path, package: str, newest: str) -> list[str]:
+    """The versions that apt lists below ``newest``, which has no epoch; the newest of them first.
+
+    A mirror may have the index of a new version before its files, or have lost them.
+    """
+    command = ["apt-cache", *_options(folder), "showsrc", "--only-source", package]
+    answer = _run(command, folder).stdout
+    versions = set(re.findall(r"^Version: (\S+)$", answer, re.M))
+    older = [version for version in versions if version.rpartition(":")[2] != newest]
+
+    def order(left: str, right: str) -> int:
+        done = _run(["dpkg", "--compare-versions", left, "gt", right], folder)
+        return -1 if done.returncode == 0 else 1
+
+    return sorted(older, key=cmp_to_key(order))
 
 
 def as_sources(text: str, deb822: bool) -> str:

@@ -44,7 +44,7 @@ def collect(outputs: Mapping[str, str], tree: Path, target: Path) -> list[BuiltF
     for name, path in paths.items():
         shutil.copyfile(path, target / name)
         (target / name).chmod(0o755)
-    return [_describe(target / name) for name in paths]
+    return [describe(target / name) for name in paths]
 
 
 def intact(folder: Path, files: Sequence[BuiltFile]) -> bool:
@@ -52,7 +52,7 @@ def intact(folder: Path, files: Sequence[BuiltFile]) -> bool:
     paths = [folder / file.name for file in files]
     if not all(path.is_file() for path in paths):
         return False
-    return [_describe(path) for path in paths] == list(files)
+    return [describe(path) for path in paths] == list(files)
 
 
 def _find(pattern: str, tree: Path) -> Path:
@@ -81,5 +81,6 @@ def _check(name: str, path: Path) -> None:
         raise OutputError(f"{name} has no symbol table: the package strips what it builds")
 
 
-def _describe(path: Path) -> BuiltFile:
+def describe(path: Path) -> BuiltFile:
+    """Size and hash of a file."""
     return BuiltFile(path.name, path.stat().st_size, hash_file(path))

@@ -30,6 +30,14 @@ class Source:
     digest: str
     """SHA-256 of the file, or of all files of a folder."""
 
+    @property
+    def full_version(self) -> str:
+        """Debian's version, ``7:5.1.9-0+deb12u1``, where the code is Debian's."""
+        if self.path.suffix != ".dsc":
+            return self.version
+        field = re.search(rb"^Version:[ \t]*(\S+)", read_file(self.path), re.M)
+        return field[1].decode() if field else self.version
+
     def unpack(self, folder: Path) -> Path:
         """The root of the code: in ``folder``, or where it is if it is a folder already."""
         if self.path.is_dir():

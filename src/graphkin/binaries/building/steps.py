@@ -43,11 +43,17 @@ def environment(tools: Path) -> dict[str, str]:
     return kept | {"PATH": path, "LC_ALL": "C", "SOURCE_DATE_EPOCH": "0"}
 
 
-def run_step(command: list[str], folder: Path, variables: dict[str, str], log: IO[bytes]) -> None:
+def run_step(
+    command: list[str],
+    folder: Path,
+    variables: dict[str, str],
+    log: IO[bytes],
+    seconds: float | None = None,
+) -> None:
     """Runs a command, whose output goes to the log.
 
     Raises:
-        StepError: when it cannot be run, or fails.
+        StepError: when it cannot be run, fails, or takes more than ``seconds``.
     """
     try:
         process = subprocess.Popen(
@@ -62,12 +68,14 @@ def run_step(command: list[str], folder: Path, variables: dict[str, str], log: I
     except OSError as error:
         raise StepError(f"{command[0]} cannot be run: {error.strerror}") from error
     try:
-        code = process.wait()
-    except BaseException:
+        code = process.wait(seconds)
+    except BaseException as error:
         # With its children, which would go on compiling in a folder that is about to go.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise StepError(f"{command[0]} did not end in {seconds:g} s") from None
         raise
     if code:
         status = f"exit code {code}" if code > 0 else f"signal {-code}"
