@@ -82,6 +82,15 @@ def facts_of(architecture: str) -> CodeFacts | None:
         from graphkin.binaries.starts.arm import ArmFacts
 
         return ArmFacts()
+    if architecture.startswith("mips"):
+        from graphkin.binaries.starts.mips import MipsFacts
+
+        bits = 64 if "64" in architecture else 32
+        return MipsFacts(bits, "little" if architecture.endswith("el") else "big")
+    if architecture == "riscv64":
+        from graphkin.binaries.starts.riscv import RiscVFacts
+
+        return RiscVFacts()
     return None
 
 
