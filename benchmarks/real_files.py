@@ -316,7 +316,8 @@ def markdown(rows: list[Row]) -> Iterator[str]:
             yield (
                 f"| {row.title} | {row.processor} | {found.bytes / 1e6:.1f} MB "
                 f"| {found.functions:,} | {found.coverage:.1%} | {found.in_blocks:.1%} "
-                f"| {found.seconds:.1f} | {found.memory_bytes / 1e6:.0f} MB | {'yes' if found.warnings else 'no'} |"
+                f"| {found.seconds:.1f} | {found.memory_bytes / 1e6:.0f} MB "
+                f"| {'yes' if found.warnings else 'no'} |"
             )
     for row in rows:
         name = f"{row.title}, {row.processor}"
