@@ -199,7 +199,7 @@ class Downloads:
             # The user that apt gives its downloads to cannot write into a private folder.
             "APT::Sandbox::User": "root",
             "Acquire::Languages": "none",
-            "Acquire::Retries": 3,
+            "Acquire::Retries": 1,
         }
         options = [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
         if not any((root / "lists").glob("*Packages*")):
@@ -257,7 +257,8 @@ def measured(row: Row, file: DebianFile | WheelFile, downloads: Downloads, secon
         answer = _run(command, downloads.folder)
     except Unavailable as error:
         return Row(row.title, row.package, row.processor, row.member, reason=str(error))
-    return Row(row.title, package.name, row.processor, row.member, Measure(**json.loads(answer)))
+    found = Measure(**json.loads(answer.replace(f"{package.parent}/", "")))
+    return Row(row.title, package.name, row.processor, row.member, found)
 
 
 def measure(label: str, seconds: float) -> Measure:
@@ -348,7 +349,7 @@ def _only(place: Path, pattern: str) -> Path:
 
 
 def _run(command: list[str], folder: Path) -> str:
-    """The output of a program; the last line of its errors is the reason if it fails."""
+    """The output of a program; its first error is the reason if it fails."""
     folder.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
         command,
@@ -361,7 +362,8 @@ def _run(command: list[str], folder: Path) -> str:
     )
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
-        reason = lines[-1] if lines else f"exit code {done.returncode}"
+        errors = [line for line in lines if line.startswith(("E: ", "ERROR: "))] or lines[-1:]
+        reason = errors[0] if errors else f"exit code {done.returncode}"
         raise Unavailable(f"{Path(command[0]).name} failed: {reason}")
     return done.stdout
 
