@@ -8,7 +8,9 @@ import lief
 import pytest
 
 from graphkin.binaries.backends.native import NativeSource
+from graphkin.binaries.image import Image, Region
 from graphkin.binaries.processors.aarch64 import AArch64
+from graphkin.binaries.recovery.listing import Listing
 from tests.binaries import shapes
 
 NAMES = shapes.names("aarch64")
@@ -21,6 +23,27 @@ def test_tables_have_as_many_targets_as_the_source_has_cases(name: str) -> None:
     if "clang" in name:  # gcc compares one by one below 11 cases
         expected |= {"shifted": [10], "holes": [10], "twice": [7, 9], "masked": [8], "longest": [9]}
     assert {key: shapes.widths(found[key]) for key in expected} == expected
+
+
+def test_the_address_of_a_table_that_was_kept_on_the_stack() -> None:
+    """Other addresses were in the same register since, and may look like tables."""
+    # adrp x0, 0x2000; add x0, x0, #0x100; str x0, [sp, #8]; adrp x0, 0x2000; add x0, x0, #0x200
+    # cmp w1, #2; b.hi 0x1040; ldr x0, [sp, #8]; ldrb w0, [x0, w1, uxtw]; adr x2, 0x1030
+    # add x0, x2, w0, sxtb #2; br x0; then three times mov w0, N; ret
+    code = bytes.fromhex(
+        "000000b0 00000491 e00700f9 000000b0 00000891 3f080071 48010054 e00740f9 00486138"
+        "62000010 4088208b 00001fd6 20008052 c0035fd6 40008052 c0035fd6 60008052 c0035fd6"
+    )
+    data = bytearray(0x300)
+    data[0x100:0x103] = 0, 2, 4
+    regions = [Region(0x1000, code, True), Region(0x2000, data, False)]
+    image = Image("elf", "aarch64", regions, [], [], frozenset())
+    processor = AArch64()
+    listing = Listing(image, processor)
+    listing.add_range(0x1000, 0x1000 + len(code))
+    targets = processor.tables(image)(listing, listing.addresses.index(0x102C), False)
+    listing.close()
+    assert targets == [0x1030, 0x1038, 0x1040]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -86,6 +86,13 @@ def test_a_jump_after_the_frame_is_gone_is_a_call() -> None:
     assert starts("53 eb05 660f1f440000 5b c3".replace("660f1f440000", "0f1f440000")) == [0x1000]
 
 
+def test_a_jump_to_what_the_function_branches_to_is_no_call() -> None:
+    # push rbx; test eax, eax; je 100e; dec eax; je 100c; mov eax, eax; ret
+    # 100c: pop rbx; ret | 100e: add rsp, 16; jmp 100c | 1014: ret
+    code = "53 85c0 7409 ffc8 7403 89c0 c3 5b c3 4883c410 ebf8 c3"
+    assert starts(code) == [0x1000, 0x1014]
+
+
 def test_what_is_between_known_functions_is_searched_and_they_are_not_split() -> None:
     code = "c3 c3 c3 c3"
     unwind = [UnwindRange(0x1000, 0x1002, False), UnwindRange(0x1003, 0x1004, False)]

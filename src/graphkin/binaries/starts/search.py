@@ -234,10 +234,15 @@ class Search:
             if kinds[number] != JUMP:
                 continue
             if is_open_row[last]:
-                if self._is_tail(current, last, targets[number]):
-                    tails.append(targets[number])
+                aim = targets[number]
+                # What other paths of the function lead to or across is a part of it, even if
+                # the frame seems gone: x86 gives back the room of arguments behind a call.
+                if current < aim and (aim <= reach if aim > last else covered[aim]):
+                    continue
+                if self._is_tail(current, last, aim):
+                    tails.append(aim)
                 else:
-                    reach = max(reach, targets[number])
+                    reach = max(reach, aim)
             elif not has_target[number]:
                 limit = int(limits[np.searchsorted(limits, last, side="right")])
                 cases = self._case_reach(current, last, limit)

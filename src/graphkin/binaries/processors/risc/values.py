@@ -55,6 +55,7 @@ class Values:
         rows = [*range(position - 1, max(-1, position - reach), -1)]
         if not depth:
             rows += range(position, min(len(listing.mnemonics), position + reach))
+            yield from self._unspilled(listing, register, position)
         registers, slots = {register}, set[str]()
         for at in rows:
             self._left -= 1
@@ -78,6 +79,26 @@ class Values:
                 value = self._value(listing, at, name, parts, depth)
                 if value is not None:
                     yield value
+
+    def _unspilled(self, listing: Listing, register: str, position: int) -> Iterator[int]:
+        """What was stored to the place on the stack that a register was just loaded from."""
+        for at in range(position - 1, max(-1, position - REACH[-1]), -1):
+            writer = written(listing, register, at)
+            if writer is None:
+                continue
+            name, parts = writer
+            if name != "ldr" or len(parts) != 2 or not parse_memory(parts[1]).is_stack:
+                return
+            place = parse_memory(parts[1]).text
+            for store in range(at - 1, max(-1, at - REACH[0]), -1):
+                self._left -= 1
+                if plain_name(listing.mnemonics[store]) == "str":
+                    source, target = split(listing.text(store))[:2]
+                    if parse_memory(target).text == place:
+                        value = self._first(listing, family(source), store, 0)
+                        if value is not None:
+                            yield value
+            return
 
     def slot(
         self, listing: Listing, register: str, position: int, depth: int = MAX_DEPTH - 1
