@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -104,12 +105,14 @@ class NativeSource(FunctionSource):
         files: dict[int, str] = {}
         if self.with_files and image.lines is not None:
             files = defining_files(image.lines, {extent.start for extent in image.extents})
+        pause = _CollectorPause()
         for number, extent in enumerate(image.extents):
             if not self.is_wanted(extent):
                 continue
             listing = Listing(image, architecture)
             try:
                 deadline.check()
+                pause.start()
                 problem = self._problem(extent)
                 if problem is None:
                     listing.add_range(extent.start, extent.end)
@@ -130,6 +133,7 @@ class NativeSource(FunctionSource):
                 return
             finally:
                 listing.close()
+                pause.stop()
             yield Function(
                 name=extent.name,
                 address=extent.start,
@@ -152,6 +156,27 @@ class NativeSource(FunctionSource):
         if size > self.limits.function_bytes:
             return f"{size} bytes of code, over the limit of {self.limits.function_bytes}"
         return None
+
+
+class _CollectorPause:
+    """Keeps the garbage collector from running while one function is read.
+
+    Nothing that is made there is cyclic garbage, and a large function has the collector look at
+    all of it dozens of times. Between functions it runs as ever, so memory stays bounded.
+    """
+
+    def __init__(self) -> None:
+        self._is_paused = False
+
+    def start(self) -> None:
+        if gc.isenabled():
+            gc.disable()
+            self._is_paused = True
+
+    def stop(self) -> None:
+        if self._is_paused:
+            gc.enable()
+            self._is_paused = False
 
 
 def processor(name: str) -> Architecture:

@@ -7,6 +7,7 @@ one constant. Numbers of floating point also come through ``mov w; fmov s``.
 from __future__ import annotations
 
 import re
+from typing import cast
 
 from graphkin.binaries.evidence import tokens as said
 from graphkin.binaries.evidence.arm_syntax import (
@@ -126,6 +127,10 @@ _FLAGS = frozenset(["cmp", "cmn", "tst", "ccmp", "ccmn", "fcmp", "fcmpe", "fccmp
 """What writes flags only."""
 
 
+_RELATIVE = frozenset([PAGE, FROM_PC, POOL])
+"""What depends on where the instruction is."""
+
+
 def _find(mnemonic: str) -> int:
     names = _WITHOUT_OPERANDS.get(mnemonic)
     return UNKNOWN if names is None else pack(*names)
@@ -157,7 +162,10 @@ class AArch64Rules:
     codes = _CODES
 
     def __init__(self) -> None:
-        self._cache: dict[tuple[str, bytes], Step] = {}
+        self._cache: dict[int, Step] = {}
+        """By the word of the instruction."""
+        self._moved: dict[tuple[str, bytes], Step] = {}
+        """By name and operands, for what says an address in relation to its own."""
         self._shapes: dict[tuple[object, ...], Step] = {}
 
     def read(self, body: Body) -> None:
@@ -165,15 +173,11 @@ class AArch64Rules:
         cache = self._cache
         if len(cache) > CACHE:
             cache.clear()
-        codes, names, get = body.codes, body.listing.mnemonics, cache.get
-        steps: list[Step] = []
-        for position, text in zip(body.positions, body.texts, strict=True):
-            key = (names[position], text)
-            step = get(key)
-            if step is None:
-                step = cache[key] = self._parse(*key)
+        known = list(map(cache.get, map(body.listing.words().__getitem__, body.positions)))
+        steps = self._complete(body, known) if None in known else cast("list[Step]", known)
+        codes = body.codes
+        for position, step in zip(body.positions, steps, strict=True):
             codes[position] = step.code
-            steps.append(step)
         follow(
             body,
             zip(body.positions, steps, strict=True),
@@ -182,6 +186,26 @@ class AArch64Rules:
             counter=body.listing.addresses.__getitem__,
         )
         _transfers(body)
+
+    def _complete(self, body: Body, known: list[Step | None]) -> list[Step]:
+        """Takes the instructions apart that were not met before."""
+        listing, positions = body.listing, body.positions
+        words, names = listing.words(), listing.mnemonics
+        missing = [at for at, step in enumerate(known) if step is None]
+        if len(self._moved) > CACHE:
+            self._moved.clear()
+        texts = body.texts([positions[at] for at in missing])
+        for at, text in zip(missing, texts, strict=True):
+            key = (names[positions[at]], text)
+            step = self._moved.get(key)
+            if step is None:
+                step = self._parse(*key)
+                if step.action in _RELATIVE:
+                    self._moved[key] = step
+                else:
+                    self._cache[words[positions[at]]] = step
+            known[at] = step
+        return cast("list[Step]", known)
 
     def _parse(self, name: str, raw: bytes) -> Step:
         """Most texts differ from a known one in registers and in one number."""

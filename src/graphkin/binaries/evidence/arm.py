@@ -197,14 +197,15 @@ class ArmRules:
 
     def read(self, body: Body) -> None:
         """Finds what the instructions say, and completes their operations."""
-        frame = _frame(body)
+        texts = body.texts(body.positions)
+        frame = _frame(body, texts)
         cache = self._caches.setdefault(frame, {})
         if len(cache) > CACHE:
             cache.clear()
         stack = _STACK | {frame} if frame else _STACK
         codes, names, get = body.codes, body.listing.mnemonics, cache.get
         steps: list[Step] = []
-        for position, text in zip(body.positions, body.texts, strict=True):
+        for position, text in zip(body.positions, texts, strict=True):
             key = (names[position], text)
             step = get(key)
             if step is None:
@@ -249,9 +250,9 @@ def _counter(body: Body) -> Callable[[int], int]:
     return counter
 
 
-def _frame(body: Body) -> str:
+def _frame(body: Body, texts: list[bytes]) -> str:
     """The register that holds the frame: it is set from sp near the start."""
-    for position, text in zip(body.positions, body.texts, strict=True):
+    for position, text in zip(body.positions, texts, strict=True):
         if position >= _FRAME_REACH:
             break
         match = _FRAME.match(text)

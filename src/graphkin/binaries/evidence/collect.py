@@ -32,10 +32,9 @@ class Body:
         places: what addresses mean.
         codes: packed operations of each instruction by position, to be completed.
         positions: of the instructions whose operands tell something, rising.
-        texts: their operands.
     """
 
-    __slots__ = ("callees", "codes", "listing", "places", "positions", "said", "texts", "where")
+    __slots__ = ("callees", "codes", "listing", "places", "positions", "said", "where")
 
     def __init__(
         self,
@@ -43,17 +42,28 @@ class Body:
         places: Places,
         codes: list[int],
         positions: list[int],
-        texts: list[bytes],
     ) -> None:
         self.listing = listing
         self.places = places
         self.codes = codes
         self.positions = positions
-        self.texts = texts
         self.said: list[Token] = []
         self.where: list[int] = []
         """The position at which each token was said."""
         self.callees: dict[Callee, None] = {}
+
+    def texts(self, positions: list[int]) -> list[bytes]:
+        """Operands of the instructions at rising positions."""
+        runs = self.listing.runs
+        if len(runs) == 1:
+            return operands(runs[0].records.table, np.array(positions, dtype=np.intp))
+        texts: list[bytes] = []
+        for run in runs:
+            low = bisect_left(positions, run.base)
+            high = bisect_left(positions, run.base + len(run.addresses))
+            rows = np.array(positions[low:high], dtype=np.intp) - run.base
+            texts += operands(run.records.table, rows)
+        return texts
 
     def say(self, position: int, tokens: Sequence[Token]) -> None:
         """Notes what an instruction says."""
@@ -133,7 +143,7 @@ class Collector:
         """
         codes = list(map(self._rules.codes.__getitem__, listing.mnemonics))
         positions = [position for position, code in enumerate(codes) if code < 0]
-        body = Body(listing, self._places, codes, positions, _texts(listing, positions))
+        body = Body(listing, self._places, codes, positions)
         self._rules.read(body)
         for position in dropped:
             codes[position] = 0
@@ -156,19 +166,6 @@ class Collector:
             told.append(Block(block[0], block[1], block[2], block[3], operations, evidence))
         body.callees.pop(listing.addresses[0], None)
         return Evidence(tuple(told), tuple(body.callees))
-
-
-def _texts(listing: Listing, positions: list[int]) -> list[bytes]:
-    """Operands of the instructions at rising positions."""
-    if len(listing.runs) == 1:
-        return operands(listing.runs[0].records.table, np.array(positions, dtype=np.intp))
-    texts: list[bytes] = []
-    for run in listing.runs:
-        low = bisect_left(positions, run.base)
-        high = bisect_left(positions, run.base + len(run.addresses))
-        rows = np.array(positions[low:high], dtype=np.intp) - run.base
-        texts += operands(run.records.table, rows)
-    return texts
 
 
 @lru_cache

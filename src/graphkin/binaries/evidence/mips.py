@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from typing import cast
 
 from graphkin.binaries.evidence import tokens as said
 from graphkin.binaries.evidence.collect import CACHE, Body
@@ -50,7 +51,8 @@ _CLOBBERED = frozenset(
 )
 _FRAME_REACH = 64
 """Instructions in which a function sets up its frame and ``$gp``."""
-_FRAMES = frozenset([b"$fp, $sp", b"$s8, $sp"])
+_FRAMES = frozenset([0x03A0F021, 0x03A0F025, 0x03A0F02D])
+"""``move $fp, $sp``: with addu, or and daddu."""
 _NOTHING = Step().settled()
 _COMPARE_REACH = 4
 """Instructions behind a comparison, in which the branch on it is."""
@@ -83,7 +85,8 @@ class MipsRules:
     def __init__(self, is_big: bool) -> None:
         self._first_half = "l" if is_big else "r"
         """How the half of an unaligned access ends that names the word's first byte."""
-        self._caches: dict[bool, dict[tuple[str, bytes], Step]] = {False: {}, True: {}}
+        self._caches: dict[bool, dict[int, Step]] = {False: {}, True: {}}
+        """By whether there is a frame, and by the word of the instruction."""
 
     def read(self, body: Body) -> None:
         """Finds what the instructions say, and completes their operations."""
@@ -92,15 +95,19 @@ class MipsRules:
         if len(cache) > CACHE:
             cache.clear()
         stack = _STACK | {"fp"} if has_frame else _STACK
-        codes, names, get = body.codes, body.listing.mnemonics, cache.get
-        steps: list[Step] = []
-        for position, text in zip(body.positions, body.texts, strict=True):
-            key = (names[position], text)
-            step = get(key)
-            if step is None:
-                step = cache[key] = parse(*key, stack, self._first_half)
+        words, positions = body.listing.words(), body.positions
+        known = list(map(cache.get, map(words.__getitem__, positions)))
+        if None in known:
+            names = body.listing.mnemonics
+            missing = [number for number, step in enumerate(known) if step is None]
+            texts = body.texts([positions[number] for number in missing])
+            for number, text in zip(missing, texts, strict=True):
+                position = positions[number]
+                step = parse(names[position], text, stack, self._first_half)
+                known[number] = cache[words[position]] = step
+        steps, codes = cast("list[Step]", known), body.codes
+        for position, step in zip(positions, steps, strict=True):
             codes[position] = step.code
-            steps.append(step)
         _scale(body, steps)
         table = _global_pointer(body, steps)
         follow(
@@ -125,13 +132,8 @@ def _compared(body: Body, position: int, value: int) -> int:
 
 def _has_frame(body: Body) -> bool:
     """Whether ``$fp`` holds the frame: it is set from ``$sp`` near the start."""
-    names = body.listing.mnemonics
-    for position, text in zip(body.positions, body.texts, strict=True):
-        if position >= _FRAME_REACH:
-            return False
-        if names[position] == "move" and text in _FRAMES:
-            return True
-    return False
+    words = body.listing.words()
+    return not _FRAMES.isdisjoint(words[:_FRAME_REACH])
 
 
 def _global_pointer(body: Body, steps: list[Step]) -> Value | None:

@@ -194,13 +194,14 @@ class X86Rules:
 
     def read(self, body: Body) -> None:
         """Finds what the instructions say, and completes their operations."""
-        framed = _sets_frame(body)
+        texts = body.texts(body.positions)
+        framed = _sets_frame(body, texts)
         cache = self._caches[framed]
         if len(cache) > CACHE:
             cache.clear()
         codes, names, get = body.codes, body.listing.mnemonics, cache.get
         active: list[tuple[int, Parsed]] = []
-        for position, text in zip(body.positions, body.texts, strict=True):
+        for position, text in zip(body.positions, texts, strict=True):
             key = (names[position], text)
             parsed = get(key)
             if parsed is None:
@@ -410,9 +411,9 @@ def _like(known: Parsed, number: int, sign: bytes | None) -> Parsed | None:
 _SAID = {"off": said.offset, "shift": said.shift, "num": said.number}
 
 
-def _sets_frame(body: Body) -> bool:
+def _sets_frame(body: Body, texts: list[bytes]) -> bool:
     """Whether rbp holds the frame: it is set from rsp near the start."""
-    for position, text in zip(body.positions, body.texts, strict=True):
+    for position, text in zip(body.positions, texts, strict=True):
         if position >= _FRAME_REACH:
             break
         if text in (b"rbp, rsp", b"ebp, esp"):

@@ -85,16 +85,18 @@ class Records:
             start = ctypes.addressof(self._pointer.contents)
             array = (ctypes.c_char * (self._count * RECORD_TYPE.itemsize)).from_address(start)
             self.table = np.frombuffer(array, dtype=RECORD_TYPE)
+        self._texts = self.table["op_str"]
 
     def text(self, position: int) -> str:
         """The operands of one instruction."""
-        raw: bytes = self.table["op_str"][position]
+        raw: bytes = self._texts[position]
         return raw.partition(b"\0")[0].decode("ascii", "replace")
 
     def close(self) -> None:
         """Gives the memory back; the table must not be used again."""
         if self._count:
             self.table = np.empty(0, dtype=RECORD_TYPE)
+            self._texts = self.table["op_str"]
             capstone._cs.cs_free(self._pointer, self._count)
             self._count = 0
 

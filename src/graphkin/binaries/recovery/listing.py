@@ -59,6 +59,9 @@ class Listing:
         self.controls: list[int] = []
         self.kinds: list[int] = []
         self.operands: list[bytes] = []
+        self.bases: dict[tuple[str, int], tuple[int, int | None]] = {}
+        """For registers of 32-bit x86 and positions: where it was found out whether they hold the
+        base of the global offset table, and the base."""
         self._absolute_texts: dict[int, str] = {}
         self._words: list[int] = []
         self._worded_runs = 0
@@ -102,18 +105,23 @@ class Listing:
 
     def word(self, position: int) -> int:
         """The first four bytes of an instruction, as a number."""
-        if position >= len(self._words):
+        return self._words[position] if position < len(self._words) else self.words()[position]
+
+    def words(self) -> list[int]:
+        """Those of all instructions, by position."""
+        if self._worded_runs < len(self.runs):
             field = "word" if self._image.byte_order == "little" else "big_word"
             for run in self.runs[self._worded_runs :]:
                 self._words += run.records.table[field][: len(run.addresses)].tolist()
             self._worded_runs = len(self.runs)
-        return self._words[position]
+        return self._words
 
     def text(self, position: int) -> str:
         """The operands of an instruction."""
-        absolute = self._absolute_texts.get(position)
-        if absolute is not None:
-            return absolute
+        if position in self._absolute_texts:
+            return self._absolute_texts[position]
+        if len(self.runs) == 1:
+            return self.runs[0].records.text(position)
         run = self._run(position)
         return run.records.text(position - run.base)
 

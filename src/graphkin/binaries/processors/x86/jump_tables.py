@@ -275,7 +275,13 @@ def table_base(image: Image, listing: Listing, register: str, position: int) -> 
     That is ``call thunk; add R, N`` or ``call next; pop R; add R, N``, and copies of R.
     """
     location = family(register)
-    for at in range(position - 1, max(-1, position - FAR), -1):
+    start, limit = (location, position), max(-1, position - FAR)
+    for at in range(position - 1, limit, -1):
+        # Code calls through one register again and again.
+        found = listing.bases.get((location, at + 1))
+        if found is not None and found[0] > limit:
+            listing.bases[start] = found
+            return found[1]
         name = listing.mnemonics[at]
         if name in READ_ONLY or name in ("pop", "leave", "ret") or name[0] == "j":
             continue
@@ -284,10 +290,11 @@ def table_base(image: Image, listing: Listing, register: str, position: int) -> 
             continue
         if name == "mov" and not source.startswith("0x"):
             location = location_of(source)
-        elif name == "add" and source[:1].isdigit():
-            return _base_of_call(listing, at, int(source, 0))
-        else:
-            return None
+            continue
+        is_base = name == "add" and source[:1].isdigit()
+        base = _base_of_call(listing, at, int(source, 0)) if is_base else None
+        listing.bases[start] = (at, base)
+        return base
     return None
 
 
