@@ -11,7 +11,7 @@ Each file is copied with some of what it says blotted out, and read again:
 Truth is every function symbol of an ELF file or of a PE file that has a symbol table, the list of
 function starts of a Mach-O file, and the exception directory of other PE files, which leaves out
 leaf functions: there, only recall tells. Parts that compilers split off (``.cold``) are not
-functions. Stubs of the linker have no symbols, so what lies in ``.plt`` counts neither way. Files
+functions. Stubs of the linker (``.plt``, ``.MIPS.stubs``) count neither way. Files
 whose names tell a processor and a compiler (``x86_64-gcc-O2.so``) are counted together; others by
 format and processor.
 """
@@ -256,7 +256,7 @@ def stub_ranges(path: Path) -> list[tuple[int, int]]:
     return [
         (section.virtual_address, section.virtual_address + section.size)
         for section in binary.sections
-        if str(section.name).startswith(".plt")
+        if str(section.name).startswith((".plt", ".MIPS.stubs"))
     ]
 
 

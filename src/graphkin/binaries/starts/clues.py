@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkin.binaries.image import Region, UnwindRange
+from graphkin.binaries.image import ByteOrder, Region, UnwindRange
 from graphkin.binaries.recovery.ranges import Symbol
 from graphkin.binaries.starts.sweep import MAX_ADDRESS
 
@@ -37,7 +37,9 @@ class Clues:
     """Ranges with no other functions than those that the symbols tell of."""
 
 
-def words_into_code(regions: Sequence[Region], width: int) -> NDArray[np.int64]:
+def words_into_code(
+    regions: Sequence[Region], width: int, byte_order: ByteOrder = "little"
+) -> NDArray[np.int64]:
     """Aligned words of the data that are addresses of code.
 
     For files that are not position-independent, which have no relocations to list them.
@@ -50,7 +52,7 @@ def words_into_code(regions: Sequence[Region], width: int) -> NDArray[np.int64]:
         lead = -region.start % width
         data = region.data[lead:]
         data = data[: len(data) // width * width]
-        values = np.frombuffer(data, dtype=f"<u{width}")
+        values = np.frombuffer(data, dtype=f"{'<' if byte_order == 'little' else '>'}u{width}")
         for target in code:
             inside = values[(values >= target.start) & (values < target.end)]
             found.append(np.unique(inside).astype(np.int64))

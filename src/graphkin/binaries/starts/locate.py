@@ -82,6 +82,11 @@ def facts_of(architecture: str) -> CodeFacts | None:
         from graphkin.binaries.starts.arm import ArmFacts
 
         return ArmFacts()
+    if architecture.startswith("mips"):
+        from graphkin.binaries.starts.mips import MipsFacts
+
+        bits = 64 if "64" in architecture else 32
+        return MipsFacts(bits, "little" if architecture.endswith("el") else "big")
     return None
 
 

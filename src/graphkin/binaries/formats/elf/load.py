@@ -65,6 +65,7 @@ COPIES = frozenset(
     for name in ("X86_64", "X86", "AARCH64", "ARM")
 )
 """Variables of other files that a program keeps in its own memory."""
+STUB_SECTIONS = (".plt", ".MIPS.stubs")
 UNDEFINED = 0
 ENTRY_TAGS = (lief.ELF.DynamicEntry.TAG.INIT, lief.ELF.DynamicEntry.TAG.FINI)
 TABLES = frozenset(["symbols", "exported symbols", "unwind tables"])
@@ -180,7 +181,7 @@ def _linked(
         compressed = mips.compressed(binary)
         notes = (note, mips.compressed_note(len(compressed)))
         note = "; ".join(one for one in notes if one) or None
-    plt = [(s.virtual_address, s.size) for s in sections if text(s.name).startswith(".plt")]
+    plt = [(s.virtual_address, s.size) for s in sections if text(s.name).startswith(STUB_SECTIONS)]
     named |= dict(
         entry
         for start, size in plt
@@ -270,8 +271,10 @@ def _pointers(
 ) -> NDArray[np.int64]:
     """Words that may hold the address of a function: relocations know them in all files but
     those that are loaded where they were linked."""
-    if binary.header.file_type == lief.ELF.Header.FILE_TYPE.EXEC or not pointers:
-        return words_into_code(regions, width)
+    # On MIPS, a word without a symbol is moved as a whole, and its relocation has no address.
+    is_mips = binary.header.machine_type == lief.ELF.ARCH.MIPS
+    if binary.header.file_type == lief.ELF.Header.FILE_TYPE.EXEC or is_mips or not pointers:
+        return words_into_code(regions, width, _byte_order(binary))
     return addresses(pointers.values())
 
 

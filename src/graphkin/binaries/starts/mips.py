@@ -1,0 +1,177 @@
+"""Function starts on MIPS: every instruction is a word, and a transfer runs the word behind it.
+
+As in :mod:`graphkin.binaries.recovery.listing`, a transfer stands at its delay slot, the last
+instruction that runs before it. Position-independent code calls through ``$t9``, which it fills
+from the global offset table: what ``$t9`` holds then is the start of a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkin.binaries.image import ByteOrder, Image, Region
+from graphkin.binaries.processors.mips import GP, RA, SP, T9, Mips
+from graphkin.binaries.recovery.architecture import BRANCH, CALL, JUMP, PLAIN, STOP
+from graphkin.binaries.starts.sweep import FILLER, NOT_CODE, NOWHERE, Sweep, joined, signed
+
+Column = NDArray[np.int64]
+Kinds = NDArray[np.uint8]
+
+ADDITIONS = (0x09, 0x19)
+"""``addiu`` and ``daddiu``."""
+LOADS = (0x23, 0x37)
+"""``lw`` and ``ld``."""
+STORES = (0x2B, 0x3F)
+"""``sw`` and ``sd``."""
+SPECIAL, REGIMM, JUMPS, LUI = 0x00, 0x01, (0x02, 0x03), 0x0F
+CLOBBERS = (*range(0x08, 0x10), 0x18, 0x19, *range(0x20, 0x28), 0x37)
+"""Opcodes that write the register of their second field: arithmetic on constants, and loads."""
+SUMS = (0x0399E021, 0x0399E02D)
+"""``addu $gp, $gp, $t9`` and ``daddu``, with which a function finds its table."""
+REACH = 48
+"""Instructions between those that compute an address, and its use."""
+ERASED = 0xFFFFFFFF
+TABLE = np.dtype([("word", "<u4"), ("big_word", "<u4"), ("id", "<u4")])
+
+
+class MipsFacts:
+    """MIPS of 32 or 64 bits.
+
+    Args:
+        bits: of an address.
+        byte_order: of data and of instructions.
+    """
+
+    alignment = 4
+    padded = 4
+
+    def __init__(self, bits: int, byte_order: ByteOrder) -> None:
+        self.architecture = Mips(bits, byte_order)
+        self._order = byte_order
+        self._pointer = bits // 8
+
+    def sweep(self, image: Image, regions: Sequence[Region]) -> Sweep:
+        return joined([self._region(image, region) for region in regions])
+
+    def _region(self, image: Image, region: Region) -> Sweep:
+        lead = -region.start % 4
+        data = region.data[lead:]
+        data = data[: len(data) // 4 * 4]
+        stored = np.frombuffer(data, dtype="<u4" if self._order == "little" else ">u4")
+        word = stored.astype(np.int64)
+        address = region.start + lead + 4 * np.arange(len(word), dtype=np.int64)
+        table = np.ones(len(word), dtype=TABLE)
+        table["word"] = table["big_word"] = stored
+        kind = self.architecture.kinds(table)
+        is_delayed = (kind != PLAIN) & self.architecture.delayed(table, kind)
+        is_delayed[-1:] = False
+        fields = _Fields(word)
+        pointer = self._pointers(image, fields)
+        target = _targets(fields, address, kind)
+        through = np.flatnonzero(np.isin(kind, (CALL, JUMP)) & (fields.opcode == SPECIAL))
+        target[through] = self._loaded(image, fields, pointer, through)
+        frame = _frames(fields)
+        rows = np.flatnonzero(is_delayed)
+        kind[word == 0] = FILLER
+        kind[word == ERASED] = NOT_CODE
+        kind[rows + 1], target[rows + 1] = kind[rows], target[rows]
+        kind[rows], target[rows] = PLAIN, NOWHERE
+        # The frame is gone by then, if the slot gives it back.
+        slots = rows[frame[rows + 1] != 0]
+        frame[slots], frame[slots + 1] = frame[slots + 1], 0
+        size = np.full(len(word), 4, dtype=np.int64)
+        state = np.zeros(len(word), dtype=np.uint8)
+        return Sweep(address, size, kind, target, pointer, _prologues(fields), frame, state)
+
+    def _pointers(self, image: Image, fields: _Fields) -> Column:
+        """Of entries of the table, of sums with such an entry, and of ``lui`` with ``addiu``."""
+        pointer = np.full(len(fields.word), NOWHERE, dtype=np.int64)
+        loads = self._entries(fields, image)
+        pointer[loads] = self._values(image, fields, loads)
+        adds = np.flatnonzero(np.isin(fields.opcode, ADDITIONS) & ~np.isin(fields.rs, (0, SP, GP)))
+        writers = fields.writers(adds, fields.rs[adds])
+        is_high = (fields.opcode[writers] == LUI) & (writers >= 0)
+        base = np.where(is_high, fields.constant[writers] << 16, pointer[writers])
+        known = (writers >= 0) & (base >= 0)
+        pointer[adds[known]] = (base + fields.constant[adds])[known]
+        return pointer
+
+    def _entries(self, fields: _Fields, image: Image) -> Column:
+        """Rows that load an entry of the table."""
+        if image.got is None:
+            return np.empty(0, dtype=np.int64)
+        opcode = LOADS[self._pointer == 8]
+        return np.flatnonzero((fields.opcode == opcode) & (fields.rs == GP))
+
+    def _values(self, image: Image, fields: _Fields, loads: Column) -> Column:
+        offsets, places = np.unique(fields.constant[loads], return_inverse=True)
+        words = [image.word((image.got or 0) + item, self._pointer) for item in offsets.tolist()]
+        limit = np.iinfo(np.int64).max
+        values = [NOWHERE if item is None or item > limit else item for item in words]
+        return np.array(values, dtype=np.int64)[places]
+
+    def _loaded(self, image: Image, fields: _Fields, pointer: Column, rows: Column) -> Column:
+        """Where calls and jumps through a register lead to: an address, or the slot of a symbol
+        of another file; ``NOWHERE`` if that is not known."""
+        writers = fields.writers(rows, fields.rs[rows])
+        target = np.where(writers >= 0, pointer[writers], NOWHERE)
+        is_load = np.isin(fields.opcode[writers], LOADS) & (fields.rs[writers] == GP)
+        slot = (image.got or 0) + fields.constant[writers]
+        is_import = is_load & np.isin(slot, np.fromiter(image.imports, dtype=np.int64))
+        return np.where(is_import & (writers >= 0), slot, target)
+
+
+class _Fields:
+    """The fields of instruction words, as columns."""
+
+    def __init__(self, word: Column) -> None:
+        self.word = word
+        self.opcode = word >> 26
+        self.rs, self.rt = word >> 21 & 31, word >> 16 & 31
+        self.constant = signed(word, 16)
+        written = np.where(np.isin(self.opcode, CLOBBERS), self.rt, -1)
+        is_special = self.opcode == SPECIAL
+        self._written = np.where(is_special, word >> 11 & 31, written)
+        self._is_end = (is_special & (word & 63 == 8) & (self.rs == RA)).astype(bool)
+
+    def writers(self, rows: Column, registers: Column) -> Column:
+        """The last row ahead of each that writes its register; -1 if it is far, or in another
+        function."""
+        writers = np.full(len(rows), -1, dtype=np.int64)
+        pending = np.arange(len(rows))
+        for distance in range(1, REACH + 1):
+            at = rows[pending] - distance
+            # The slot of a return is a part of it.
+            is_open = (at >= 0) & ~self._is_end[np.maximum(at - 1, 0)]
+            pending, at = pending[is_open], at[is_open]
+            is_writer = self._written[at] == registers[pending]
+            writers[pending[is_writer]] = at[is_writer]
+            pending = pending[~is_writer]
+        return writers
+
+
+def _targets(fields: _Fields, address: Column, kind: Kinds) -> Column:
+    """Of branches, and of jumps and calls with an address."""
+    word, opcode = fields.word, fields.opcode
+    is_direct = np.isin(kind, (BRANCH, CALL, JUMP)) & (opcode != SPECIAL)
+    near = address + 4 + 4 * fields.constant
+    far = (address + 4) & ~0xFFFFFFF | (word & 0x3FFFFFF) << 2
+    target = np.where(np.isin(opcode, JUMPS), far, near)
+    # A call of what follows only asks for its address.
+    is_direct &= ~((kind == CALL) & (target == address + 8))
+    return np.where(is_direct, target, NOWHERE)
+
+
+def _prologues(fields: _Fields) -> NDArray[np.bool_]:
+    """``lui $gp``, room on the stack."""
+    makes_room = np.isin(fields.opcode, ADDITIONS) & (fields.rs == SP) & (fields.rt == SP)
+    makes_room &= fields.constant < 0
+    return np.asarray(makes_room | (fields.word >> 16 == LUI << 10 | GP))
+
+
+def _frames(fields: _Fields) -> NDArray[np.int8]:
+    moves = np.isin(fields.opcode, ADDITIONS) & (fields.rs == SP) & (fields.rt == SP)
+    return np.where(moves, -np.sign(fields.constant), 0).astype(np.int8)
