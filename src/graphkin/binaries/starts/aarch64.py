@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 from graphkin.binaries.image import Image, Region
 from graphkin.binaries.processors.aarch64 import AArch64
 from graphkin.binaries.recovery.architecture import BRANCH, CALL, JUMP, PLAIN, STOP
-from graphkin.binaries.starts.sweep import FILLER, NOT_CODE, NOWHERE, Sweep, joined, signed, words
+from graphkin.binaries.starts.sweep import (
+    FILLER,
+    NOT_CODE,
+    NOWHERE,
+    Sweep,
+    joined,
+    nowhere,
+    signed,
+    words,
+)
 
 KINDS = (
     (0xFC000000, 0x14000000, JUMP, 26, 0),
@@ -80,7 +89,8 @@ class AArch64Facts:
                 frame[word & mask == bits] = change
         size = np.full(len(word), 4, dtype=np.int64)
         state = np.zeros(len(address), dtype=np.uint8)
-        return Sweep(address, size, kind, target, _pointers(word, address), prologue, frame, state)
+        pointer, origin = _pointers(word, address), nowhere(len(address))
+        return Sweep(address, size, kind, target, pointer, prologue, frame, state, origin)
 
 
 def _pointers(word: NDArray[np.int64], address: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -22,6 +22,7 @@ from graphkin.binaries.starts.sweep import (
     NOWHERE,
     Sweep,
     joined,
+    nowhere,
     signed,
     words,
 )
@@ -190,7 +191,7 @@ def _empty() -> Sweep:
     none = np.empty(0, dtype=np.int64)
     flags = np.empty(0, dtype=bool)
     small = np.empty(0, dtype=np.uint8)
-    return Sweep(none, none, small, none, none, flags, small.astype(np.int8), small)
+    return Sweep(none, none, small, none, none, flags, small.astype(np.int8), small, none)
 
 
 def _is_common(word: Values) -> Flags:
@@ -271,7 +272,8 @@ def _arm(word: Values, start: int) -> Sweep:
     frame = _frame(word, ARM_RESERVES, ARM_RELEASES)
     size = np.full(len(word), 4, dtype=np.int64)
     state = np.full(len(word), ord("a"), dtype=np.uint8)
-    return Sweep(address, size, kind, target, pointer, frame > 0, frame, state)
+    origin = nowhere(len(address))
+    return Sweep(address, size, kind, target, pointer, frame > 0, frame, state, origin)
 
 
 def _fill_literals(
@@ -341,7 +343,8 @@ def _thumb(half: Values, start: int) -> Sweep:
     frame[dead] = 0
     size = np.where(is_wide, 4, 2).astype(np.int64)
     state = np.full(len(at), ord("t"), dtype=np.uint8)
-    return Sweep(address, size, kind, target, pointer, frame > 0, frame, state)
+    origin = nowhere(len(address))
+    return Sweep(address, size, kind, target, pointer, frame > 0, frame, state, origin)
 
 
 def _thumb_instructions(half: Values, is_data: Flags) -> tuple[Values, Values, Flags]:

@@ -29,8 +29,12 @@ STORES = (0x2B, 0x3F)
 SPECIAL, REGIMM, JUMPS, LUI = 0x00, 0x01, (0x02, 0x03), 0x0F
 CLOBBERS = (*range(0x08, 0x10), 0x18, 0x19, *range(0x20, 0x28), 0x37)
 """Opcodes that write the register of their second field: arithmetic on constants, and loads."""
-SUMS = (0x0399E021, 0x0399E02D)
-"""``addu $gp, $gp, $t9`` and ``daddu``, with which a function finds its table."""
+SUMS = (0x21, 0x2D)
+"""``addu`` and ``daddu``."""
+GP_SUM = 0x679C
+"""``daddiu $gp, $gp``."""
+PAGE = 1 << 16
+"""Entries of the table for local symbols are multiples of this; code adds the rest."""
 REACH = 48
 """Instructions between those that compute an address, and its use."""
 ERASED = 0xFFFFFFFF
@@ -45,7 +49,7 @@ class MipsFacts:
         byte_order: of data and of instructions.
     """
 
-    alignment = 4
+    alignment = 1
     padded = 4
 
     def __init__(self, bits: int, byte_order: ByteOrder) -> None:
@@ -70,9 +74,16 @@ class MipsFacts:
         is_delayed[-1:] = False
         fields = _Fields(word)
         pointer = self._pointers(image, fields)
+        origin = self._origins(image, fields, pointer, address)
+        pointer[fields.rt == GP] = NOWHERE
         target = _targets(fields, address, kind)
         through = np.flatnonzero(np.isin(kind, (CALL, JUMP)) & (fields.opcode == SPECIAL))
-        target[through] = self._loaded(image, fields, pointer, through)
+        writers = fields.writers(through, fields.rs[through])
+        target[through] = self._loaded(image, fields, pointer, writers)
+        # Switches add to what they load; a pointer to a function is used as it is.
+        is_last = (kind[through] == JUMP) & (fields.rs[through] == T9) & (target[through] < 0)
+        is_last &= np.isin(fields.opcode[writers], LOADS) & (writers >= 0)
+        kind[through[is_last]] = STOP
         frame = _frames(fields)
         rows = np.flatnonzero(is_delayed)
         kind[word == 0] = FILLER
@@ -84,14 +95,15 @@ class MipsFacts:
         frame[slots], frame[slots + 1] = frame[slots + 1], 0
         size = np.full(len(word), 4, dtype=np.int64)
         state = np.zeros(len(word), dtype=np.uint8)
-        return Sweep(address, size, kind, target, pointer, _prologues(fields), frame, state)
+        prologue = _prologues(fields)
+        return Sweep(address, size, kind, target, pointer, prologue, frame, state, origin)
 
     def _pointers(self, image: Image, fields: _Fields) -> Column:
         """Of entries of the table, of sums with such an entry, and of ``lui`` with ``addiu``."""
         pointer = np.full(len(fields.word), NOWHERE, dtype=np.int64)
         loads = self._entries(fields, image)
         pointer[loads] = self._values(image, fields, loads)
-        adds = np.flatnonzero(np.isin(fields.opcode, ADDITIONS) & ~np.isin(fields.rs, (0, SP, GP)))
+        adds = np.flatnonzero(np.isin(fields.opcode, ADDITIONS) & ~np.isin(fields.rs, (0, SP)))
         writers = fields.writers(adds, fields.rs[adds])
         is_high = (fields.opcode[writers] == LUI) & (writers >= 0)
         base = np.where(is_high, fields.constant[writers] << 16, pointer[writers])
@@ -113,12 +125,36 @@ class MipsFacts:
         values = [NOWHERE if item is None or item > limit else item for item in words]
         return np.array(values, dtype=np.int64)[places]
 
-    def _loaded(self, image: Image, fields: _Fields, pointer: Column, rows: Column) -> Column:
+    def _origins(self, image: Image, fields: _Fields, pointer: Column, address: Column) -> Column:
+        """Functions add the distance to the table to ``$t9``, their own address."""
+        origin = np.full(len(address), NOWHERE, dtype=np.int64)
+        is_sum = np.isin(fields.word & 0xFC0007FF, SUMS) & (fields.word >> 11 & 31 != T9)
+        sums = np.flatnonzero(is_sum & ((fields.rs == T9) | (fields.rt == T9)))
+        writers = fields.writers(sums, fields.rs[sums] + fields.rt[sums] - T9)
+        sums, writers = sums[writers >= 0], writers[writers >= 0]
+        if image.got is None or not len(sums):
+            return origin
+        # n64 adds the lower half behind the sum.
+        behind = np.minimum(sums + 1, len(address) - 1)
+        is_split = (fields.opcode[writers] == LUI) & (fields.word[behind] >> 16 == GP_SUM)
+        split = (fields.constant[writers] << 16) + fields.constant[behind]
+        distance = np.where(is_split, split, pointer[writers])
+        start = image.got - distance
+        is_near = (start <= address[sums]) & (start > address[sums] - 4 * REACH)
+        is_near &= is_split | (pointer[writers] >= 0)
+        origin[sums[is_near]] = start[is_near]
+        return origin
+
+    def _loaded(self, image: Image, fields: _Fields, pointer: Column, writers: Column) -> Column:
         """Where calls and jumps through a register lead to: an address, or the slot of a symbol
-        of another file; ``NOWHERE`` if that is not known."""
-        writers = fields.writers(rows, fields.rs[rows])
+        of another file; ``NOWHERE`` if that is not known.
+
+        Args:
+            writers: the rows that fill the register.
+        """
         target = np.where(writers >= 0, pointer[writers], NOWHERE)
         is_load = np.isin(fields.opcode[writers], LOADS) & (fields.rs[writers] == GP)
+        target[is_load & (target % PAGE == 0)] = NOWHERE
         slot = (image.got or 0) + fields.constant[writers]
         is_import = is_load & np.isin(slot, np.fromiter(image.imports, dtype=np.int64))
         return np.where(is_import & (writers >= 0), slot, target)

@@ -102,6 +102,7 @@ class Search:
         self._mark(self._known, self.row(addresses(known)))
         called = self._target[(sweep.kind == CALL) & (sweep.target >= 0)]
         self._mark(self._known, called)
+        self._mark(self._known, self.row(sweep.origin))
         self._pointed = np.zeros(count, dtype=bool)
         self._mark(self._pointed, self.row(pointed))
         self._mark(self._pointed, self.row(sweep.pointer))
@@ -280,7 +281,8 @@ class Search:
         return self._facts.alignment > WEAK_ALIGNMENT and self._is_aligned(row)
 
     def _is_aligned(self, row: int) -> bool:
-        return bool(self._sweep.address[row] % self._facts.alignment == 0)
+        alignment = self._facts.alignment
+        return alignment > 1 and bool(self._sweep.address[row] % alignment == 0)
 
     def _case_reach(self, start: int, jump: int, limit: int) -> int:
         """The last row that the jump table of an indirect jump leads to."""

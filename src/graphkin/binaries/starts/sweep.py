@@ -40,6 +40,8 @@ class Sweep:
     """(N,) 1 where it makes room on the stack or saves a register there, -1 where it gives back."""
     state: NDArray[np.uint8]
     """(N,) the letter of :attr:`Image.marks`; 0 where the processor has one state only."""
+    origin: NDArray[np.int64]
+    """(N,) where its function starts, if the instruction tells that; else ``NOWHERE``."""
 
     def __len__(self) -> int:
         return len(self.address)
@@ -64,7 +66,7 @@ class CodeFacts(Protocol):
 
     @property
     def alignment(self) -> int:
-        """Of functions, where compilers pad them."""
+        """Of functions, where compilers pad them; 1 where they do not."""
 
     @property
     def padded(self) -> int:
@@ -82,6 +84,11 @@ def words(data: bytes | memoryview | bytearray, width: int) -> NDArray[np.int64]
     """The little-endian words of some bytes."""
     usable = len(data) // width * width
     return np.frombuffer(data[:usable], dtype=f"<u{width}").astype(np.int64)
+
+
+def nowhere(count: int) -> NDArray[np.int64]:
+    """(count,) no addresses."""
+    return np.full(count, NOWHERE, dtype=np.int64)
 
 
 def signed(values: NDArray[np.int64], bits: int) -> NDArray[np.int64]:

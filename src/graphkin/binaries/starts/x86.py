@@ -13,7 +13,7 @@ from graphkin.binaries.image import Image, Region
 from graphkin.binaries.processors.x86.processor import X86
 from graphkin.binaries.recovery.architecture import BRANCH, CALL, JUMP, PLAIN, STOP
 from graphkin.binaries.recovery.decode import Decoder
-from graphkin.binaries.starts.sweep import FILLER, NOT_CODE, NOWHERE, Sweep, joined, signed
+from graphkin.binaries.starts.sweep import FILLER, NOT_CODE, NOWHERE, Sweep, joined, nowhere, signed
 
 CHUNK = 1 << 18
 LONGEST = 15
@@ -182,7 +182,8 @@ class X86Facts:
         frame[(ids == x86_const.X86_INS_PUSH) | (is_sum & (raw[at + stack + 1] == 0xEC))] = 1
         frame[np.isin(ids, RELEASES) | (is_sum & (raw[at + stack + 1] == 0xC4))] = -1
         state = np.zeros(len(address), dtype=np.uint8)
-        return Sweep(address, size, kind, target, pointer, prologue, frame, state)
+        origin = nowhere(len(address))
+        return Sweep(address, size, kind, target, pointer, prologue, frame, state, origin)
 
     def _pointers(
         self,
@@ -267,14 +268,14 @@ def _image_base(image: Image) -> int:
 
 def _hole(start: int, end: int) -> Sweep:
     """One row for a range of data."""
-    nowhere = np.full(1, NOWHERE, dtype=np.int64)
     return Sweep(
         np.array([start], dtype=np.int64),
         np.array([end - start], dtype=np.int64),
         np.full(1, NOT_CODE, dtype=np.uint8),
-        nowhere,
-        nowhere,
+        nowhere(1),
+        nowhere(1),
         np.zeros(1, dtype=bool),
         np.zeros(1, dtype=np.int8),
         np.zeros(1, dtype=np.uint8),
+        nowhere(1),
     )
