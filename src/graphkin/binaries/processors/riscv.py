@@ -89,9 +89,9 @@ class RiscV64:
         rows = zip(operands(table), table["word"].tolist(), table["address"].tolist(), strict=True)
         texts = []
         for text, word, address in rows:
-            distance = _distance(word)
-            if distance is not None:
-                place = f"{(address + distance) & 0xFFFFFFFFFFFFFFFF:#x}".encode()
+            reach = distance(word)
+            if reach is not None:
+                place = f"{(address + reach) & 0xFFFFFFFFFFFFFFFF:#x}".encode()
                 text = _NUMBER.sub(place, text)
             texts.append(text)
         return texts
@@ -159,7 +159,12 @@ class RiscVRegisters:
         if word & 0x7F == 0x17:  # auipc
             value = listing.addresses[position] + _signed(word >> 12, 20) * 0x1000
             return Sum(word >> 7 & 31 or NONE, NONE, NONE, value)
-        return _effect(word) if word & 3 == 3 else _compressed(word & 0xFFFF)
+        return effect_of(word)
+
+
+def effect_of(word: int) -> Effect:
+    """What an instruction does, wherever it lies."""
+    return _effect(word) if word & 3 == 3 else _compressed(word & 0xFFFF)
 
 
 def _signed(value: int, bits: int) -> int:
@@ -201,7 +206,7 @@ def _compressed_kind(half: int) -> int:
     return STOP if register in (RA, T0) else JUMP
 
 
-def _distance(word: int) -> int | None:
+def distance(word: int) -> int | None:
     """How far a direct transfer goes."""
     if word & 0x7F == 0x63:
         fields = ((8, 4, 1), (25, 6, 5), (7, 1, 11), (31, 1, 12))

@@ -87,6 +87,10 @@ def facts_of(architecture: str) -> CodeFacts | None:
 
         bits = 64 if "64" in architecture else 32
         return MipsFacts(bits, "little" if architecture.endswith("el") else "big")
+    if architecture == "riscv64":
+        from graphkin.binaries.starts.riscv import RiscVFacts
+
+        return RiscVFacts()
     return None
 
 
