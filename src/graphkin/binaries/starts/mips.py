@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.binaries.image import ByteOrder, Image, Region
-from graphkin.binaries.processors.mips import GP, RA, SP, T9, Mips
+from graphkin.binaries.processors.mips import GP, SCRATCH, SP, T9, Mips
 from graphkin.binaries.recovery.architecture import BRANCH, CALL, JUMP, PLAIN, STOP
 from graphkin.binaries.starts.sweep import FILLER, NOT_CODE, NOWHERE, Sweep, joined, signed
 
@@ -72,7 +72,7 @@ class MipsFacts:
         kind = self.architecture.kinds(table)
         is_delayed = (kind != PLAIN) & self.architecture.delayed(table, kind)
         is_delayed[-1:] = False
-        fields = _Fields(word)
+        fields = _Fields(word, kind)
         pointer = self._pointers(image, fields)
         origin = self._origins(image, fields, pointer, address)
         pointer[fields.rt == GP] = NOWHERE
@@ -163,7 +163,7 @@ class MipsFacts:
 class _Fields:
     """The fields of instruction words, as columns."""
 
-    def __init__(self, word: Column) -> None:
+    def __init__(self, word: Column, kind: Kinds) -> None:
         self.word = word
         self.opcode = word >> 26
         self.rs, self.rt = word >> 21 & 31, word >> 16 & 31
@@ -171,17 +171,21 @@ class _Fields:
         written = np.where(np.isin(self.opcode, CLOBBERS), self.rt, -1)
         is_special = self.opcode == SPECIAL
         self._written = np.where(is_special, word >> 11 & 31, written)
-        self._is_end = (is_special & (word & 63 == 8) & (self.rs == RA)).astype(bool)
+        self._is_end = np.isin(kind, (JUMP, STOP))
+        self._is_call = kind == CALL
 
     def writers(self, rows: Column, registers: Column) -> Column:
-        """The last row ahead of each that writes its register; -1 if it is far, or in another
-        function."""
+        """The last row ahead of each that writes its register; -1 if it is far, or behind an
+        instruction that does not go on, or that changes the register."""
         writers = np.full(len(rows), -1, dtype=np.int64)
+        is_kept = ~np.isin(registers, tuple(SCRATCH))
         pending = np.arange(len(rows))
         for distance in range(1, REACH + 1):
             at = rows[pending] - distance
-            # The slot of a return is a part of it.
-            is_open = (at >= 0) & ~self._is_end[np.maximum(at - 1, 0)]
+            # A transfer happens behind its slot.
+            transfer = np.maximum(at - 1, 0)
+            is_open = (at >= 0) & ~self._is_end[transfer]
+            is_open &= is_kept[pending] | ~self._is_call[transfer]
             pending, at = pending[is_open], at[is_open]
             is_writer = self._written[at] == registers[pending]
             writers[pending[is_writer]] = at[is_writer]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from graphkin.binaries.image import Image, Region
 from graphkin.binaries.processors.riscv import POINTER, SP, RiscV64, distance, effect_of
-from graphkin.binaries.processors.slicing.effects import Load
+from graphkin.binaries.processors.slicing.effects import NONE, Effect, Load, Sum
 from graphkin.binaries.recovery.architecture import BRANCH, CALL, JUMP, STOP
 from graphkin.binaries.starts.sweep import (
     FILLER,
@@ -117,18 +117,27 @@ def _pointers(image: Image, word: Column, address: Column, target: Column) -> Co
 
 
 def _is_loaded(before: list[int]) -> bool:
-    """Whether the register of a jump is a pointer from memory.
+    """Whether the register of a jump is a pointer from memory, and not from an array of them,
+    which may be one of labels.
 
     Args:
         before: instructions up to the jump.
     """
     jump = before.pop()
-    register = jump >> 15 & 31 if jump & 3 == 3 else jump >> 7 & 31
-    for word in reversed(before):
-        effect = effect_of(word)
+    load = _writer(before, jump >> 15 & 31 if jump & 3 == 3 else jump >> 7 & 31)
+    if not isinstance(load, Load) or load.width != POINTER:
+        return False
+    base = _writer(before, load.base)
+    return not (isinstance(base, Sum) and NONE not in (base.first, base.second))
+
+
+def _writer(before: list[int], register: int) -> Effect | None:
+    """What fills a register; it and what is behind it are taken off the list."""
+    while before:
+        effect = effect_of(before.pop())
         if effect.target == register:
-            return isinstance(effect, Load) and effect.width == POINTER
-    return False
+            return effect
+    return None
 
 
 def _frames(word: Column) -> NDArray[np.int8]:
