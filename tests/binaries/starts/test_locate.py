@@ -31,7 +31,7 @@ int (*volatile table[])(int) = {pointed, pick};
 int never_called(int n) { return n ? checked(n) : -1; }
 void _start(void) { table[0](checked(2) + pick(3)); stop(); }
 """
-PROCESSORS = ("x86", "aarch64", "arm")
+PROCESSORS = ("x86", "aarch64", "arm", "mips", "mipsel", "mips64el", "riscv64")
 
 
 @pytest.mark.parametrize("level", ["-O0", "-O1", "-O2"])
@@ -114,7 +114,9 @@ def test_words_of_data_that_point_into_code() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 3, 7])
-@pytest.mark.parametrize("architecture", ["x86", "x86-64", "aarch64", "arm", "other"])
+@pytest.mark.parametrize(
+    "architecture", ["x86", "x86-64", "aarch64", "arm", "mips", "mips64el", "riscv64", "other"]
+)
 def test_tiny_code(architecture: str, size: int) -> None:
     region = Region(0x1000, bytes(size), True)
     empty = Image("elf", architecture, [region] if size else [], [], [], frozenset())

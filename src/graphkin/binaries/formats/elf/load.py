@@ -203,7 +203,8 @@ def _linked(
     index = _index(sections, data) if architecture == "arm" else []
     entries = _entries(binary)
     values = _pointers(binary, regions, pointers, POINTERS[architecture])
-    is_complete = bool(static)
+    # Code that is not read would be searched in vain.
+    is_complete = bool(static) or bool(compressed)
     if architecture == "arm":
         symbols, states = without_thumb_bit(symbols)
         states |= {value & ~1: "t" for value in values.tolist() if value & 1}
