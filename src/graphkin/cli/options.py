@@ -46,7 +46,8 @@ Raw = Annotated[
     str | None,
     typer.Option(
         metavar="ARCH@BASE",
-        help="Read files as raw code at an address: thumb@0x8000000, arm, aarch64, x86, x86-64.",
+        help="Read files as raw code at an address: thumb@0x8000000, arm, aarch64, x86, x86-64, "
+        "mips, mipsel, mips64, mips64el, riscv64.",
     ),
 ]
 Jobs = Annotated[int | None, typer.Option(help="Processes; by default one a core.")]

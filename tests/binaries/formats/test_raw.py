@@ -1,4 +1,4 @@
-"""Raw images: code of a known file without its headers gives the functions that are called."""
+"""Raw images: code of a known file without its headers gives most of its functions."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from graphkin.errors import ConfigError, FormatError
 from tests.paths import BINARIES
 
 BASE = 0x8000000
+PROCESSORS = ("x86", "x86-64", "aarch64", "arm", "thumb", "mips", "mips64el", "riscv64")
 LEAF = b"\x70\x47"
 """``bx lr``, Thumb."""
 
@@ -23,13 +24,30 @@ def functions(path: Path, backend: str) -> dict[int, Function]:
     return {f.address: f for f in open_source(path, backend=backend).functions()}
 
 
+def _write_memory(binary: lief.ELF.Binary, path: Path) -> int:
+    """Writes code, and constants behind it, as they lie in memory; returns the address."""
+    text, constants = binary.get_section(".text"), binary.get_section(".rodata")
+    assert text is not None
+    assert constants is not None
+    memory = bytes(text.content)
+    if constants.virtual_address > text.virtual_address:
+        memory = memory.ljust(constants.virtual_address - text.virtual_address, b"\0")
+        memory += bytes(constants.content)
+    path.write_bytes(memory)
+    return int(text.virtual_address)
+
+
 @pytest.mark.parametrize(
     ("sample", "processor"),
     [
-        ("x86/gcc-static-O2", "x86-64"),
+        ("x86/gcc-static-O2", "x86"),
         ("aarch64/gcc-static-O2", "aarch64"),
         ("arm/clang-arm-static-O2", "arm"),
         ("arm/clang-thumb-static-O2", "thumb"),
+        ("mips/gcc-static-O2", "mips"),
+        ("mipsel/clang-static-O2", "mipsel"),
+        ("mips64el/gcc-static-O2", "mips64el"),
+        ("riscv64/gcc-static-O2", "riscv64"),
     ],
 )
 def test_code_without_headers(sample: str, processor: str, tmp_path: Path) -> None:
@@ -38,17 +56,14 @@ def test_code_without_headers(sample: str, processor: str, tmp_path: Path) -> No
         pytest.skip(f"{sample} is not among the samples")
     binary = lief.ELF.parse(path)
     assert binary is not None
-    section = binary.get_section(".text")
     raw = tmp_path / "image.bin"
-    raw.write_bytes(bytes(section.content))
-    found = functions(raw, f"raw:{processor}@{section.virtual_address:#x}")
+    base = _write_memory(binary, raw)
+    found = functions(raw, f"raw:{processor}@{base:#x}")
     expected = functions(path, "native")
-    assert found
-    same = [address for address in found if address in expected]
-    assert len(same) >= 2
-    for address in same:
-        if found[address].size == expected[address].size:
-            assert found[address].blocks == expected[address].blocks
+    same = found.keys() & expected.keys()
+    assert len(same) >= 0.8 * len(expected)
+    # Code whose jump tables lie elsewhere has fewer blocks.
+    assert sum(found[address].blocks == expected[address].blocks for address in same) >= 6
     one = next(iter(found.values()))
     assert (one.format, one.binary) == ("raw", str(raw))
 
@@ -60,7 +75,8 @@ def test_a_vector_table_of_thumb() -> None:
     table += b"".join(struct.pack("<I", BASE + handler + 1) for handler in handlers)
     table += bytes(4) + struct.pack("<3I", 0xDEADBEEF, 0, 0)
     image = load_raw(table + 8 * LEAF, "x", parse_raw(f"thumb@{BASE:#x}"))
-    assert [extent.start - BASE for extent in image.extents] == [0x20, 0x22]
+    assert {0x20, 0x22} <= {extent.start - BASE for extent in image.extents}
+    assert all(extent.start >= BASE + 0x14 for extent in image.extents)
     assert image.architecture == "arm"
 
 
@@ -94,8 +110,8 @@ def test_an_image_must_fit_into_memory() -> None:
 def test_bytes_that_are_no_code_do_no_harm(tmp_path: Path) -> None:
     path = tmp_path / "zeros"
     path.write_bytes(bytes(4096))
-    for processor in ("x86", "x86-64", "aarch64", "arm", "thumb"):
+    for processor in PROCESSORS:
         list(open_source(path, backend=f"raw:{processor}@0").functions())
     path.write_bytes(b"\x01")
-    for processor in ("x86", "x86-64", "aarch64", "arm", "thumb"):
+    for processor in PROCESSORS:
         list(open_source(path, backend=f"raw:{processor}@0").functions())

@@ -6,10 +6,10 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from graphkin.binaries.arm_starts import ranges, survey
-from graphkin.binaries.image import Image, Region
-from graphkin.binaries.recovery.calls import LIMIT, called_starts
-from graphkin.binaries.recovery.ranges import Symbol, arrange
+from graphkin.binaries.image import ByteOrder, Image, Region
+from graphkin.binaries.starts.clues import Clues
+from graphkin.binaries.starts.locate import locate
+from graphkin.binaries.starts.sweep import MAX_ADDRESS
 from graphkin.errors import ConfigError, FormatError
 
 ARM, THUMB = "arm", "thumb"
@@ -23,7 +23,15 @@ ALIASES = {
     "arm64": "aarch64",
     "arm": ARM,
     "thumb": THUMB,
+    "mips": "mips",
+    "mipsel": "mipsel",
+    "mips64": "mips64",
+    "mips64el": "mips64el",
+    "riscv64": "riscv64",
 }
+NARROW = frozenset([ARM, THUMB, "x86", "mips", "mipsel"])
+"""Processors with addresses of 32 bits."""
+BIG = frozenset(["mips", "mips64"])
 MOST_VECTORS = 512
 """Words of a vector table of Thumb processors, which have 16 and up to 496 more."""
 VECTORS = 8
@@ -37,7 +45,7 @@ class RawCode(NamedTuple):
     """How to read a raw image."""
 
     processor: str
-    """``x86-64``, ``x86``, ``aarch64``, ``arm`` or ``thumb``."""
+    """One of the values of ``ALIASES``."""
     base: int
     """The address of its first byte."""
 
@@ -59,29 +67,50 @@ def parse_raw(text: str) -> RawCode:
         base = int(address, 0)
     except ValueError:
         base = -1
-    if not 0 <= base < LIMIT:
+    if not 0 <= base < MAX_ADDRESS:
         raise ConfigError(f"--raw takes an address behind the @, such as 0x8000; got {address!r}")
     return RawCode(processor, base)
 
 
 def load_raw(data: bytes, label: str, code: RawCode) -> Image:
-    """One region of code; functions start at the vectors, and where calls lead."""
+    """One region of code; functions start at the vectors, and where the code tells."""
     end = code.base + len(data)
-    is_arm = code.processor in (ARM, THUMB)
-    if end >= (1 << 32 if is_arm or code.processor == "x86" else LIMIT):
+    is_narrow = code.processor in NARROW
+    if end >= (1 << 32 if is_narrow else MAX_ADDRESS):
         raise FormatError(f"{label} does not fit: {len(data)} bytes from {code.base:#x} on")
-    architecture = ARM if is_arm else code.processor
-    regions = [Region(code.base, memoryview(data), True)]
-    if is_arm:
-        known = dict(_vectors(data, code))
-        states = survey(regions, known, known)
-        marks = sorted(states.items())
-        extents, parts = arrange([], ranges(regions, states), regions)
-    else:
-        marks = []
-        starts = {code.base, *called_starts(regions, architecture, [])}
-        extents, parts = arrange([Symbol(start, 0, "") for start in starts], [], regions)
-    return Image("raw", architecture, regions, extents, parts, frozenset(), marks=marks)
+    is_arm = code.processor in (ARM, THUMB)
+    states = dict(_vectors(data, code)) if is_arm else {}
+    view, table = memoryview(data), 4 * _table_length(data, code)
+    regions = [
+        Region(code.base, view[:table], False),
+        Region(code.base + table, view[table:], True),
+    ]
+    order: ByteOrder = "big" if code.processor in BIG else "little"
+    image = Image(
+        "raw",
+        ARM if is_arm else code.processor,
+        [region for region in regions if len(region.data)],
+        [],
+        [],
+        frozenset(),
+        marks=sorted(states.items()),
+        byte_order=order,
+    )
+    return locate(image, Clues([], False, entries=sorted(states) or [code.base]))
+
+
+def _table_length(data: bytes, code: RawCode) -> int:
+    """Words of a table of addresses of Thumb code at the start of an image; 0 without one."""
+    if code.processor != THUMB:
+        return 0
+    count = min(MOST_VECTORS, len(data) // 4)
+    words = struct.unpack_from(f"<{count}I", data)
+    length = 1
+    for word in words[1:]:
+        if word and not (word & 1 and code.base <= word < code.base + len(data)):
+            break
+        length += 1
+    return length if any(words[1:length]) else 0
 
 
 def _vectors(data: bytes, code: RawCode) -> Iterator[tuple[int, str]]:
@@ -96,16 +125,11 @@ def _vectors(data: bytes, code: RawCode) -> Iterator[tuple[int, str]]:
     def is_inside(address: int) -> bool:
         return code.base <= address < code.base + len(data)
 
+    length = _table_length(data, code)
     if code.processor == THUMB:
-        handlers = []
-        for word in words[1:]:
-            if word and not (word & 1 and is_inside(word)):
-                break
-            handlers += [word - 1] if word else []
-        if handlers:
-            yield from ((handler, "t") for handler in handlers)
-        else:
+        if not length:
             yield code.base, "t"
+        yield from ((word - 1, "t") for word in words[1:length] if word)
         return
     yield code.base, "a"
     for number, word in enumerate(words[:VECTORS]):
