@@ -12,8 +12,9 @@ from torch import Tensor
 from torch.autograd import Function
 
 from graphkin.graphs import Graph, PairBatch
-from graphkin.models import GraphMatcher, ModelConfig, kernels
+from graphkin.models import GraphMatcher, ModelConfig
 from graphkin.models.kernels import compiled, plain
+from graphkin.models.kernels import dispatch as kernels
 from graphkin.models.kernels import propagation as propagation_module
 from tests.models.samples import SMALL, make_model, random_graph, random_pairs
 

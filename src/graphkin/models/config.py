@@ -132,7 +132,8 @@ class ModelConfig:
                 "and at least 1 step"
             )
         if self.propagation != "message" and self.message_norm != "none":
-            raise ConfigError(f"{self.propagation} propagation has no messages to normalise")
+            steps = {"convolution": "graph convolution has", "residual": "residual steps have"}
+            raise ConfigError(f"{steps[self.propagation]} no messages to normalise")
         if self.propagation == "convolution" and self.reverse_messages == "separate":
             raise ConfigError("graph convolution has no separate weights for reversed edges")
         if self.propagation == "residual" and self.reverse_messages == "shared":

@@ -18,6 +18,9 @@ from graphkin.library.engines.milvus import (
     client as milvus_client,
 )
 from graphkin.library.engines.milvus import (
+    collection as milvus_schema,
+)
+from graphkin.library.engines.milvus import (
     compaction as milvus_compaction,
 )
 from graphkin.library.engines.milvus import (
@@ -28,9 +31,6 @@ from graphkin.library.engines.milvus import (
 )
 from graphkin.library.engines.milvus import (
     rows as milvus_rows,
-)
-from graphkin.library.engines.milvus import (
-    schema as milvus_schema,
 )
 from graphkin.library.engines.milvus.engine import MilvusEngine
 from graphkin.library.records import Filter, KnownFunction
