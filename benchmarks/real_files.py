@@ -9,7 +9,7 @@ printed.
 
 Each file is read as ``package.deb!path`` by a process of its own. ``seconds`` is CPU time from the
 unpacked member to the last function; ``memory`` is the peak of that process, where an idle one has
-about 70 MB. ``coverage`` is the share of the code inside functions, as every command says it, and
+about 100 MB. ``coverage`` is the share of the code inside functions, as every command says it, and
 ``in blocks`` the share that control flow reaches from their starts: constants between functions
 are not, nor what only exceptions lead to. The end of the table names every warning: of too little
 coverage, and of what was skipped. The exit code is 1 if a file has too little and nothing was said.
