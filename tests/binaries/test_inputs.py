@@ -190,8 +190,9 @@ def test_raw_images_are_not_looked_into(tmp_path: Path) -> None:
     functions = list(read_functions(member, backend="raw:x86-64@0x1000"))
     assert functions[0].binary == f"{path}!image.bin"
     assert functions[0].address == 0x1000
-    whole = list(read_functions(parse_target(str(path)), backend="raw:x86-64@0x1000"))
-    assert whole[0].binary == str(path)
+    # The archive itself is no code, and its members are not asked.
+    with pytest.raises(FormatError, match=r"x\.zip skipped: no function was found"):
+        list(read_functions(parse_target(str(path)), backend="raw:x86-64@0x1000"))
     with pytest.raises(ConfigError, match="with --raw, name the files"):
         list(read_functions(parse_target(str(tmp_path)), backend="raw:x86-64@0"))
 

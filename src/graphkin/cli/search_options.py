@@ -90,8 +90,8 @@ class ReportOptions:
         bool,
         typer.Option(
             "--exit-code",
-            help=f"Exit with {FOUND} when there is a hit, and with {FOUND_AND_UNREADABLE} when "
-            f"some input could not be read, too; without a hit with {UNREADABLE} or 0, as always.",
+            help=f"Exit with {FOUND} when there is a hit, or with {FOUND_AND_UNREADABLE} when some "
+            f"input could not be read as well. Without a hit it stays {UNREADABLE} or 0.",
         ),
     ] = False
     as_json: Json = False

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphkin.cli.exit_codes import exit_with, is_incomplete
 from graphkin.cli.options import Backend, Json, Raw, checked_backend, show_coverage
 from graphkin.errors import ConfigError
 from graphkin.results.text import printable
@@ -107,6 +108,7 @@ def _list_functions(target: Target, backend: BackendName, as_json: bool) -> None
     for item in skipped:
         typer.echo(f"graphkin: {printable(str(item))}", err=True)
     show_coverage([coverage for coverage in coverages if coverage.is_low])
+    exit_with(found=False, unreadable=is_incomplete(skipped))
 
 
 def _printable(text: str) -> str:
