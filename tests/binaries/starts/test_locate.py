@@ -134,3 +134,22 @@ def test_stripped_samples_keep_their_coverage() -> None:
     for path in sorted(Path(BINARIES / "aarch64").glob("*-stripped")):
         found = load(path.read_bytes(), path.name)
         assert found.recovered_bytes / found.code_bytes > 0.95
+
+
+COLD_FIRST = r"""
+#include <stdlib.h>
+#include <string.h>
+int main(int c, char **v) {
+  int t = 0;
+  for (int i = 1; i < c; i++) { t += strcmp(v[i], "-x") * (int)strlen(v[i]); if (t < 0) abort(); }
+  return t & 1;
+}
+"""
+
+
+def test_a_function_behind_its_own_cold_part(compile_c: Compile) -> None:
+    """gcc puts the calls of ``abort`` ahead of main, which jumps back to them."""
+    path = compile_c(COLD_FIRST, "-O2", "-fno-asynchronous-unwind-tables")
+    (main,) = (one for one in NativeSource(path).functions() if one.name == "main")
+    subprocess.run(["strip", str(path)], check=True)
+    assert main.address in {one.address for one in NativeSource(path).functions()}

@@ -188,7 +188,8 @@ class Search:
         low, high = np.minimum(direct, target[direct]), np.maximum(direct, target[direct])
         is_inside = passed[high] == passed[low]
         is_open = is_inside & (sweep.kind[direct] == JUMP) & heads[target[direct]]
-        covered = self._covered(low[is_inside & ~is_open], high[is_inside & ~is_open])
+        is_span = is_inside & ~is_open & ~self._leads_back_to_dead_end(heads, direct)
+        covered = self._covered(low[is_span], high[is_span])
         # Pointers lead to functions, or are the labels of a switch, which make no frame.
         certain |= self._pointed & heads & ~covered & sweep.prologue
         passed = np.cumsum(certain)
@@ -250,6 +251,18 @@ class Search:
                 is_unsure |= cases < 0 and self._may_switch(current, last)
         self._parts = is_part & starts
         return starts, np.array(tails, dtype=np.int64)
+
+    def _leads_back_to_dead_end(self, heads: Flags, jumps: Rows) -> Flags:
+        """Which jumps go back to a few instructions that never come back.
+
+        gcc puts such parts of a function ahead of it, so that they say nothing of what is between.
+        """
+        rows = np.flatnonzero(heads)
+        last = self._code[np.append(rows[1:], len(self._sweep)) - 1]
+        is_dead = np.zeros(len(self._sweep), dtype=bool)
+        is_dead[rows] = self._never[last]
+        targets = self._target[jumps]
+        return np.asarray((targets < jumps) & is_dead[targets])
 
     def _covered(self, low: Rows, high: Rows) -> Flags:
         """Rows behind the lower end of some span, up to its upper end."""
