@@ -252,3 +252,13 @@ def test_text_of_instructions_on_request(compile_c: Compile) -> None:
     path = compile_c("int f(void) { return 42; }", "-O2", "-c")
     assert functions(path)["f"].blocks[0].instructions is None
     assert functions(path, with_text=True)["f"].blocks[0].instructions == ("mov eax, 0x2a", "ret")
+
+
+def test_a_last_call_does_not_run_on_into_parts_of_others(compile_c: Compile) -> None:
+    """``f`` ends in a call of what never returns, which nothing says; a cold part follows."""
+    source = r"""__asm__(".globl f, g\n.type f,@function\nf: push %rax\n call g\n.size f,.-f\n"
+      ".type f.cold,@function\nf.cold: test %edi,%edi\n je 1f\n nop\n1: ret\n"
+      ".size f.cold,.-f.cold\n"
+      ".type g,@function\ng: jmp g\n.size g,.-g");"""
+    functions = {one.name: one for one in NativeSource(compile_c(source, "-c")).functions()}
+    assert [block.mnemonics for block in functions["f"].blocks] == [("push", "call")]

@@ -104,6 +104,11 @@ class Flow:
                     ends[position] = []
                     return
                 if position in listing.lasts:
+                    # Behind the last call of a function lies what belongs to others: such a call
+                    # does not come back, whatever it is called.
+                    if not listing.covers(listing.addresses[position] + listing.sizes[position]):
+                        ends[position] = []
+                        return
                     kind = CUT
                 else:
                     index += 1
