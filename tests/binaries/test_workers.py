@@ -86,7 +86,8 @@ def run(workers: WorkerPool[str, Any], *items: str) -> dict[str, list[Any]]:
 def children() -> list[psutil.Process]:
     """Workers that are alive; the server that they come from stays."""
     own = psutil.Process()
-    servers = [one for one in own.children() if "forkserver" in " ".join(one.cmdline())]
+    alive = [one for one in own.children() if one.status() != psutil.STATUS_ZOMBIE]
+    servers = [one for one in alive if "forkserver" in " ".join(one.cmdline())]
     return [
         one
         for server in servers
