@@ -92,7 +92,11 @@ def test_a_raw_image(show: Run, tmp_path: Path) -> None:
     code, out, err = show(image, "--raw", "x86-64@0x1000")
     assert (code, err) == (0, "2 functions: 100% of 9 bytes of code\n")
     assert [line.split()[-1] for line in out.splitlines()[1:]] == ["sub_1000", "sub_1010"]
-    code, out, err = show(f"{image}:0x1011", "--raw", "x86-64@0x1000")
+    # Padding ahead of a function that is called is no function, wherever that lies.
+    image.write_bytes(bytes.fromhex("e806000000 c3 9090909090 31c0 c3"))
+    code, out, err = show(image, "--raw", "x86-64@0x1000")
+    assert [line.split()[-1] for line in out.splitlines()[1:]] == ["sub_1000", "sub_100b"]
+    code, out, err = show(f"{image}:0x100c", "--raw", "x86-64@0x1000")
     assert "x86-64 raw" in out
     assert_refused(show(image, "--raw", "vax@0"), 12, "vax@0", "thumb@0x8000000")
     assert_refused(show(image, "--raw", "x86@0", "--backend", "smda"), 12, "--raw", "smda")

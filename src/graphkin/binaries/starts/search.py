@@ -149,7 +149,7 @@ class Search:
         is_head &= ~np.isin(sweep.kind, (FILLER, NOT_CODE))
         # What fills no space up to an aligned address is an instruction of the function.
         late = np.flatnonzero(is_head & (sweep.address % self._facts.padded != 0))
-        late = late[sweep.kind[np.maximum(late - 1, 0)] == FILLER]
+        late = late[(sweep.kind[np.maximum(late - 1, 0)] == FILLER) & ~self._known[late]]
         is_head[late] = False
         is_head[np.maximum(before[late] + 1, self._first[late])] = True
         return np.asarray(is_head)
