@@ -62,8 +62,9 @@ def measure(task: ProjectTask, model: str, split: str) -> dict[str, dict[str, di
         for build in item.builds
     }
     members: dict[str, list[int]] = {}
+    large_enough = corpus.store.node_counts >= task.min_nodes
     for number, entry in enumerate(corpus.entries):
-        if entry.binary.build in projects:
+        if entry.binary.build in projects and large_enough[number]:
             members.setdefault(entry.binary.library, []).append(number)
     rows: dict[str, dict[str, dict[str, float]]] = {}
     encoded: dict[str, Scores] = {}

@@ -18,6 +18,8 @@ from graphkin.graphs.graph import WordArray
 KINDS = ("str", "imp", "num", "flt", "dat", "off")
 """Strings, imported names, integer constants, float constants, first bytes of constant tables,
 field offsets. Files store positions in this list, so kinds are only added at the end."""
+OFFSETS = "off"
+"""The kind of words that says nothing between pointers of different widths."""
 KIND_SHIFT = 60
 HASH_MASK = (1 << KIND_SHIFT) - 1
 WORDS_KEPT = 1 << 16
