@@ -17,6 +17,7 @@ from graphkin.errors import FormatError, ModelError
 from graphkin.graphs import Graph
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.engines.base import Metric, Space
+from graphkin.library.ranking import Ranking
 from graphkin.models import GraphEmbedder, GraphMatcher
 from graphkin.models.calibration import Calibration
 from graphkin.models.saving import (
@@ -30,9 +31,10 @@ from graphkin.models.saving import (
 
 EMBEDDER, MATCHER = PARTS["GraphEmbedder"], PARTS["GraphMatcher"]
 CALIBRATION_FILE = "calibration.json"
+RANKING_FILE = "ranking.json"
 ID_FILE = "pin.json"
 FILES = frozenset(
-    {ID_FILE, CALIBRATION_FILE}
+    {ID_FILE, CALIBRATION_FILE, RANKING_FILE}
     | {f"{part}/{file}" for part in (EMBEDDER, MATCHER) for file in (CONFIG_FILE, WEIGHTS_FILE)}
 )
 """All that a library keeps of its model. A name in a library is somebody else's word: nothing is
@@ -63,13 +65,16 @@ class SearchModel:
     embedder: GraphEmbedder
     matcher: GraphMatcher | None = None
     calibration: Calibration | None = None
+    """Of a model that is searched by codes and a matcher alone."""
+    ranking: Ranking | None = None
+    """Of a model that reads what functions say."""
 
     @classmethod
     def load(cls, path: str | Path) -> SearchModel:
         """A model that ships with graphkin, by name, or from a folder.
 
-        The folder holds ``embedder/`` and, by choice, ``matcher/`` and ``calibration.json``; or it
-        is that of an embedder alone, or of a training run.
+        The folder holds ``embedder/`` and, by choice, ``matcher/``, ``calibration.json`` and
+        ``ranking.json``; or it is that of an embedder alone, or of a training run.
         """
         home = model_home(path)
         name = str(path) if str(path) in shipped_names() else home.resolve().name
@@ -80,8 +85,9 @@ class SearchModel:
             if folder.is_dir()
             for file in (CONFIG_FILE, WEIGHTS_FILE)
         }
-        if (home / CALIBRATION_FILE).exists():
-            files[CALIBRATION_FILE] = read_file(home / CALIBRATION_FILE)
+        for file in (CALIBRATION_FILE, RANKING_FILE):
+            if (home / file).exists():
+                files[file] = read_file(home / file)
         return cls.from_files({**files, ID_FILE: _id_file(name, files)})
 
     @classmethod
@@ -91,6 +97,7 @@ class SearchModel:
         matcher: GraphMatcher | None = None,
         calibration: Calibration | None = None,
         name: str = "unnamed",
+        ranking: Ranking | None = None,
     ) -> SearchModel:
         """A model from its parts, as they are now."""
         files = _prefixed(EMBEDDER, embedder.to_files())
@@ -98,6 +105,8 @@ class SearchModel:
             files |= _prefixed(MATCHER, matcher.to_files())
         if calibration is not None:
             files[CALIBRATION_FILE] = calibration.to_json().encode()
+        if ranking is not None:
+            files[RANKING_FILE] = ranking.to_json().encode()
         return cls.from_files({**files, ID_FILE: _id_file(name, files)})
 
     @classmethod
@@ -111,10 +120,13 @@ class SearchModel:
         calibration = None
         if CALIBRATION_FILE in files:
             calibration = Calibration.from_json(files[CALIBRATION_FILE])
+        ranking = None
+        if RANKING_FILE in files:
+            ranking = Ranking.from_json(files[RANKING_FILE])
         if matcher is not None and matcher.vocabulary != embedder.vocabulary:
             raise ModelError(f"embedder and matcher of {model_id} differ in what their tokens mean")
         space_of(embedder)
-        return cls(model_id, dict(files), embedder, matcher, calibration)
+        return cls(model_id, dict(files), embedder, matcher, calibration, ranking)
 
     @property
     def space(self) -> Space:

@@ -10,7 +10,7 @@ with what their functions say (``graphkin extract --evidence``).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -263,6 +263,10 @@ class ProjectTask:
     def trained(self) -> list[SourceFunction]:
         """The functions that training makes pairs of, by project."""
         return [item for functions in self._trained.values() for item in functions]
+
+    def functions_of(self, projects: Collection[str]) -> list[SourceFunction]:
+        """The functions of some projects."""
+        return [item for item in self._functions if item.project in projects]
 
     def functions(self, split: str) -> list[SourceFunction]:
         """The functions of ``training``, ``validation`` or ``test``."""
