@@ -70,6 +70,8 @@ def fit(searches: Searches) -> Ranking:
             variant = ("matched" if is_matched else "alone") + (" in files" if in_files else "")
             regressions[variant] = _regression(ranking, examples, VARIANTS[variant], is_matched)
             print(f"{variant}: {count} queries")
+        if not in_files:
+            regressions["pair"] = _regression(ranking, examples, VARIANTS["pair"], True)
     about = {"projects": sorted(searches.projects), "queries": count}
     return Ranking(ranking.order, regressions, about)
 

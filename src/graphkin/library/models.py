@@ -8,16 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
+import numpy as np
 from numpy.typing import NDArray
 
 from graphkin._support.files import read_file
+from graphkin.binaries.function import NARROW
 from graphkin.errors import FormatError, ModelError
 from graphkin.graphs import Graph
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.engines.base import Metric, Space
 from graphkin.library.ranking import Ranking
+from graphkin.library.signals import Records, Surroundings, record_kind, signals_of
 from graphkin.models import GraphEmbedder, GraphMatcher
 from graphkin.models.calibration import Calibration
 from graphkin.models.saving import (
@@ -53,6 +56,15 @@ class ModelId:
 
     def __str__(self) -> str:
         return f"{self.name} {self.version} ({self.weights[:12]})"
+
+
+class Encoded(NamedTuple):
+    """What a library is searched by, of N graphs."""
+
+    vectors: NDArray[Any]
+    """(N, columns) codes, or float vectors."""
+    signals: Records | None
+    """(N,) where the model has a ranking."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,9 +157,40 @@ class SearchModel:
 
     def vectors(self, graphs: Sequence[Graph]) -> NDArray[Any]:
         """(N, columns) what a library is searched by: codes, or float vectors."""
-        if self.space.metric == "hamming":
-            return self.embedder.codes(graphs)
-        return self.embedder.encode(graphs)
+        return self.encoded(graphs).vectors
+
+    def encoded(
+        self,
+        graphs: Sequence[Graph],
+        architectures: Sequence[str] = (),
+        surroundings: Sequence[Surroundings] | None = None,
+    ) -> Encoded:
+        """All that a search compares of graphs before it reads them.
+
+        Args:
+            graphs: N of them.
+            architectures: the processor of each, where it is known.
+            surroundings: where each stands, if they are all the functions of one file.
+        """
+        vectors = self.embedder.encode(graphs)
+        signals = None
+        if self.ranking is not None:
+            known = architectures or [""] * len(graphs)
+            narrow = [architecture in NARROW for architecture in known]
+            signals = signals_of(self.embedder, graphs, vectors, narrow, surroundings)
+        if self.space.metric != "hamming":
+            return Encoded(vectors, signals)
+        return Encoded(self.embedder.codes_of(vectors), signals)
+
+    def signals_from(self, contents: Sequence[bytes]) -> Records:
+        """Signals as a library keeps them."""
+        kind = record_kind(self.embedder)
+        if any(len(content) != kind.itemsize for content in contents):
+            raise FormatError(
+                "functions of the library have no signals, or those of another model; make the "
+                "library anew: graphkin index NEW.kin FILES"
+            )
+        return np.frombuffer(b"".join(contents), kind)
 
 
 def search_model(model: str | Path | SearchModel | GraphEmbedder) -> SearchModel:

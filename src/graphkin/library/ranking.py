@@ -50,7 +50,10 @@ VARIANTS = {
     "matched": ALONE + MATCHED,
     "alone in files": ALONE + IN_FILES,
     "matched in files": ALONE + IN_FILES + MATCHED,
+    "pair": tuple(name for name in ALONE + MATCHED if not name.endswith("margin")),
 }
+"""What is known of a pair: of functions alone or in their files, before or after the matcher saw
+them; and of two functions that are compared by themselves, without any others."""
 UNIQUE_EQUAL = 0.99
 """Least probability of a function that is equal to the query, where no other name has it."""
 SMALL_BLOCKS, SMALL_STRENGTH = 8, 10.0
@@ -164,6 +167,16 @@ class Ranking:
         if is_small(query, blocks):
             probabilities = np.minimum(probabilities, 1 / _level(features["total"], candidates))
         return _shared(probabilities, candidates.identities)
+
+    def pair_probability(
+        self, query: np.void, blocks: int, other: Candidates, score: float, exact_words: float
+    ) -> float:
+        """How likely two functions are the same, of which nobody knows what else there is."""
+        scores, words = np.array([[score], [exact_words]], np.float32)
+        features = self.features(query, blocks, other, scores, words)
+        columns = [features[name] for name in VARIANTS["pair"]]
+        probability = self.regressions["pair"](np.column_stack(columns))
+        return float(_with_equal(probability, other)[0])
 
     def to_json(self) -> str:
         return json.dumps({**FORMAT, **asdict(self)}, indent=1)
