@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from graphkin.binaries.corpus import FunctionCorpus
 from graphkin.graphs import Graph
 from graphkin.graphs.words import KINDS, kinds_of
+from graphkin.library.candidates import score_pairs
 from graphkin.library.models import SearchModel
 from graphkin.library.ranking import Candidates, Ranking
-from graphkin.library.search import score_pairs
 from graphkin.library.signals import Records, Surroundings, signals_of, word_cosine
 from graphkin.models.similarity import hamming_distances
 from graphkin.research.tasks.projects import NARROW, ProjectTask

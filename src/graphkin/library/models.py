@@ -20,7 +20,8 @@ from graphkin.graphs import Graph
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.engines.base import Metric, Space
 from graphkin.library.ranking import Ranking
-from graphkin.library.signals import Records, Surroundings, record_kind, signals_of
+from graphkin.library.records import KnownFunction, Row
+from graphkin.library.signals import Records, Surroundings, rare_words, record_kind, signals_of
 from graphkin.models import GraphEmbedder, GraphMatcher
 from graphkin.models.calibration import Calibration
 from graphkin.models.saving import (
@@ -181,6 +182,17 @@ class SearchModel:
         if self.space.metric != "hamming":
             return Encoded(vectors, signals)
         return Encoded(self.embedder.codes_of(vectors), signals)
+
+    def row(
+        self, entry: KnownFunction, graph_hash: str, graph: Graph, encoded: Encoded, number: int
+    ) -> Row:
+        """A graph on its way into a library, which is the ``number``-th of those encoded."""
+        key = entry.key(graph_hash)
+        if encoded.signals is None:
+            return Row(key, entry, graph_hash, graph, encoded.vectors[number])
+        words, _ = rare_words(self.embedder, graph)
+        signals = encoded.signals[number].tobytes()
+        return Row(key, entry, graph_hash, graph, encoded.vectors[number], signals, words)
 
     def signals_from(self, contents: Sequence[bytes]) -> Records:
         """Signals as a library keeps them."""

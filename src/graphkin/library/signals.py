@@ -126,6 +126,13 @@ def rare_words(embedder: GraphEmbedder, graph: Graph) -> tuple[NDArray[np.uint64
     return hashes[rarity > RARE], rarity[rarity > RARE]
 
 
+def shared_words(embedder: GraphEmbedder, left: Graph, right: Graph) -> list[int]:
+    """The words that two functions both say, offsets left out, the rarest first."""
+    words = np.intersect1d(_distinct(left), _distinct(right), assume_unique=True)
+    order = np.argsort(-embedder.words.rarity_of(words), kind="stable")
+    return [int(word) for word in words[order]]
+
+
 def word_cosine(embedder: GraphEmbedder, left: Graph, right: Graph) -> float:
     """The exact cosine of what two functions say, offsets left out."""
     (ours, own), (theirs, other) = (_weighted(embedder, graph) for graph in (left, right))
