@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphkin.binaries.corpus import FunctionCorpus
 from graphkin.graphs import Graph
-from graphkin.graphs.words import KINDS, kinds_of
+from graphkin.graphs.words import KINDS, is_telling, kinds_of
 from graphkin.library.candidates import score_pairs
 from graphkin.library.models import SearchModel
 from graphkin.library.ranking import Candidates, Ranking
@@ -152,8 +152,7 @@ def is_indexed(graph: Graph, min_nodes: int) -> bool:
     if graph.num_nodes >= min_nodes:
         return True
     words = graph.node_words
-    kinds = [KINDS.index(kind) for kind in ("str", "imp", "flt", "dat")]
-    return words is not None and bool(np.isin(kinds_of(words.hashes), kinds).any())
+    return words is not None and is_telling(KINDS[kind] for kind in kinds_of(words.hashes))
 
 
 def without_files(records: Records) -> Records:

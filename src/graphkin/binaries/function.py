@@ -101,6 +101,14 @@ class Function:
         """The name in the source: ``decode`` of ``decode.part.0.isra.1``."""
         return base_name(self.name)
 
+    def is_large(self, min_blocks: int) -> bool:
+        """Whether it has enough blocks, or says enough, to be known from others."""
+        from graphkin.graphs.words import is_telling  # here, because most functions are large
+
+        if len(self.blocks) >= min_blocks:
+            return True
+        return is_telling(token.kind for block in self.blocks for token in block.evidence or ())
+
     def code_hash(self) -> str:
         """SHA-256 of the code, wherever it lies: mnemonics and sizes of its blocks, and its edges.
 
