@@ -56,10 +56,12 @@ class Step:
     def settled(self) -> Step:
         """Itself, when all else is known; of plain ones that are equal, the first."""
         self.is_plain = self.action == FORGET and not self.tokens and self.against is None
-        return _PLAIN.setdefault((self.code, self.dst), self) if self.is_plain else self
+        if not self.is_plain:
+            return self
+        return _PLAIN.setdefault((self.code, self.dst, self.base, self.index), self)
 
 
-_PLAIN: dict[tuple[int, str], Step] = {}
+_PLAIN: dict[tuple[int, str, str, str], Step] = {}
 
 
 class Value:
