@@ -12,7 +12,7 @@ import pytest
 
 from graphkin.binaries.backends.native import NativeSource
 from graphkin.binaries.evidence.collect import rules_of
-from graphkin.binaries.evidence.mips_syntax import parse as parse_mips
+from graphkin.binaries.evidence.mips.syntax import parse as parse_mips
 from graphkin.binaries.function import Callee, Function, Token
 from graphkin.binaries.operations import OPERATIONS, operation_names
 from tests.paths import BINARIES
