@@ -41,6 +41,7 @@ def locate(image: Image, clues: Clues) -> Image:
     """
     code = [region for region in image.regions if region.executable and region.end < MAX_ADDRESS]
     code = list(_without(code, clues.stubs))
+    clues = replace(clues, unwind=[*clues.unwind, *_moved_by_linker(image.architecture, code)])
     unwind = list(clues.unwind)
     tried = clues.tables
     facts = None if clues.is_complete else facts_of(image.architecture)
@@ -66,6 +67,14 @@ def locate(image: Image, clues: Clues) -> Image:
         recovered_bytes=recovered,
         tried=tried,
     )
+
+
+def _moved_by_linker(architecture: str, code: Sequence[Region]) -> Iterable[UnwindRange]:
+    if architecture != "aarch64":
+        return ()
+    from graphkin.binaries.starts.aarch64 import veneers
+
+    return veneers(code)
 
 
 def facts_of(architecture: str) -> CodeFacts | None:

@@ -147,6 +147,9 @@ class Search:
         ends = np.isin(sweep.kind, (JUMP, STOP, NOT_CODE)) | self._never
         is_head = (before < self._first) | ends[before]
         is_head &= ~np.isin(sweep.kind, (FILLER, NOT_CODE))
+        # A function may begin with an instruction that does nothing.
+        passed = np.cumsum(self._known)
+        is_head &= self._known | (before < 0) | (passed == passed[before])
         # What fills no space up to an aligned address is an instruction of the function.
         late = np.flatnonzero(is_head & (sweep.address % self._facts.padded != 0))
         late = late[(sweep.kind[np.maximum(late - 1, 0)] == FILLER) & ~self._known[late]]
@@ -238,9 +241,8 @@ class Search:
                 aim = targets[number]
                 # What other paths of the function lead to or across is a part of it, even if
                 # the frame seems gone: x86 gives back the room of arguments behind a call.
-                if current < aim and (aim <= reach if aim > last else covered[aim]):
-                    continue
-                if self._is_tail(current, last, aim):
+                is_inside = current < aim and (aim <= reach or covered[aim])
+                if not is_inside and self._is_tail(current, last, aim):
                     tails.append(aim)
                 else:
                     reach = max(reach, aim)
