@@ -38,30 +38,27 @@ class Walk:
         address = listing.addresses[position]
         above = position - 1
         is_next = above >= 0 and listing.addresses[above] + listing.sizes[above] == address
-        control = self._control(listing, above)
-        kind = None if control is None else listing.kinds[control]
+        kind = self._kind(listing, above)
         if is_next and kind not in (JUMP, STOP, CALL):
             return above
         source = self._source(listing, address)
         if source is None or source in crossed:
             return above if above >= 0 else None
-        if is_next and kind == CALL and not self._is_last(listing, above, control):
+        if is_next and kind == CALL and not self._never_returns(listing, above):
             return above
         crossed.add(source)
         return source
 
-    def _control(self, listing: Listing, position: int) -> int | None:
-        """The number of an instruction among those that are not plain."""
+    def _kind(self, listing: Listing, position: int) -> int | None:
         number = bisect_left(listing.controls, position)
         if number < len(listing.controls) and listing.controls[number] == position:
-            return number
+            return listing.kinds[number]
         return None
 
-    def _is_last(self, listing: Listing, position: int, control: int) -> bool:
-        """Whether a call never comes back."""
-        operand = listing.operands[control]
-        called = self._architecture.called(self._image, listing, position, operand)
-        return called in self._image.noreturn
+    def _never_returns(self, listing: Listing, call: int) -> bool:
+        operand = listing.operands[bisect_left(listing.controls, call)]
+        target = self._architecture.called(self._image, listing, call, operand)
+        return target in self._image.noreturn
 
     def _source(self, listing: Listing, address: int) -> int | None:
         for control in range(self._known, len(listing.controls)):

@@ -14,6 +14,7 @@ from graphkin.binaries.starts.sweep import (
     FILLER,
     NOT_CODE,
     NOWHERE,
+    SAVES_LINK,
     Sweep,
     joined,
     nowhere,
@@ -59,7 +60,7 @@ PAGE_REACH = 4
 """Instructions between ``adrp`` and the ``add`` that completes its address."""
 LABEL_REACH = 4
 """Instructions between ``adr`` and the ``br`` of a jump table that counts from behind it."""
-SAVES_LINK = ((0xFFC07FFF, 0xA9807BFD), (0xFFFFFFFF, 0xD503233F))
+LINK_SAVES = ((0xFFC07FFF, 0xA9807BFD), (0xFFFFFFFF, 0xD503233F))
 """``stp x29, x30, [sp, #-N]!`` and ``paciasp``."""
 MOVED = ((0x3B000000, 0x39000000), (0xFF000000, 0x9B000000))
 """Loads, stores and multiplications, which linkers move to veneers."""
@@ -94,6 +95,8 @@ class AArch64Facts:
         for change, forms in ((1, RESERVES), (-1, RELEASES)):
             for mask, bits in forms:
                 frame[word & mask == bits] = change
+        mask, bits = LINK_SAVES[0]
+        frame[word & mask == bits] = SAVES_LINK
         size = np.full(len(word), 4, dtype=np.int64)
         state = np.zeros(len(address), dtype=np.uint8)
         pointer = _pointers(word, address)
@@ -141,7 +144,7 @@ def _entered_behind_calls(word: NDArray[np.int64], kind: NDArray[np.uint8]) -> N
     """Rows that save the address of return right behind a call, which has overwritten it: the
     call never comes back, and a function starts here."""
     saves = np.zeros(len(word), dtype=bool)
-    for mask, bits in SAVES_LINK:
+    for mask, bits in LINK_SAVES:
         saves |= word & mask == bits
     rows = np.flatnonzero(saves[1:] & (kind[:-1] == CALL)) + 1
     return np.asarray(rows, dtype=np.int64)

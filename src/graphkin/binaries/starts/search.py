@@ -24,12 +24,20 @@ from graphkin.binaries.recovery.architecture import (
     BRANCH,
     CALL,
     JUMP,
+    PLAIN,
     SELECT,
     STOP,
     Architecture,
 )
 from graphkin.binaries.recovery.listing import Listing
-from graphkin.binaries.starts.sweep import FILLER, NOT_CODE, CodeFacts, Sweep, addresses
+from graphkin.binaries.starts.sweep import (
+    FILLER,
+    NOT_CODE,
+    SAVES_LINK,
+    CodeFacts,
+    Sweep,
+    addresses,
+)
 
 Rows = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -100,8 +108,15 @@ class Search:
         self._target = np.where(is_jump, following[target], target)
         self._known = np.zeros(count, dtype=bool)
         self._mark(self._known, self.row(addresses(known)))
-        called = self._target[(sweep.kind == CALL) & (sweep.target >= 0)]
-        self._mark(self._known, called)
+        called = np.zeros(count, dtype=bool)
+        self._mark(called, self._target[(sweep.kind == CALL) & (sweep.target >= 0)])
+        # Behind a branch that may not be taken, it is a second entry of the function.
+        is_entered = (np.roll(sweep.kind, 1) == BRANCH) & (np.roll(sweep.kind, 2) == PLAIN)
+        entries = np.flatnonzero(called & is_entered & (self._rows - 2 >= self._first))
+        called[entries] = False
+        self._known |= called
+        self._enters = np.flatnonzero((sweep.kind == CALL) & np.isin(self._target, entries))
+        """Calls of such entries, which only other functions have."""
         self._mark(self._known, self.row(sweep.origin))
         self._pointed = np.zeros(count, dtype=bool)
         self._mark(self._pointed, self.row(pointed))
@@ -131,8 +146,9 @@ class Search:
         if self._code.max(initial=-1) < 0:
             return Found(self._rows[:0], self._rows[:0])
         for _ in range(ROUNDS):
-            certain = self._known.copy()
             heads = self._heads()
+            self._learn_runtime(heads)
+            certain = self._known.copy()
             before = int(certain.sum()), int(self._never.sum())
             starts, tails = self._walk(heads, certain)
             self._mark(self._known, tails)
@@ -154,8 +170,27 @@ class Search:
         late = np.flatnonzero(is_head & (sweep.address % self._facts.padded != 0))
         late = late[(sweep.kind[np.maximum(late - 1, 0)] == FILLER) & ~self._known[late]]
         is_head[late] = False
-        is_head[np.maximum(before[late] + 1, self._first[late])] = True
+        padded = self.row(sweep.address[late] // self._facts.padded * self._facts.padded)
+        is_head[np.maximum.reduce([before[late] + 1, self._first[late], padded])] = True
         return np.asarray(is_head)
+
+    def _learn_runtime(self, heads: Flags) -> None:
+        """Starts in the runtime of gcc, by what no compiler makes of a function: a call of its own
+        second entry, and a jump from its first instructions to where it saves its return."""
+        sweep = self._sweep
+        rows = np.flatnonzero(heads | self._known)
+        if not len(rows):
+            return
+        self._known[self._head_of(rows, self._enters)] = True
+        jumps = np.flatnonzero((sweep.kind == JUMP) & (self._target >= 0))
+        jumps = jumps[sweep.frame[self._target[jumps]] == SAVES_LINK]
+        starts = self._head_of(rows, jumps)
+        is_line = self._block[jumps] <= starts
+        self._known[self._target[jumps[is_line]]] = True
+
+    def _head_of(self, heads: Rows, rows: Rows) -> Rows:
+        """The last head up to each row."""
+        return heads[np.maximum(np.searchsorted(heads, rows, side="right") - 1, 0)]
 
     def _learn_noreturn(self, starts: Flags) -> None:
         """A call right ahead of a certain start never comes back, nor do others to its target."""
@@ -217,6 +252,8 @@ class Search:
         selects: dict[int, list[int]] = {}
         for row in np.flatnonzero((sweep.kind == SELECT) & (sweep.target < 0)).tolist():
             selects.setdefault(int(np.searchsorted(chunks, row, side="right")) - 1, []).append(row)
+        saved = np.concatenate([np.array([0]), np.cumsum(sweep.frame == SAVES_LINK)])
+        saves = (saved[lasts + 1] > saved[chunks]) & ~self._never[lasts]
         current = reach = 0
         is_unsure = False
         kinds, targets = sweep.kind[lasts].tolist(), target[lasts].tolist()
@@ -224,11 +261,14 @@ class Search:
         is_certain = certain[chunks].tolist()
         is_covered = (covered[chunks] | runs_out).tolist()
         for number, (head, last) in enumerate(zip(chunks.tolist(), lasts.tolist(), strict=True)):
-            if is_certain[number] or not (
+            is_inside = (
                 is_covered[number]
                 or head <= reach
                 or (is_unsure and not self._looks_like_start(head))
-            ):
+            )
+            # A function saves its address of return once.
+            is_second = saves[number] and saved[head] > saved[current]
+            if is_certain[number] or is_second or not is_inside:
                 current = reach = head
                 is_unsure = False
                 starts[head] = True
