@@ -20,6 +20,7 @@ from graphkin.binaries.starts.sweep import (
     FILLER,
     NOT_CODE,
     NOWHERE,
+    SAVES_LINK,
     Sweep,
     joined,
     nowhere,
@@ -76,7 +77,8 @@ NARROW_FORMS = (
     (0xFF00, 0xDE00, STOP),
     (0xFF00, 0xBE00, STOP),
 )
-NARROW_FILLERS = (0xBF00, 0x46C0, 0x0000)
+THUMB_NOP = 0xBF00
+NARROW_FILLERS = (THUMB_NOP, 0x46C0, 0x0000)
 WIDE_FORMS = (
     (0xFE508000, 0xE8108000, STOP),
     (0xFF70F000, 0xF850F000, JUMP),
@@ -99,6 +101,8 @@ THUMB_RELEASES = (
     (0xFFFF0FFF, 0xF85D0B04),
 )
 MAX_CASES = 1024
+COMPARE_REACH = 4
+"""Instructions between the comparison of an index and the jump by a table."""
 ADD_REACH = 8
 """Instructions between the load of a distance and the addition of the program counter."""
 
@@ -195,8 +199,9 @@ def _empty() -> Sweep:
 
 
 def _is_common(word: Values) -> Flags:
-    """Whether words begin like the common instructions of ARM, as those of Thumb hardly do."""
-    return np.asarray(word >> 27 == 0b11100)
+    """Whether words begin like the common instructions of ARM, as those of Thumb hardly do; but
+    ``nop; b`` does, of which code for a switch that is not optimised has many."""
+    return np.asarray((word >> 27 == 0b11100) & (word & 0xFFFF != THUMB_NOP))
 
 
 def _share(flags: Flags, window: int) -> NDArray[np.float64]:
@@ -270,6 +275,7 @@ def _arm(word: Values, start: int) -> Sweep:
     _mark_addresses(kind, word)
     _fill_literals(pointer, kind, literal, width, word, start, 4)
     frame = _frame(word, ARM_RESERVES, ARM_RELEASES)
+    frame[word & 0x0FFF4000 == 0x092D4000] = SAVES_LINK
     size = np.full(len(word), 4, dtype=np.int64)
     state = np.full(len(word), ord("a"), dtype=np.uint8)
     origin = nowhere(len(address))
@@ -339,6 +345,7 @@ def _thumb(half: Values, start: int) -> Sweep:
     frame = _frame(code, THUMB_RESERVES, THUMB_RELEASES)
     narrow = ~is_wide
     frame[narrow & ((code & 0xFE00 == 0xB400) | (code & 0xFF80 == 0xB080))] = 1
+    frame[(narrow & (code & 0xFF00 == 0xB500)) | (code & 0xFFFF4000 == 0xE92D4000)] = SAVES_LINK
     frame[narrow & ((code & 0xFF00 == 0xBC00) | (code & 0xFF80 == 0xB000))] = -1
     frame[dead] = 0
     size = np.where(is_wide, 4, 2).astype(np.int64)
@@ -389,19 +396,29 @@ def _thumb_literals(at: Values, code: Values, start: int) -> tuple[Values, Value
 
 
 def _mark_tables(data: Flags, half: Values, at: Values, code: Values) -> None:
-    """The tables of ``tbb`` and ``tbh`` lie behind them, up to the nearest of their targets."""
-    rows = np.flatnonzero(code & 0xFFFFFFE0 == 0xE8DFF000)
+    """The tables of ``tbb`` and ``tbh`` lie behind them, up to the nearest of their targets, and
+    no longer than the comparison ahead says."""
     raw = half.astype("<u2").tobytes()
-    for position, is_long in zip(at[rows].tolist(), (code[rows] >> 4 & 1).tolist(), strict=True):
-        width = 2 if is_long else 1
-        first = 2 * position + 4
-        offset, stop = first, len(raw)
+    for row in np.flatnonzero(code & 0xFFFFFFE0 == 0xE8DFF000).tolist():
+        width = 1 + int(code[row] >> 4 & 1)
+        first = 2 * int(at[row]) + 4
+        offset, stop = first, min(len(raw), first + width * _cases_ahead(code, row))
         while offset + width <= stop:
             entry = int.from_bytes(raw[offset : offset + width], "little")
             stop = min(stop, first + 2 * entry)
             offset += width
         if offset > first:
             data[first // 2 : (offset + 1) // 2] = True
+
+
+def _cases_ahead(code: Values, row: int) -> int:
+    """Cases of a ``tbb`` or ``tbh``, by a comparison of its index close ahead."""
+    register = int(code[row] & 15)
+    for ahead in range(row - 1, max(-1, row - COMPARE_REACH - 1), -1):
+        is_compared = register < 8 and code[ahead] & 0xFFFFFF00 == 0x2800 | register << 8
+        if is_compared or code[ahead] & 0xFFFFFF00 == 0xF1B00F00 | register << 16:
+            return int(code[ahead] & 0xFF) + 1
+    return MAX_CASES
 
 
 def _thumb_kinds(
