@@ -1,8 +1,9 @@
 """Small binaries of our own, for the demo: libraries to index, and firmwares to scan.
 
-The libraries are built by gcc and by clang at several levels, for x86-64. The firmware, stripped, is
-built by clang at a level that no library is built with, and by gcc for other processors. One function has a deliberate error in the spirit
-of Heartbleed. ``tools/samples`` in the repository says how all of it was made.
+The libraries are built by gcc and by clang at several levels, for x86-64. The firmware, stripped,
+is built by clang at a level that no library is built with, and by gcc for other processors. One
+function has a deliberate error in the spirit of Heartbleed. ``tools/samples`` in the repository
+says how all of it was made.
 
 Example:
     >>> path("gcc-O2/libkinbeat.so").name
