@@ -19,6 +19,7 @@ from graphkin.binaries.function import Skipped
 from graphkin.binaries.workers import Done, Failure
 from graphkin.graphs import Graph, TokenBags
 from graphkin.graphs.vocabulary import Vocabulary
+from graphkin.graphs.words import is_large
 from graphkin.library.indexing.file_queue import FileJob, Result
 from graphkin.library.records import KnownFunction, Row
 from graphkin.library.signals import Surroundings
@@ -43,6 +44,8 @@ class Pending(NamedTuple):
     graph: Graph
     callees: tuple[int, ...] | None = None
     """Addresses of functions of the same file that it calls, where all of the file is read."""
+    is_small: bool = False
+    """Whether it is read for the sake of those that it calls or is called by, and not kept."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +80,18 @@ class Batch:
     def take(self, path: str, functions: Sequence[Pending]) -> None:
         """Adds functions of a file."""
         self.functions += functions
-        self.counts[path] += len(functions)
+        self.counts[path] += sum(not function.is_small for function in functions)
 
     def without(self, known: Callable[[Iterable[bytes]], set[bytes]]) -> Batch:
         """The same batch without files of which the library holds all that is here."""
         present = known([function.key for function in self.functions])
         if not present:
             return self
-        new = {item.entry.file_hash for item in self.functions if item.key not in present}
+        new = {
+            item.entry.file_hash
+            for item in self.functions
+            if not item.is_small and item.key not in present
+        }
         left = [item for item in self.functions if item.entry.file_hash in new]
         files = {item.entry.file_hash for item in self.functions if item.key in present}
         return Batch(left, self.counts, self.ends, files, present)
@@ -107,9 +114,12 @@ Stream = Iterator[tuple[FileJob, Pending | FileSummary | Failure | Done]]
 
 
 def ready(
-    results: Iterable[tuple[FileJob, Result]], vocabulary: Vocabulary, tags: Mapping[str, str]
+    results: Iterable[tuple[FileJob, Result]],
+    vocabulary: Vocabulary,
+    tags: Mapping[str, str],
+    min_blocks: int = 1,
 ) -> Stream:
-    """Makes graphs and entries of what was read."""
+    """Makes graphs and entries of what was read; smaller functions are marked so."""
     for job, result in results:
         if not isinstance(result, FunctionRecord):
             yield job, result
@@ -125,7 +135,8 @@ def ready(
         address, size = result.metadata["address"], result.metadata["size"]
         made = pending(graph, job, result.binary, result.name, address, size, tags)
         if result.said is not None and job.file_hash:
-            made = made._replace(callees=tuple(result.metadata.get("callees", ())))
+            callees = tuple(result.metadata.get("callees", ()))
+            made = made._replace(callees=callees, is_small=not is_large(graph, min_blocks))
         yield job, made
 
 
@@ -161,12 +172,14 @@ def batches(stream: Stream, settings: str) -> Iterator[Batch]:
     """
     batch = Batch()
     coming: dict[str, list[Pending]] = {}
+    small: Counter[str] = Counter()
     summaries: dict[str, FileSummary] = {}
     changed: set[str] = set()
     for job, result in stream:
         if isinstance(result, Pending):
             own = coming.setdefault(job.path, [])
             own.append(result)
+            small[job.path] += result.is_small
             if len(own) >= LARGEST_FILE:
                 batch.take(job.path, coming.pop(job.path))
             if result.entry.file_hash != job.file_hash:
@@ -186,7 +199,7 @@ def batches(stream: Stream, settings: str) -> Iterator[Batch]:
                     job.path,
                     file_hash,
                     settings,
-                    summary.small,
+                    summary.small + small.pop(job.path, 0),
                     skipped,
                     summary.seconds,
                     summary.coverages,
@@ -245,6 +258,7 @@ class Embedding:
         return [
             model.row(item.entry, item.graph_hash, item.graph, encoded, number)
             for number, item in enumerate(functions)
+            if not item.is_small
         ]
 
     def _vectors(self, functions: Sequence[Pending]) -> NDArray[np.float32]:
