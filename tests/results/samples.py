@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.binaries import Block, Function
+from graphkin.binaries.function import Token
 from graphkin.results.document import (
     BlockPair,
     Comparison,
@@ -109,9 +110,11 @@ def result_named(name: str) -> FunctionResult:
 
 
 def function(count: int, name: str = "sample", instruction: str = "mov eax, 1") -> Function:
-    """A chain of blocks with a loop around it."""
-    names = (instruction.partition(" ")[0], "ret")
-    blocks = tuple(Block(0x1000 + 16 * n, 16, names, (instruction, "ret")) for n in range(count))
+    """A chain of blocks with a loop around it, each of which says its name."""
+    names, said = (instruction.partition(" ")[0], "ret"), (Token("str", name),)
+    blocks = tuple(
+        Block(0x1000 + 16 * n, 16, names, (instruction, "ret"), evidence=said) for n in range(count)
+    )
     edges = sorted({(n, n + 1) for n in range(count - 1)} | {(count - 1, 0)})
     return Function(
         name=name,

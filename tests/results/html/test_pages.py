@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from graphkin.binaries import Block
+from graphkin.binaries.function import Token
 from graphkin.errors import ConfigError
 from graphkin.results.document import FunctionResult
 from graphkin.results.html.scan import scan_page
@@ -157,6 +158,18 @@ def test_every_instruction_is_there() -> None:
     code = contents(page, "pre")
     assert re.sub(r"<.?b>| +", " ", code[0]).split("\n")[99].split() == ["mov", "r99,", "99"]
     assert code[1] == "<b>nop</b>\n<b>ret</b>"
+
+
+def test_every_block_says_what_it_says() -> None:
+    said = Token("str", "<b>bold</b>"), Token("imp", "puts"), Token("dat", "00ff" * 4)
+    talking = replace(function(1), blocks=(Block(0x1000, 4, ("nop",), ("nop",), None, said),))
+    page = compared_page(talking, function(2), maps=attention(1, 2))
+    assert contents(page, "pre")[0].split("\n") == [
+        "<b>nop</b>",
+        "<i>; strings &quot;&lt;b&gt;bold&lt;/b&gt;&quot;</i>",
+        "<i>; imports puts</i>",
+        "<i>; tables 00ff00ff00ff00ff</i>",
+    ]
 
 
 def test_a_function_without_blocks_is_refused() -> None:
