@@ -6,6 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
+from tests.binaries.compiling import Compile
 from tests.web.browser.objects import branching, object_file
 from tests.web.browser.using import (
     comparison,
@@ -66,3 +67,22 @@ def test_names_of_a_file_are_text(page: Page, tmp_path: Path) -> None:
     expect(page.get_by_role("button", name=IMAGE)).to_be_visible()
     expect_harmless(page)
     assert not [url for url in asked if url.endswith("/x")]
+
+
+def test_strings_in_code_are_text(page: Page, compile_c: Compile) -> None:
+    source = r"""
+    int puts(const char *text);
+    int loud(int n) {
+        if (n > 3) return puts("<img src=x onerror=document.title='owned'>");
+        while (n--) puts("\x1b[2J</script><script>document.title='owned'</script>");
+        return n;
+    }
+    """
+    open_file(page, compile_c(source, "-O1", "-shared", "-fPIC"))
+    page.get_by_role("searchbox", name="Filter functions").fill("loud")
+    rows(page).click()
+    kin(page).get_by_text("Its code, and what it says").click()
+    code = kin(page).get_by_role("region", name="Code of the function")
+    expect(code.get_by_text(f'; strings "{IMAGE}"')).to_be_visible()
+    expect(code.get_by_text(r'; strings "\u001b[2J</script><script>')).to_be_visible()
+    expect_harmless(page)
