@@ -23,8 +23,9 @@ from graphkin.results.document import (
     Tool,
 )
 from graphkin.results.evidence import Attention, best_evidence
-from graphkin.results.function import ref_of
+from graphkin.results.function import ref_of, words_of
 from graphkin.results.html.comparison import comparison_page
+from graphkin.results.shared_words import said_words
 
 IMAGE = "<img src=x onerror=\"document.title='owned'\">"
 SCRIPT = "</script><script>document.title='owned'</script>"
@@ -165,6 +166,7 @@ def compared_page(
         score=score,
         probability=probability,
         evidence=best_evidence(maps),
+        **said_words(words_of(left), words_of(right))._asdict(),
     )
     return comparison_page(comparison, left, right, maps)
 

@@ -15,9 +15,10 @@ from graphkin.binaries.targets import parse_target
 from graphkin.errors import ConfigError, ModelError
 from graphkin.library.models import SearchModel, search_model
 from graphkin.library.probability import distances, probabilities
-from graphkin.results.document import Comparison
+from graphkin.results.document import Comparison, EvidenceToken
 from graphkin.results.evidence import best_evidence
-from graphkin.results.function import ref_of
+from graphkin.results.function import is_understood, ref_of, words_of
+from graphkin.results.shared_words import have_same_width, said_words
 
 if TYPE_CHECKING:
     from graphkin.graphs import Graph
@@ -93,5 +94,14 @@ def compare_functions(
         score=maps.score,
         probability=probability,
         evidence=best_evidence(maps),
+        **_said(left, right),
     )
     return ComparedFunctions(document, (left, right), graphs, maps)
+
+
+def _said(left: Function, right: Function) -> dict[str, tuple[EvidenceToken, ...]]:
+    """What both say and what one says, by the names of the document; empty where nobody knows."""
+    if not (is_understood(left) and is_understood(right)):
+        return {}
+    same_width = have_same_width(left.architecture, right.architecture)
+    return said_words(words_of(left), words_of(right), same_width=same_width)._asdict()

@@ -144,6 +144,14 @@ class Evidence(Document):
     """The propagation step after which this was seen."""
 
 
+class EvidenceToken(NamedTuple):
+    """One thing that a block says."""
+
+    kind: str
+    """``str``, ``imp``, ``num``, ``off``, ``flt`` or ``dat``; see :class:`CodeBlock`."""
+    text: Name
+
+
 class Hit(LibraryFunction):
     """A hit: a function of the library that resembles the query."""
 
@@ -241,6 +249,13 @@ class Comparison(Document):
     probability: Number
     """That they are the same function, as if one had been found by the other in a library."""
     evidence: Evidence
+    shared: tuple[EvidenceToken, ...] | None = None
+    """``[kind, text]`` of what both say, strings first; constants that many functions have are left
+    out. Null where it is not known what one of them says."""
+    only_left: tuple[EvidenceToken, ...] | None = None
+    """What the left one says and the right one does not, likewise; the first few."""
+    only_right: tuple[EvidenceToken, ...] | None = None
+    """The other way round."""
 
 
 class FunctionSummary(NamedFunction):
@@ -264,13 +279,6 @@ class FunctionList(Document):
     """In the order of the file."""
     coverage: tuple[CodeCoverage, ...] = ()
     """Of the file, or of each file of an archive, where the backend knows."""
-
-
-class EvidenceToken(NamedTuple):
-    """One thing that a block says."""
-
-    kind: str
-    text: Name
 
 
 class CodeBlock(Document):

@@ -82,6 +82,11 @@ def words_of(function: Function) -> list[Word]:
     return list(dict.fromkeys(word for block in function.blocks for word in block.evidence or ()))
 
 
+def is_understood(function: Function) -> bool:
+    """Whether it is known what the blocks of a function say."""
+    return all(block.evidence is not None for block in function.blocks)
+
+
 def _block_lines(function: Function) -> Iterator[str]:
     leads: dict[int, list[str]] = {}
     for (source, target), kind in zip(function.edges, edge_kinds(function), strict=True):

@@ -17,6 +17,7 @@ from graphkin.results.document import (
     SearchedFile,
 )
 from graphkin.results.grouping import Counts, count, groups
+from graphkin.results.shared_words import said_lists
 from graphkin.results.text import (
     address_text,
     distance_text,
@@ -28,6 +29,7 @@ from graphkin.results.text import (
     shortened,
     telling_ends,
 )
+from graphkin.results.word_text import titled_lines
 
 GAP = "  "
 INDENT = "     "
@@ -37,6 +39,8 @@ LEAST_NAME = 6
 """Columns that a name keeps, however narrow the table."""
 INSTRUCTIONS = 3
 """Of a block, in the list of matched ones."""
+WIDTH = 100
+"""Columns of a table, unless others are asked for."""
 HALF = 44
 """Columns for the instructions of one side."""
 
@@ -55,7 +59,7 @@ class Column:
     """Where they are too long, folders are left out first that tell nothing apart."""
 
 
-def search_table(result: FunctionResult, *, width: int = 100) -> str:
+def search_table(result: FunctionResult, *, width: int = WIDTH) -> str:
     """What was found for one function: a row for each hit, and its evidence below it.
 
     ``before`` is the rank by distance alone, ``blocks`` the share of the query's blocks that have
@@ -92,7 +96,7 @@ def hits_tables(results: Iterable[FunctionResult], files: Sequence[SearchedFile]
 
 
 def scan_table(
-    results: Iterable[FunctionResult], files: Sequence[SearchedFile] = (), *, width: int = 100
+    results: Iterable[FunctionResult], files: Sequence[SearchedFile] = (), *, width: int = WIDTH
 ) -> str:
     """One line for each function that has a hit, with its best one, under the tags of that hit.
 
@@ -242,6 +246,8 @@ def comparison_text(comparison: Comparison, left: Function, right: Function) -> 
         f"distance of the codes             {distance_text(comparison.distance)}",
         f"blocks that have a partner        {share_text(evidence.matched_share or 0.0)}",
     ]
+    for title, words in said_lists(comparison):
+        lines += ["", title, *(GAP + line for line in titled_lines(words, width=WIDTH - len(GAP)))]
     if evidence.pairs:
         lines += ["", "strongest pairs of blocks"]
     for pair in evidence.pairs:

@@ -38,7 +38,7 @@ ELEMENTS = {
     "html", "head", "meta", "title", "style", "body", "script", "noscript", "header", "main",
     "section", "div", "span", "h1", "h2", "p", "dl", "dt", "dd", "label", "input", "output",
     "button", "table", "thead", "tbody", "tr", "th", "td", "svg", "path", "pre", "b", "i",
-    "small", "code", "template",
+    "small", "code", "template", "details", "summary",
 }  # fmt: skip
 """All that a page is made of; none of them loads anything by itself."""
 
@@ -170,6 +170,17 @@ def test_every_block_says_what_it_says() -> None:
         "<i>; imports puts</i>",
         "<i>; tables 00ff00ff00ff00ff</i>",
     ]
+
+
+def test_a_comparison_says_what_both_say_and_what_one_says() -> None:
+    left, right = function(2, "both"), function(3, "both")
+    both = compared_page(left, right, maps=attention(2, 3))
+    assert Parsed(both).texts["span"][0] == '"both"'
+    assert Parsed(both).texts["h2"][2:3] == ["both say"]
+    other = compared_page(left, function(3, "other"), maps=attention(2, 3))
+    titles = ["nothing that both say", "only the left says", "only the right says"]
+    assert Parsed(other).texts["h2"][2:5] == titles
+    assert {'"both"', '"other"'} <= set(Parsed(other).texts["dd"])
 
 
 def test_a_function_without_blocks_is_refused() -> None:
