@@ -16,6 +16,7 @@ from graphkin.results.document import (
     Comparison,
     Document,
     Evidence,
+    EvidenceToken,
     FunctionRef,
     FunctionResult,
     Hit,
@@ -52,6 +53,17 @@ HEARTBEAT = Hit(
     probability=0.987,
     evidence=Evidence(matched_share=0.93, pairs=(BlockPair(0, 0, 0.99), BlockPair(3, 4, 0.75))),
 )
+TALKING = HEARTBEAT.model_copy(
+    update={
+        "shared": (
+            EvidenceToken("str", "heartbeat of %d bytes"),
+            EvidenceToken("num", "2654435769"),
+            EvidenceToken("imp", "memcpy"),
+        ),
+        "note": "one of 3 equal copies",
+    }
+)
+"""A hit with all that a hit can have."""
 INFLATE = Hit(
     id=2,
     function="inflate.part.0",
@@ -101,7 +113,9 @@ def report(*results: FunctionResult, library: str = "library.kin") -> Report:
 
 
 def hit_named(name: str) -> Hit:
-    return changed(INFLATE, function=name, binary=name, address=None, tags={name: name})
+    said = (EvidenceToken("str", name), EvidenceToken("imp", name))
+    words = {"tags": {name: name}, "shared": said, "note": name}
+    return changed(INFLATE, function=name, binary=name, address=None, **words)
 
 
 def result_named(name: str) -> FunctionResult:

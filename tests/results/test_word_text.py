@@ -50,6 +50,7 @@ def test_what_does_not_fit_is_counted() -> None:
     names = [f"name_{number}" for number in range(10)]
     assert packed(names, 24, most_lines=2) == ["name_0, name_1, name_2,", "name_3 and 6 more"]
     assert packed(names[:5], 24, most_lines=2) == ["name_0, name_1, name_2,", "name_3, name_4"]
+    assert packed(["abc", "de", "f"], 10, most_lines=1) == ["abc, de, f"], "not: abc and 2 more"
     assert packed(names[:1], 24, most_lines=1) == ["name_0"]
     assert packed([], 24, most_lines=1) == []
     assert words_line([("imp", name) for name in names], 30) == "name_0, name_1 and 8 more"

@@ -166,6 +166,11 @@ class Hit(LibraryFunction):
     probability: Number = None
     """That both are the same code; null where the model is not calibrated."""
     evidence: Evidence | None = None
+    shared: tuple[EvidenceToken, ...] = ()
+    """``[kind, text]`` of what the query and the hit both say, the rarest first."""
+    note: Name | None = None
+    """Why the probability is what it is, where that needs saying: too small to tell, one of N equal
+    copies."""
     graph_hash: Annotated[str, Field(exclude=True)] = ""
     """Of its graph: hits of one hash are copies of each other."""
 

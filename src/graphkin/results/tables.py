@@ -29,7 +29,7 @@ from graphkin.results.text import (
     shortened,
     telling_ends,
 )
-from graphkin.results.word_text import titled_lines
+from graphkin.results.word_text import first_word, titled_lines, words_line
 
 GAP = "  "
 INDENT = "     "
@@ -135,7 +135,11 @@ def _end(counts: Counts) -> str:
 
 
 def _scan_lines(results: Sequence[FunctionResult], width: int, *, several: bool) -> list[str]:
-    """The table of a group; which file a function is in, where there are several."""
+    """The table of a group; which file a function is in, where there are several.
+
+    ``both say`` is the rarest word that the function and the hit share, and how many there are
+    beside it.
+    """
     queries = [result.query for result in results]
     best = [result.hits[0] for result in results]
     columns = [
@@ -148,7 +152,13 @@ def _scan_lines(results: Sequence[FunctionResult], width: int, *, several: bool)
     if several:
         files = [query.binary for query in queries]
         columns.insert(-2, Column("in", files, share=FILE, are_paths=True))
-    return _lines(columns, width)
+    if any(hit.shared for hit in best):
+        columns.append(Column("both say", [first_word(hit.shared) for hit in best], share=FUNCTION))
+    head, *rows = _lines(columns, width)
+    lines = [head]
+    for row, hit in zip(rows, best, strict=True):
+        lines += [row, *_note(hit, width)]
+    return lines
 
 
 def _measures(hits: Sequence[Hit]) -> list[Column]:
@@ -175,11 +185,14 @@ def _sentence(query: FunctionRef, width: int) -> str:
 
 
 def _details(hit: Hit, width: int) -> list[str]:
-    """Tags and the strongest pairs of blocks, as many as fit on a line."""
-    lines = []
+    """A note, tags, what both say and the strongest pairs of blocks, as many as fit on a line."""
+    lines = _note(hit, width)
     if hit.tags:
         tags = "  ".join(f"{key}={value}" for key, value in sorted(hit.tags.items()))
         lines.append(INDENT + shortened(tags, width - len(INDENT)))
+    if hit.shared:
+        start = f"{INDENT}both say  "
+        lines.append(start + words_line(hit.shared, width - len(start)))
     if hit.evidence is not None and hit.evidence.pairs:
         line = f"{INDENT}block pairs"
         for pair in hit.evidence.pairs:
@@ -189,6 +202,10 @@ def _details(hit: Hit, width: int) -> list[str]:
             line += more
         lines.append(line)
     return lines
+
+
+def _note(hit: Hit, width: int) -> list[str]:
+    return [INDENT + shortened(hit.note, width - len(INDENT))] if hit.note else []
 
 
 def _lines(columns: Sequence[Column], width: int) -> list[str]:

@@ -41,6 +41,14 @@ def words_line(words: Sequence[Word], width: int) -> str:
     return "".join(packed([word_text(word) for word in words], width, most_lines=1))
 
 
+def first_word(words: Sequence[Word]) -> str:
+    """The first word, and how many follow it: ``"%s: no such file" +3``."""
+    if not words:
+        return ""
+    more = f" +{len(words) - 1}" if len(words) > 1 else ""
+    return word_text(words[0]) + more
+
+
 def titled_words(
     words: Iterable[Word], titles: Iterable[str] = TITLES
 ) -> Iterator[tuple[str, list[str]]]:
@@ -70,27 +78,28 @@ def titled_lines(
 def packed(texts: Sequence[str], width: int, most_lines: int) -> list[str]:
     """Texts with commas between, on a few lines; the last one counts those that are left out."""
     lines: list[str] = []
-    for number, text in enumerate(texts):
-        after = len(texts) - number - 1
-        longer = f"{lines[-1]}, {text}" if lines else ""
-        if longer and cell_len(longer + _end(after, len(lines) == most_lines)) <= width:
-            lines[-1] = longer
-        elif len(lines) == most_lines:
-            lines[-1] += _end(after + 1, is_last=True)
-            return lines
-        else:
-            if lines:
-                lines[-1] += ","
-            end = _end(after, len(lines) + 1 == most_lines)
-            lines.append(shortened(text, width - len(end)))
+    while texts and len(lines) < most_lines:
+        whole = ", ".join(texts)
+        if cell_len(whole) <= width:
+            return [*lines, whole]
+        is_last = len(lines) + 1 == most_lines
+        line, taken = texts[0], 1
+        while taken < len(texts):
+            longer = f"{line}, {texts[taken]}"
+            if cell_len(longer + _end(len(texts) - taken - 1, is_last)) > width:
+                break
+            line, taken = longer, taken + 1
+        end = _end(len(texts) - taken, is_last)
+        lines.append(shortened(line, width - len(end)) + end)
+        texts = texts[taken:]
     return lines
 
 
-def _end(after: int, is_last: bool) -> str:
-    """What must fit behind a text that others follow."""
-    if not after:
+def _end(left: int, is_last: bool) -> str:
+    """What follows the texts of a line when more of them are left."""
+    if not left:
         return ""
-    return f" and {after} more" if is_last else ","
+    return f" and {left} more" if is_last else ","
 
 
 def _bare(kind: str, text: str) -> str:

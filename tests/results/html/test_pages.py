@@ -24,6 +24,7 @@ from tests.results.samples import (
     HOSTILE,
     INFLATE,
     QUERY,
+    TALKING,
     Parsed,
     attention,
     changed,
@@ -203,6 +204,15 @@ def test_a_scan_lists_functions_with_hits() -> None:
     assert [len(found) for found in hits] == [2, 1]
     assert hits[0][0]["address"] == "0xffffffff81000123", "a script would round the number"
     assert hits[0][0]["evidence"]["pairs"] == [[0, 0, 0.99], [3, 4, 0.75]]
+
+
+def test_a_scan_says_what_both_say_and_why_a_probability_is_low() -> None:
+    page = scanned(result(TALKING, INFLATE))
+    said = '"heartbeat of %d bytes", 0x9e3779b9, memcpy'
+    assert Parsed(page).texts["small"] == [f"both say {said}", "one of 3 equal copies"]
+    first, second = data_of(page)[0]
+    assert (first["shared"], first["note"]) == (said, "one of 3 equal copies")
+    assert (second["shared"], second["note"]) == ("", None)
 
 
 def test_a_scan_that_found_nothing_says_so() -> None:
