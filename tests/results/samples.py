@@ -24,7 +24,7 @@ from graphkin.results.document import (
     Tool,
 )
 from graphkin.results.evidence import Attention, best_evidence
-from graphkin.results.function import ref_of, words_of
+from graphkin.results.function import ref_of, said_by
 from graphkin.results.html.comparison import comparison_page
 from graphkin.results.shared_words import said_words
 
@@ -180,7 +180,7 @@ def compared_page(
         score=score,
         probability=probability,
         evidence=best_evidence(maps),
-        **said_words(words_of(left), words_of(right))._asdict(),
+        **said_words(said_by(left), said_by(right))._asdict(),
     )
     return comparison_page(comparison, left, right, maps)
 

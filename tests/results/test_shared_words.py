@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from graphkin.graphs.words import word_hash
 from graphkin.results.document import EvidenceToken
 from graphkin.results.shared_words import (
     MOST_ALONE,
@@ -13,7 +12,6 @@ from graphkin.results.shared_words import (
     is_telling,
     said_words,
     shared,
-    shared_with_hashes,
 )
 from graphkin.results.word_text import Word
 
@@ -65,12 +63,6 @@ def test_offsets_count_where_pointers_are_equally_wide() -> None:
     assert have_same_width("arm", "mipsel")
     assert not have_same_width("x86-64", "x86")
     assert not have_same_width("mips", "mips64")
-
-
-def test_hashes_of_words_are_as_good_as_words() -> None:
-    hashes = {word_hash(*word) for word in RIGHT}
-    assert shared_with_hashes(LEFT, hashes) == shared(LEFT, RIGHT)
-    assert shared_with_hashes(LEFT, set()) == ()
 
 
 @pytest.mark.parametrize("text", ["2", "255", "256", "511", "4096", "65535", "shift 7", "-2"])

@@ -17,7 +17,7 @@ from graphkin.library.models import SearchModel, search_model
 from graphkin.library.probability import distances, probabilities
 from graphkin.results.document import Comparison, EvidenceToken
 from graphkin.results.evidence import best_evidence
-from graphkin.results.function import is_understood, ref_of, words_of
+from graphkin.results.function import is_understood, ref_of, said_by
 from graphkin.results.shared_words import have_same_width, said_words
 
 if TYPE_CHECKING:
@@ -104,4 +104,4 @@ def _said(left: Function, right: Function) -> dict[str, tuple[EvidenceToken, ...
     if not (is_understood(left) and is_understood(right)):
         return {}
     same_width = have_same_width(left.architecture, right.architecture)
-    return said_words(words_of(left), words_of(right), same_width=same_width)._asdict()
+    return said_words(said_by(left), said_by(right), same_width=same_width)._asdict()

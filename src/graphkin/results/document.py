@@ -121,6 +121,14 @@ class LibraryFunction(FunctionRef):
     """Whatever somebody wants to find it by, such as ``cve: CVE-2014-0160``."""
 
 
+class EvidenceToken(NamedTuple):
+    """One thing that a block says."""
+
+    kind: str
+    """``str``, ``imp``, ``num``, ``off``, ``flt`` or ``dat``; see :class:`CodeBlock`."""
+    text: Name
+
+
 class BlockPair(NamedTuple):
     """A block of the query and the block of the hit that it matches."""
 
@@ -142,14 +150,6 @@ class Evidence(Document):
     strongest first."""
     step: int = 0
     """The propagation step after which this was seen."""
-
-
-class EvidenceToken(NamedTuple):
-    """One thing that a block says."""
-
-    kind: str
-    """``str``, ``imp``, ``num``, ``off``, ``flt`` or ``dat``; see :class:`CodeBlock`."""
-    text: Name
 
 
 class Hit(LibraryFunction):

@@ -17,7 +17,7 @@ from graphkin.results.document import (
     FunctionSummary,
 )
 from graphkin.results.text import address_text, plural
-from graphkin.results.word_text import Word, packed, titled_lines, titled_words
+from graphkin.results.word_text import packed, titled_lines, titled_words
 
 EDGE_COLORS = {
     "taken": "#009e73",
@@ -73,13 +73,8 @@ def _header(function: Function) -> Iterator[str]:
     if function.compiler:
         yield f"  {function.compiler}"
     yield from (
-        f"  {line}" for line in titled_lines(words_of(function), HEAD_TITLES, width=HEAD_WIDTH)
+        f"  {line}" for line in titled_lines(said_by(function), HEAD_TITLES, width=HEAD_WIDTH)
     )
-
-
-def words_of(function: Function) -> list[Word]:
-    """Everything that a function says, each word once, in the order of its blocks."""
-    return list(dict.fromkeys(word for block in function.blocks for word in block.evidence or ()))
 
 
 def is_understood(function: Function) -> bool:
@@ -124,6 +119,12 @@ def _parts(instruction: str) -> tuple[str, str]:
     mnemonic, _, operands = instruction.partition(" ")
     # A space, where a mnemonic is as wide as its column.
     return (mnemonic if len(mnemonic) < 8 else f"{mnemonic} "), operands
+
+
+def said_by(function: Function) -> tuple[EvidenceToken, ...]:
+    """What a function says, each once, in order."""
+    tokens = (token for block in function.blocks for token in block.evidence or ())
+    return tuple(dict.fromkeys(EvidenceToken(*token) for token in tokens))
 
 
 def ref_of(function: Function, reference: str | None = None) -> FunctionRef:

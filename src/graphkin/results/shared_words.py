@@ -6,11 +6,11 @@ Offsets of fields do not, because they follow the width of a pointer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from graphkin.binaries.evidence.data import WIDTHS
-from graphkin.graphs.words import KINDS, word_hash
+from graphkin.graphs.words import KINDS
 from graphkin.results.document import Comparison, EvidenceToken
 from graphkin.results.word_text import Word
 
@@ -49,25 +49,6 @@ def shared(
     """
     others = {(kind, text) for kind, text in right}
     return _chosen((word for word in left if word in others), rarity, same_width, most)
-
-
-def shared_with_hashes(
-    left: Iterable[Word],
-    hashes: Collection[int],
-    rarity: Rarity | None = None,
-    *,
-    same_width: bool = False,
-    most: int = MOST_SHARED,
-) -> tuple[EvidenceToken, ...]:
-    """:func:`shared` with a graph, which has the hashes of its words only.
-
-    Args:
-        left: words of a function.
-        hashes: of the other's words, see :func:`graphkin.graphs.words.word_hash`; a set is fast.
-        rarity: see there, as of the rest.
-    """
-    both = ((kind, text) for kind, text in left if word_hash(kind, text) in hashes)
-    return _chosen(both, rarity, same_width, most)
 
 
 class SaidWords(NamedTuple):
