@@ -255,8 +255,9 @@ class Comparison(Document):
     """That they are the same function, as if one had been found by the other in a library."""
     evidence: Evidence
     shared: tuple[EvidenceToken, ...] | None = None
-    """``[kind, text]`` of what both say, strings first; constants that many functions have are left
-    out. Null where it is not known what one of them says."""
+    """``[kind, text]`` of what both say: the rarest first, if the model knows which are rare; else
+    strings first, without constants that many functions have. Null where it is not known what one
+    of them says."""
     only_left: tuple[EvidenceToken, ...] | None = None
     """What the left one says and the right one does not, likewise; the first few."""
     only_right: tuple[EvidenceToken, ...] | None = None
