@@ -386,10 +386,15 @@ class TestCompare:
         text = run("compare", *sides, "--model", model)
         assert text.code == 0, text.err
         assert "probability of the same function" in text.out
+        assert "\nboth say\n  imports    session_alert, memcpy, session_random" in text.out
         page = tmp_path / "page.html"
         found = json.loads(run("compare", *sides, "--model", model, "--json", "--html", page).out)
         assert found["left"]["function"] == found["right"]["function"] == NAME
         assert 0 <= found["probability"] <= 1
+        assert ["imp", "session_check"] in found["shared"]
+        assert ["num", "1000"] in found["shared"]
+        both = {tuple(word) for word in found["shared"]}
+        assert both.isdisjoint(map(tuple, found["only_left"] + found["only_right"]))
         assert NAME in page.read_text()
         picture = tmp_path / "attention.png"
         run("compare", *sides, "--model", model, "--plot", picture)

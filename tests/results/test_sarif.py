@@ -14,16 +14,23 @@ from urllib.parse import unquote
 import pytest
 from jsonschema import Draft202012Validator
 
-from graphkin.results.document import FunctionRef, FunctionResult, Hit, SearchedFile
+from graphkin.results.document import (
+    EvidenceToken,
+    FunctionRef,
+    FunctionResult,
+    Hit,
+    SearchedFile,
+)
 from graphkin.results.function import ref_of
 from graphkin.results.render import render
-from graphkin.results.sarif import MOST_RESULTS, level, sarif
+from graphkin.results.sarif import MOST_RESULTS, MOST_WORDS, level, sarif
 from tests.results.samples import (
     ADLER,
     HEARTBEAT,
     HOSTILE,
     INFLATE,
     QUERY,
+    TALKING,
     changed,
     function,
     report,
@@ -118,6 +125,20 @@ def test_a_vulnerability() -> None:
     assert run["properties"]["library"] == "known.kin"
 
 
+def test_what_both_say_and_a_note_are_in_the_message_and_with_the_hit() -> None:
+    many = tuple(EvidenceToken("str", f"word {n}") for n in range(30))
+    (only,) = log(result(TALKING, changed(INFLATE, shared=many, tags=TALKING.tags)))["results"]
+    assert only["message"]["text"].endswith(
+        'have a partner; both say "heartbeat of %d bytes", 0x9e3779b9, memcpy; '
+        "one of 3 equal copies. It is at 0x1234."
+    )
+    first, second = only["properties"]["hits"]
+    assert first["shared"][0] == ["str", "heartbeat of %d bytes"]
+    assert first["note"] == "one of 3 equal copies"
+    assert len(second["shared"]) == MOST_WORDS
+    assert second["note"] is None
+
+
 def ids(run: dict[str, Any]) -> list[str]:
     return [rule["id"] for rule in run["tool"]["driver"]["rules"]]
 
@@ -201,11 +222,13 @@ def many(count: int) -> list[FunctionResult]:
     """Results that do not compress well."""
     random = Random(0)
     hits = [changed(INFLATE, id=n, function=f"{random.getrandbits(128):x}") for n in range(3)]
-    codes = [f"{random.getrandbits(256):x}" for _ in range(count)]
-    return [
-        result(*hits, query=changed(QUERY, function=f"sub_{n:x}", address=n, code_hash=code))
-        for n, code in enumerate(codes)
-    ]
+    results = []
+    for n in range(count):
+        said = tuple(EvidenceToken("str", f"{random.getrandbits(64):x}") for _ in range(MOST_WORDS))
+        code = f"{random.getrandbits(256):x}"
+        query = changed(QUERY, function=f"sub_{n:x}", address=n, code_hash=code)
+        results.append(result(*(changed(hit, shared=said) for hit in hits), query=query))
+    return results
 
 
 def test_more_results_than_a_dashboard_takes(monkeypatch: pytest.MonkeyPatch) -> None:

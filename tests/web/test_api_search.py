@@ -118,6 +118,8 @@ def test_a_comparison_is_that_of_the_command_line(client: TestClient, library: P
     assert [tuple(pair[:2]) for pair in found["evidence"]["pairs"]] == [
         (pair.left, pair.right) for pair in expected.evidence.pairs
     ]
+    assert [tuple(word) for word in found["shared"]] == list(expected.shared or ())
+    assert ["num", "1000"] in found["shared"]
     assert (found["left"]["reference"], found["right"]["reference"]) == tuple(sides.values())
     assert found["right"]["address"] == hit["address"]
     assert found["left"]["blocks"] == len(left.blocks)

@@ -125,6 +125,7 @@ class EvidenceToken(NamedTuple):
     """One thing that a block says."""
 
     kind: str
+    """``str``, ``imp``, ``num``, ``off``, ``flt`` or ``dat``; see :class:`CodeBlock`."""
     text: Name
 
 
@@ -166,9 +167,10 @@ class Hit(LibraryFunction):
     """That both are the same code; null where the model is not calibrated."""
     evidence: Evidence | None = None
     shared: tuple[EvidenceToken, ...] = ()
-    """What query and hit both say, the rarest first."""
-    note: str | None = None
-    """Why the probability is what it is, where that needs saying."""
+    """``[kind, text]`` of what the query and the hit both say, the rarest first."""
+    note: Name | None = None
+    """Why the probability is what it is, where that needs saying: too small to tell, one of N equal
+    copies."""
     graph_hash: Annotated[str, Field(exclude=True)] = ""
     """Of its graph: hits of one hash are copies of each other."""
 
@@ -252,6 +254,14 @@ class Comparison(Document):
     probability: Number
     """That they are the same function, as if one had been found by the other in a library."""
     evidence: Evidence
+    shared: tuple[EvidenceToken, ...] | None = None
+    """``[kind, text]`` of what both say: the rarest first, if the model knows which are rare; else
+    strings first, without constants that many functions have. Null where it is not known what one
+    of them says."""
+    only_left: tuple[EvidenceToken, ...] | None = None
+    """What the left one says and the right one does not, likewise; the first few."""
+    only_right: tuple[EvidenceToken, ...] | None = None
+    """The other way round."""
 
 
 class FunctionSummary(NamedFunction):

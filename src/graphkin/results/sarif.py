@@ -21,6 +21,7 @@ from graphkin.results.document import FunctionRef, FunctionResult, Hit, Report
 from graphkin.results.grouping import likelihood, vulnerabilities
 from graphkin.results.sarif_rules import UNTAGGED, message_text, rule, rule_ids, severity
 from graphkin.results.text import address_text, encodable, plural, share_text, shortened
+from graphkin.results.word_text import words_line
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -34,9 +35,11 @@ MOST_RESULTS = 25_000
 MOST_NOTIFICATIONS = 100
 MOST_LETTERS = 200
 """Of a name in a message; C++ has names of thousands."""
+MOST_WORDS = 5
+"""Of what the function and a hit both say."""
 HIT_FIELDS = {
     "id", "function", "binary", "address", "architecture", "build", "tags", "distance", "score",
-    "probability",
+    "probability", "shared", "note",
 }  # fmt: skip
 """Of each hit of a result. Pairs of blocks stay out: GitHub takes 10 MB of a compressed file."""
 
@@ -169,12 +172,17 @@ def _result(
         "partialFingerprints": fingerprint,
         "properties": {
             **hit.model_dump(mode="json", include={"probability", "score", "distance"}),
-            "hits": [item.model_dump(mode="json", include=HIT_FIELDS) for item in finding.hits],
+            "hits": [_hit(item) for item in finding.hits],
         },
     }
     if document["properties"]["probability"] is not None:
         document["rank"] = round(100 * document["properties"]["probability"], 3)
     return document
+
+
+def _hit(hit: Hit) -> dict[str, Any]:
+    shown = hit.model_copy(update={"shared": hit.shared[:MOST_WORDS]})
+    return shown.model_dump(mode="json", include=HIT_FIELDS)
 
 
 def level(probability: float | None) -> str:
@@ -218,6 +226,10 @@ def _message(finding: Finding) -> str:
         parts.append(
             f"; {share_text(hit.evidence.matched_share or 0.0)} of its blocks have a partner"
         )
+    if hit.shared:
+        parts.append(f"; both say {message_text(words_line(hit.shared, MOST_LETTERS))}")
+    if hit.note:
+        parts.append(f"; {message_text(shortened(hit.note, MOST_LETTERS))}")
     address = address_text(query.address)
     return "".join(parts) + (f". It is at {address}." if address else ".")
 

@@ -17,6 +17,7 @@ from graphkin.results.document import (
     SearchedFile,
 )
 from graphkin.results.grouping import Counts, count, groups
+from graphkin.results.shared_words import said_lists
 from graphkin.results.text import (
     address_text,
     distance_text,
@@ -28,6 +29,7 @@ from graphkin.results.text import (
     shortened,
     telling_ends,
 )
+from graphkin.results.word_text import first_word, titled_lines, words_line
 
 GAP = "  "
 INDENT = "     "
@@ -37,6 +39,8 @@ LEAST_NAME = 6
 """Columns that a name keeps, however narrow the table."""
 INSTRUCTIONS = 3
 """Of a block, in the list of matched ones."""
+WIDTH = 100
+"""Columns of a table, unless others are asked for."""
 HALF = 44
 """Columns for the instructions of one side."""
 
@@ -55,7 +59,7 @@ class Column:
     """Where they are too long, folders are left out first that tell nothing apart."""
 
 
-def search_table(result: FunctionResult, *, width: int = 100) -> str:
+def search_table(result: FunctionResult, *, width: int = WIDTH) -> str:
     """What was found for one function: a row for each hit, and its evidence below it.
 
     ``before`` is the rank by distance alone, ``blocks`` the share of the query's blocks that have
@@ -92,7 +96,7 @@ def hits_tables(results: Iterable[FunctionResult], files: Sequence[SearchedFile]
 
 
 def scan_table(
-    results: Iterable[FunctionResult], files: Sequence[SearchedFile] = (), *, width: int = 100
+    results: Iterable[FunctionResult], files: Sequence[SearchedFile] = (), *, width: int = WIDTH
 ) -> str:
     """One line for each function that has a hit, with its best one, under the tags of that hit.
 
@@ -131,7 +135,11 @@ def _end(counts: Counts) -> str:
 
 
 def _scan_lines(results: Sequence[FunctionResult], width: int, *, several: bool) -> list[str]:
-    """The table of a group; which file a function is in, where there are several."""
+    """The table of a group; which file a function is in, where there are several.
+
+    ``both say`` is the rarest word that the function and the hit share, and how many there are
+    beside it.
+    """
     queries = [result.query for result in results]
     best = [result.hits[0] for result in results]
     columns = [
@@ -144,7 +152,13 @@ def _scan_lines(results: Sequence[FunctionResult], width: int, *, several: bool)
     if several:
         files = [query.binary for query in queries]
         columns.insert(-2, Column("in", files, share=FILE, are_paths=True))
-    return _lines(columns, width)
+    if any(hit.shared for hit in best):
+        columns.append(Column("both say", [first_word(hit.shared) for hit in best], share=FUNCTION))
+    head, *rows = _lines(columns, width)
+    lines = [head]
+    for row, hit in zip(rows, best, strict=True):
+        lines += [row, *_note(hit, width)]
+    return lines
 
 
 def _measures(hits: Sequence[Hit]) -> list[Column]:
@@ -171,11 +185,14 @@ def _sentence(query: FunctionRef, width: int) -> str:
 
 
 def _details(hit: Hit, width: int) -> list[str]:
-    """Tags and the strongest pairs of blocks, as many as fit on a line."""
-    lines = []
+    """A note, tags, what both say and the strongest pairs of blocks, as many as fit on a line."""
+    lines = _note(hit, width)
     if hit.tags:
         tags = "  ".join(f"{key}={value}" for key, value in sorted(hit.tags.items()))
         lines.append(INDENT + shortened(tags, width - len(INDENT)))
+    if hit.shared:
+        start = f"{INDENT}both say  "
+        lines.append(start + words_line(hit.shared, width - len(start)))
     if hit.evidence is not None and hit.evidence.pairs:
         line = f"{INDENT}block pairs"
         for pair in hit.evidence.pairs:
@@ -185,6 +202,10 @@ def _details(hit: Hit, width: int) -> list[str]:
             line += more
         lines.append(line)
     return lines
+
+
+def _note(hit: Hit, width: int) -> list[str]:
+    return [INDENT + shortened(hit.note, width - len(INDENT))] if hit.note else []
 
 
 def _lines(columns: Sequence[Column], width: int) -> list[str]:
@@ -242,6 +263,8 @@ def comparison_text(comparison: Comparison, left: Function, right: Function) -> 
         f"distance of the codes             {distance_text(comparison.distance)}",
         f"blocks that have a partner        {share_text(evidence.matched_share or 0.0)}",
     ]
+    for title, words in said_lists(comparison):
+        lines += ["", title, *(GAP + line for line in titled_lines(words, width=WIDTH - len(GAP)))]
     if evidence.pairs:
         lines += ["", "strongest pairs of blocks"]
     for pair in evidence.pairs:

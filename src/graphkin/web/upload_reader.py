@@ -266,8 +266,16 @@ def library_function(stored: Stored) -> LibraryFunction:
 
 
 def bounded(result: FunctionResult) -> FunctionResult:
-    """A result whose hits have names of bounded length."""
-    hits = tuple(hit.model_copy(update={"function": cut(hit.function)}) for hit in result.hits)
+    """A result whose hits have names and words of bounded length."""
+    hits = tuple(
+        hit.model_copy(
+            update={
+                "function": cut(hit.function),
+                "shared": tuple(word._replace(text=cut(word.text)) for word in hit.shared),
+            }
+        )
+        for hit in result.hits
+    )
     return result.model_copy(update={"hits": hits})
 
 

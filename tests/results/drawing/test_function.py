@@ -11,6 +11,7 @@ import pytest
 from matplotlib import image
 
 from graphkin.binaries import Block, Function
+from graphkin.binaries.function import Token
 from graphkin.errors import ConfigError, StorageError
 from graphkin.results.drawing.function import (
     CROWDED_LINES,
@@ -128,6 +129,18 @@ def test_short_blocks_are_whole(number: int) -> None:
 def test_long_operands_are_cut() -> None:
     (line,) = box_lines(Block(0, 1, ("x",), ("x " + "y" * 200,)), MAX_LINES)
     assert line.operands == "y" * (MAX_LETTERS - 1) + "…"
+
+
+def test_what_a_block_says_is_below_its_instructions() -> None:
+    said = (Token("str", "ding\n\x1b[2J" + "dong" * 20), Token("imp", "puts"))
+    lines = box_lines(Block(0, 1, ("nop",), ("nop",), None, said), MAX_LINES)
+    assert [line.mnemonic[:16] for line in lines] == [
+        "nop",
+        r'; strings "ding\x'[:16],
+        "; imports puts",
+    ]
+    assert all(len(line.mnemonic) <= MAX_LETTERS for line in lines)
+    assert all(line.mnemonic.isprintable() for line in lines)
 
 
 def test_boxes_of_a_crowded_picture_are_shorter(tmp_path: Path) -> None:
