@@ -1,13 +1,13 @@
 """Search and rerank on functions that no model has seen; and the model that ships with graphkin.
 
     python experiments/functions_search.py --corpus corpus.graphs --embedder runs/embedder \\
-        --matcher runs/matcher --out runs/functions
+        --matcher runs/matcher --output runs/functions
 
 fits the calibration on validation functions, half of which the searched library holds, puts
-embedder, matcher and calibration into ``--out``, and measures on test functions: through libraries
-made for it, recall at 1 and MRR at 10, by codes alone and reranked, in pools of 100 and of all
-functions, and from gcc -O0 to clang -O3; how often a best hit of some probability is right; and
-pairs and triplets, also of matcher and embedder joined. The result is also written to
+embedder, matcher and calibration into ``--output``, and measures on test functions: through
+libraries made for it, recall at 1 and MRR at 10, by codes alone and reranked, in pools of 100 and
+of all functions, and from gcc -O0 to clang -O3; how often a best hit of some probability is right;
+and pairs and triplets, also of matcher and embedder joined. The result is also written to
 ``experiments/results/functions-search.json``.
 """
 
@@ -300,15 +300,15 @@ compiler or at another level?
 
 ```sh
 graphkin extract ffmpeg-5.1.9 -o corpus.graphs
-graphkin train functions --corpus corpus.graphs --model gnn --recipe strong --steps 10000 \\
-    --set model.message_norm=graph --set task.min_builds=3 --out runs/embedder
-graphkin train functions --corpus corpus.graphs --model gmn --start-from runs/embedder/model \\
+graphkin train functions --corpus corpus.graphs --kind gnn --recipe strong --steps 10000 \\
+    --set model.message_norm=graph --set task.min_builds=3 --output runs/embedder
+graphkin train functions --corpus corpus.graphs --kind gmn --start-from runs/embedder/model \\
     --mode pairs --batch-size 20 --steps 12000 --hard-negatives 0.3 --set task.min_builds=3 \\
     --set task.max_nodes=300 --set model.similarity=alignment --set model.alignment_pool=mean \\
     --set model.message_norm=none --set train.loss=margin --set train.margin=0.5 \\
-    --set train.learning_rate=5e-4 --set train.evaluate_every=1000 --out runs/matcher
+    --set train.learning_rate=5e-4 --set train.evaluate_every=1000 --output runs/matcher
 python experiments/functions_search.py --corpus corpus.graphs --embedder runs/embedder \\
-    --matcher runs/matcher --out src/graphkin/models/shipped/functions
+    --matcher runs/matcher --output src/graphkin/models/shipped/functions
 ```
 
 The cards in `embedder/` and `matcher/` have every setting.
@@ -346,7 +346,7 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--embedder", type=Path, required=True)
     parser.add_argument("--matcher", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--fit-only", action="store_true", help="leave the test functions alone")
     options = parser.parse_args()
@@ -370,9 +370,9 @@ def main() -> None:
     pairs = replace(task, min_builds=0).evaluation_set("validation")
     for one in (embedder, matcher):
         one.calibration = fit_calibration(one, pairs)
-    embedder.save_pretrained(options.out / EMBEDDER)
-    matcher.save_pretrained(options.out / MATCHER)
-    write_atomically(options.out / CALIBRATION_FILE, calibration.to_json().encode())
+    embedder.save_pretrained(options.output / EMBEDDER)
+    matcher.save_pretrained(options.output / MATCHER)
+    write_atomically(options.output / CALIBRATION_FILE, calibration.to_json().encode())
     if options.fit_only:
         return
     model = SearchModel.of(embedder, matcher, calibration, name="functions")
@@ -385,7 +385,7 @@ def main() -> None:
         "corpus": task.data.digest,
         "seed": options.seed,
         "hashes": {
-            part: hashlib.sha256((options.out / part / WEIGHTS_FILE).read_bytes()).hexdigest()
+            part: hashlib.sha256((options.output / part / WEIGHTS_FILE).read_bytes()).hexdigest()
             for part in (EMBEDDER, MATCHER)
         },
         "search": {
@@ -405,7 +405,7 @@ def main() -> None:
         "versions": {name: version(name) for name in PACKAGES},
         "machine": platform.processor() or platform.machine(),
     }
-    write_atomically(options.out / "README.md", card(measured).encode())
+    write_atomically(options.output / "README.md", card(measured).encode())
     write_atomically(RESULT, json.dumps(measured, indent=1).encode())
     print(table(measured))
 

@@ -140,7 +140,7 @@ def test_a_picture_that_cannot_be_written(run: Graphkin, corpus_path: Path, tmp_
 
 
 def trained_with(run: Graphkin, corpus: Path, out: Path, *arguments: Any) -> Any:
-    words = ["--corpus", corpus, "--out", out, "--steps", 3, "--batch-size", 4, *SETTINGS]
+    words = ["--corpus", corpus, "--output", out, "--steps", 3, "--batch-size", 4, *SETTINGS]
     return document(run("train", "functions", *words, *arguments, "--json"))
 
 
@@ -150,7 +150,7 @@ def test_every_model_trains_and_evaluates(
     run: Graphkin, corpus_path: Path, tmp_path: Path, model: str, features: str
 ) -> None:
     settings = ["--set", "model.steps=0"] if model == "deepset" else []
-    arguments = ["--model", model, "--features", features, "--protocol", "clean", *settings]
+    arguments = ["--kind", model, "--features", features, "--protocol", "clean", *settings]
     found = trained_with(run, corpus_path, tmp_path / "run", *arguments)
     assert found["steps"] == 3
     assert set(found["validation"]) == {"pair_auc", "triplet_accuracy"}
@@ -168,7 +168,7 @@ def test_every_model_trains_and_evaluates(
 
 def test_triplets_and_hard_negatives(run: Graphkin, corpus_path: Path, tmp_path: Path) -> None:
     found = trained_with(
-        run, corpus_path, tmp_path / "run", "--model", "gmn", "--mode", "triplets",
+        run, corpus_path, tmp_path / "run", "--kind", "gmn", "--mode", "triplets",
         "--hard-negatives", 0.5, "--propagation-steps", 1, "--seed", 4,
         "--set", "vocabulary_size=5", "--set", "max_nodes=30",
     )  # fmt: skip
@@ -185,8 +185,8 @@ def test_a_matcher_that_begins_with_an_embedder(
 ) -> None:
     """What its weights were trained with is taken over."""
     unusual = ["--set", "message_norm=graph", "--set", "readout=nodes"]
-    trained_with(run, corpus_path, tmp_path / "one", "--model", "gnn", *unusual)
-    begun = ["--model", "gmn", "--start-from", tmp_path / "one"]
+    trained_with(run, corpus_path, tmp_path / "one", "--kind", "gnn", *unusual)
+    begun = ["--kind", "gmn", "--start-from", tmp_path / "one"]
     aligning = ["--set", "similarity=alignment", "--set", "loss=margin"]
     trained_with(run, corpus_path, tmp_path / "two", *begun, *aligning)
     found = load_model(tmp_path / "two").config
@@ -197,13 +197,13 @@ def test_a_matcher_that_begins_with_an_embedder(
 
 
 def test_a_joint_matcher_is_not_trained(run: Graphkin, corpus_path: Path, tmp_path: Path) -> None:
-    words = ["--corpus", corpus_path, "--out", tmp_path / "no", "--steps", 1, *SETTINGS]
+    words = ["--corpus", corpus_path, "--output", tmp_path / "no", "--steps", 1, *SETTINGS]
     outcome = run("train", "functions", *words, "--set", "similarity=joint", "--set", "loss=margin")
     refused(outcome, 12, "train one with similarity='alignment'")
 
 
 def test_propagation_steps(run: Graphkin, corpus_path: Path, tmp_path: Path) -> None:
-    words = ["--corpus", corpus_path, "--out", tmp_path, "--steps", 1, "--propagation-steps", 3]
+    words = ["--corpus", corpus_path, "--output", tmp_path, "--steps", 1, "--propagation-steps", 3]
     small = ["--set", "node_dim=8", "--set", "evaluation_size=10", "--batch-size", 4]
     assert run("train", "functions", *words, *small).code == 0
     assert load_model(tmp_path).config.steps == 3
@@ -211,10 +211,10 @@ def test_propagation_steps(run: Graphkin, corpus_path: Path, tmp_path: Path) -> 
 
 def test_a_resumed_run_is_the_same(run: Graphkin, corpus_path: Path, tmp_path: Path) -> None:
     """Interrupted after its first evaluation, and resumed from a copy of the corpus."""
-    settings = ["--model", "gnn", "--set", "evaluate_every=1", "--steps", 40]
+    settings = ["--kind", "gnn", "--set", "evaluate_every=1", "--steps", 40]
     whole = trained_with(run, corpus_path, tmp_path / "whole", *settings)
     shutil.copytree(corpus_path, tmp_path / "moved.graphs")
-    words = ["train", "functions", "--corpus", corpus_path, "--out", tmp_path / "parts"]
+    words = ["train", "functions", "--corpus", corpus_path, "--output", tmp_path / "parts"]
     process = subprocess.Popen(
         [PROGRAM, *words, "--batch-size", "4", *SETTINGS, *map(str, settings)],
         stdout=subprocess.DEVNULL,
@@ -235,10 +235,10 @@ def test_a_resumed_run_is_the_same(run: Graphkin, corpus_path: Path, tmp_path: P
 
 
 def test_another_corpus_does_not_resume(run: Graphkin, corpus_path: Path, tmp_path: Path) -> None:
-    trained_with(run, corpus_path, tmp_path / "run", "--model", "gnn")
+    trained_with(run, corpus_path, tmp_path / "run", "--kind", "gnn")
     write_corpus(tmp_path / "other", records(50))
-    words = ["--corpus", tmp_path / "other", "--out", tmp_path / "run", "--steps", 3]
-    outcome = run("train", "functions", *words, "--batch-size", 4, *SETTINGS, "--model", "gnn",
+    words = ["--corpus", tmp_path / "other", "--output", tmp_path / "run", "--steps", 3]
+    outcome = run("train", "functions", *words, "--batch-size", 4, *SETTINGS, "--kind", "gnn",
                   "--resume")  # fmt: skip
     refused(outcome, 14, "corpus")
 
@@ -246,7 +246,7 @@ def test_another_corpus_does_not_resume(run: Graphkin, corpus_path: Path, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "code", "parts"),
     [
-        (["--model", "rnn"], 12, ["'rnn'"]),
+        (["--kind", "rnn"], 12, ["'rnn'"]),
         (["--features", "bytes"], 12, ["features", "'bytes'"]),
         (["--protocol", "dirty"], 12, ["protocol", "'dirty'"]),
         (["--hard-negatives", "2"], 12, ["hard_negatives", "2"]),
@@ -264,14 +264,14 @@ def test_training_that_is_refused(
     run: Graphkin, corpus_path: Path, tmp_path: Path, arguments: list[str], code: int,
     parts: list[str],
 ) -> None:  # fmt: skip
-    words = ["--corpus", corpus_path, "--out", tmp_path / "run", "--steps", 1, *SETTINGS]
+    words = ["--corpus", corpus_path, "--output", tmp_path / "run", "--steps", 1, *SETTINGS]
     refused(run("train", "functions", *words, *arguments), code, *parts)
     assert not (tmp_path / "run" / "checkpoint.safetensors").exists()
 
 
 def test_corpora_that_cannot_be_trained_on(run: Graphkin, tmp_path: Path) -> None:
     write_corpus(tmp_path / "one", records(60, ["gcc-O2"]))
-    words = ["train", "functions", "--out", tmp_path / "run", "--steps", 1, "--corpus"]
+    words = ["train", "functions", "--output", tmp_path / "run", "--steps", 1, "--corpus"]
     refused(run(*words, tmp_path / "absent"), 11, "not a corpus of functions", "graphkin extract")
     refused(run(*words, tmp_path / "one"), 12, "0 functions in at least 2 builds")
     assert not (tmp_path / "run").exists()
@@ -341,7 +341,7 @@ def test_structure_only(run: Graphkin, corpus_path: Path) -> None:
 def trained(corpus_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run of an embedder on mnemonics."""
     folder = tmp_path_factory.mktemp("trained") / "run"
-    words = ["train", "functions", "--corpus", corpus_path, "--out", folder, "--model", "gnn"]
+    words = ["train", "functions", "--corpus", corpus_path, "--output", folder, "--kind", "gnn"]
     result = subprocess.run(
         [PROGRAM, *words, "--steps", "2", "--batch-size", "4", *SETTINGS],
         capture_output=True,

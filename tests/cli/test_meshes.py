@@ -44,7 +44,7 @@ def refused(outcome: Outcome, code: int, *parts: str) -> None:
 
 def test_an_embedder_learns_and_is_evaluated(run: Graphkin, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    arguments = ["train", "meshes", "--data", data, "--model", "gnn", "--out", out, *SETTINGS]
+    arguments = ["train", "meshes", "--data", data, "--kind", "gnn", "--output", out, *SETTINGS]
     trained = document(run(*arguments, "--steps", 150, "--split-by", "graph", "--json"))
     assert trained["steps"] == 150
     assert trained["best"] > 0.8
@@ -71,7 +71,7 @@ def test_an_embedder_learns_and_is_evaluated(run: Graphkin, data: Path, tmp_path
 
 def test_a_matcher_by_class(run: Graphkin, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    arguments = ["train", "meshes", "--data", data, "--out", out, "--steps", 2, *SETTINGS]
+    arguments = ["train", "meshes", "--data", data, "--output", out, "--steps", 2, *SETTINGS]
     outcome = run(*arguments)
     assert outcome.code == 0, outcome.err
     assert "2 steps in" in outcome.out
@@ -89,7 +89,7 @@ def test_a_matcher_by_class(run: Graphkin, data: Path, tmp_path: Path) -> None:
 
 def test_propagation_steps_reach_the_vectors(run: Graphkin, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    arguments = ["train", "meshes", "--data", data, "--model", "gnn", "--out", out, *SETTINGS]
+    arguments = ["train", "meshes", "--data", data, "--kind", "gnn", "--output", out, *SETTINGS]
     assert run(*arguments, "--steps", 60, "--split-by", "graph").code == 0
     evaluated = ["eval", "meshes", out, "--data", data, "--size", 50, "--json"]
     after = [document(run(*evaluated, "--propagation-steps", steps))["metrics"] for steps in (0, 2)]
@@ -99,7 +99,7 @@ def test_propagation_steps_reach_the_vectors(run: Graphkin, data: Path, tmp_path
 
 def test_a_moved_dataset_is_resumed(run: Graphkin, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    arguments = ["train", "meshes", "--out", out, "--model", "gnn", "--steps", 3, *SETTINGS]
+    arguments = ["train", "meshes", "--output", out, "--kind", "gnn", "--steps", 3, *SETTINGS]
     assert run(*arguments, "--data", data).code == 0
     moved = tmp_path / "elsewhere.zip"
     shutil.copyfile(data, moved)
@@ -120,16 +120,16 @@ def test_the_wl_kernel(run: Graphkin, data: Path) -> None:
 
 
 def test_what_is_refused(run: Graphkin, data: Path, tmp_path: Path) -> None:
-    train = ["train", "meshes", "--out", tmp_path / "run"]
+    train = ["train", "meshes", "--output", tmp_path / "run"]
     refused(run(*train, "--data", tmp_path / "absent.zip"), 11, "absent.zip does not exist")
     refused(run(*train, "--data", data, "--split-by", "views"), 12, "split", "'views'")
     refused(run(*train, "--data", data, "--set", "colour=red"), 12, "colour", "task.data")
-    refused(run(*train, "--data", data, "--model", "gat"), 12, "'gat'", "gmn")
+    refused(run(*train, "--data", data, "--kind", "gat"), 12, "'gat'", "gmn")
     assert not (tmp_path / "run").exists()
     refused(run("eval", "meshes", "wl", "--data", data, "--split", "training"), 12, "'training'")
     refused(run("eval", "meshes", tmp_path / "no", "--data", data), 13, "model folder")
     assert run("eval", "meshes", "wl").code == 2
-    assert run(*train, "--data", data, "--model", "gnn", "--steps", 1, *SETTINGS).code == 0
+    assert run(*train, "--data", data, "--kind", "gnn", "--steps", 1, *SETTINGS).code == 0
     evaluated = ["eval", "meshes", tmp_path / "run", "--data", data]
     refused(run(*evaluated, "--split-by", "graph"), 12, "split class", "seen", "--split-by")
     refused(run(*evaluated, "--fold", 3), 12, "fold 0", "seen", "--fold")
@@ -140,7 +140,7 @@ def test_a_model_is_tested_on_the_fold_that_it_has_not_seen(
     run: Graphkin, data: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    train = ["train", "meshes", "--data", data, "--model", "gnn", "--out", out, *SETTINGS]
+    train = ["train", "meshes", "--data", data, "--kind", "gnn", "--output", out, *SETTINGS]
     assert run(*train, "--steps", 1, "--set", "task.fold=3").code == 0
     found = document(run("eval", "meshes", out, "--data", data, "--size", 50, "--json"))
     expected = MeshTask(str(data), fold=3, evaluation_size=50).evaluation_set("test")
@@ -155,7 +155,7 @@ def test_a_model_is_tested_on_the_fold_that_it_has_not_seen(
 def test_a_model_without_a_record_must_be_told(run: Graphkin, data: Path, tmp_path: Path) -> None:
     """Saved by an older graphkin; whatever its card says."""
     out = tmp_path / "run"
-    train = ["train", "meshes", "--data", data, "--model", "gnn", "--out", out, *SETTINGS]
+    train = ["train", "meshes", "--data", data, "--kind", "gnn", "--output", out, *SETTINGS]
     assert run(*train, "--steps", 1, "--fold", 3).code == 0
     config = out / "model" / "config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "trained_on": {}}))
@@ -178,9 +178,17 @@ def test_a_model_without_a_record_must_be_told(run: Graphkin, data: Path, tmp_pa
 def test_a_model_begins_with_another(run: Graphkin, data: Path, tmp_path: Path) -> None:
     """And takes over its options: inputs of the nodes are those of the dataset in any case."""
     train = ["train", "meshes", "--data", data, "--set", "evaluation_size=20", "--steps", 1]
-    first = [*train, "--model", "gnn", "--out", tmp_path / "one", *SETTINGS]
+    first = [*train, "--kind", "gnn", "--output", tmp_path / "one", *SETTINGS]
     assert run(*first, "--set", "similarity=cosine").code == 0
-    begun = [*train, "--model", "gmn", "--out", tmp_path / "two", "--start-from", tmp_path / "one"]
+    begun = [
+        *train,
+        "--kind",
+        "gmn",
+        "--output",
+        tmp_path / "two",
+        "--start-from",
+        tmp_path / "one",
+    ]
     outcome = run(*begun)
     assert outcome.code == 0, outcome.err
     config = load_model(tmp_path / "two").config

@@ -272,7 +272,7 @@ class TestScan:
             assert defaults["rerank"] == RERANK
             assert defaults["min_probability"] == MIN_PROBABILITY
         assert signature(scan).parameters["top"].default == TOP
-        assert ReportOptions().query_min_blocks == MIN_BLOCKS
+        assert ReportOptions().min_blocks == MIN_BLOCKS
 
     ALL = ("--min-probability", 0, "--rerank", 5)
 
@@ -355,12 +355,12 @@ class TestScan:
             assert NAME in outcome.out, "what could be read is looked up"
 
     def test_functions_that_are_all_too_small_are_no_success(self, run: Graphkin, library: Path):
-        outcome = run("scan", library, KNOWN, "--query-min-blocks", 1000)
+        outcome = run("scan", library, KNOWN, "--min-blocks", 1000)
         assert outcome.code == 21
         assert outcome.out.endswith(": no function was looked up; too few blocks: 1 function\n")
         assert "1 function of 1 file found, none with 1,000 basic blocks" in outcome.err
-        assert run("search", library, KNOWN, "--query-min-blocks", 1000).code == 21
-        mixed = run("scan", library, KNOWN, f"{KNOWN}:{NAME}", "--query-min-blocks", 1000)
+        assert run("search", library, KNOWN, "--min-blocks", 1000).code == 21
+        mixed = run("scan", library, KNOWN, f"{KNOWN}:{NAME}", "--min-blocks", 1000)
         assert mixed.code == 0, "something was looked up"
 
     def test_a_bad_file_does_not_stop_the_others(self, run: Graphkin, library: Path):
@@ -432,12 +432,25 @@ class TestLibrary:
     def test_blocks_choose_functions(self, run: Graphkin, library: Path):
         sizes = [item["blocks"] for item in lines(run("library", library, "list", "--json").out)]
         least, most = sorted(sizes)[2], sorted(sizes)[-3]
-        part = run(
-            "library", library, "list", "--json", "--min-blocks", least, "--max-blocks", most
+        assert (
+            sizes.count(least) < len([size for size in sizes if least <= size <= most]) < len(sizes)
         )
-        expected = [size for size in sizes if least <= size <= most]
-        assert [item["blocks"] for item in lines(part.out)] == expected
-        assert 0 < len(expected) < len(sizes)
+        for text, low, high in (
+            (f"{least}-{most}", least, most),
+            (f"{least}-", least, max(sizes)),
+            (f"{least}", least, least),
+        ):
+            part = run("library", library, "list", "--json", "--blocks", text)
+            expected = [size for size in sizes if low <= size <= high]
+            assert [item["blocks"] for item in lines(part.out)] == expected
+
+    @pytest.mark.parametrize("text", ["many", "-5", "5-4", "5-6-7", "", "5.0"])
+    def test_blocks_that_are_refused(self, run: Graphkin, library: Path, text: str):
+        outcome = run("library", library, "list", f"--blocks={text}")
+        assert (outcome.code, outcome.out) == (12, "")
+        assert outcome.err.startswith(
+            ("graphkin: --blocks takes a number", "graphkin: --blocks 5-4 ")
+        )
 
     @pytest.mark.parametrize(
         "verb",
@@ -451,8 +464,7 @@ class TestLibrary:
             "compiler",
             "build",
             "tag",
-            "min-blocks",
-            "max-blocks",
+            "blocks",
         ]
         text = run(*verb, "--help").out
         panel = text[text.index("Functions of the library") :]

@@ -89,7 +89,7 @@ def test_small_functions_are_left_out(client: TestClient) -> None:
     send(client)
     rows = client.get(f"/api/binaries/{FIRMWARE_ID}/functions").json()["functions"]
     for least in (1, 30):
-        scan = client.post("/api/scans", json={**SCAN, "query_min_blocks": least}).json()["id"]
+        scan = client.post("/api/scans", json={**SCAN, "min_blocks": least}).json()["id"]
         end = wait_for(client, f"/api/scans/{scan}")
         assert end["total"] == sum(row["blocks"] >= least for row in rows)
 

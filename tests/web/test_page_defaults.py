@@ -49,8 +49,8 @@ def test_the_forms() -> None:
         "rerank": str(scan.rerank),
         "min_probability": str(scan.min_probability),
         "top": str(scan.top),
-        "min_blocks": str(scan.query_min_blocks),
+        "min_blocks": str(scan.min_blocks),
     }
     assert (scan.rerank, scan.min_probability) == (RERANK, MIN_PROBABILITY)
     assert (search.rerank, search.min_probability) == (RERANK, MIN_PROBABILITY)
-    assert (scan.top, scan.query_min_blocks) == (TOP, MIN_BLOCKS)
+    assert (scan.top, scan.min_blocks) == (TOP, MIN_BLOCKS)

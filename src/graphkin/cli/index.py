@@ -12,11 +12,14 @@ import typer
 
 from graphkin.cli.exit_codes import exit_with, is_incomplete
 from graphkin.cli.options import (
+    MIN_BLOCKS,
+    TRAINED_MODEL,
     AddTag,
     Backend,
     GraphsFolder,
     Jobs,
     Json,
+    MinBlocks,
     Raw,
     Seconds,
     checked_backend,
@@ -51,12 +54,8 @@ def index(
         str | None, typer.Option(help="The library, if it is not the first argument.")
     ] = None,
     add_tag: AddTag = None,
-    model: Annotated[
-        str | None, typer.Option(help="Model of a new library: functions, or a folder.")
-    ] = None,
-    min_blocks: Annotated[
-        int, typer.Option(help="Skip functions with fewer basic blocks.", min=1)
-    ] = 5,
+    model: Annotated[str | None, TRAINED_MODEL] = None,
+    min_blocks: MinBlocks = MIN_BLOCKS,
     jobs: Jobs = None,
     ray: Annotated[
         str | None, typer.Option(help="Use Ray: local, or the address of a cluster.")
@@ -75,6 +74,7 @@ def index(
 ) -> None:
     """Add the functions of binaries to a library; files already indexed are skipped.
 
+    A new library is made for --model, by default functions; an existing one keeps its own.
     The exit code is 21 if some input could not be read, and 11 if none could.
     """
     from graphkin._support.progress import counter

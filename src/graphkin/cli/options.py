@@ -52,6 +52,16 @@ Raw = Annotated[
 ]
 Jobs = Annotated[int | None, typer.Option(help="Processes; by default one a core.")]
 Seconds = Annotated[float, typer.Option(help="Seconds to read one file.", min=1)]
+MinBlocks = Annotated[
+    int, typer.Option(help="In the files, skip functions with fewer basic blocks.", min=1)
+]
+MIN_BLOCKS = 5
+"""Default of every command that reads files; too many smaller functions are alike."""
+OUTPUT = "Write the result to this file or folder."
+OutputFile = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=OUTPUT)]
+OutputFolder = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help=OUTPUT)]
+Plot = Annotated[Path | None, typer.Option(help="Draw a picture: a .png, .svg or .pdf file.")]
+TRAINED_MODEL = typer.Option(help="Trained model: a name that ships with graphkin, or a folder.")
 Html = Annotated[Path | None, typer.Option(help="Write the result as one HTML file, too.")]
 LibraryArgument = Annotated[
     str, typer.Argument(help="Library: a file, or milvus://host:port/collection.")

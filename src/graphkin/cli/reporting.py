@@ -78,7 +78,7 @@ def _report(
             library,
             targets,
             checked_backend(how.backend, how.raw),
-            how.query_min_blocks,
+            how.min_blocks,
             skipped=skipped,
             files=files,
             coverages=coverages,
@@ -94,7 +94,7 @@ def _report(
     if len(failures) == len(targets):
         raise typer.Exit(failures[0].exit_code)
     if not queries:
-        _explain_nothing(files, how.query_min_blocks)
+        _explain_nothing(files, how.min_blocks)
     if options.min_probability and library.model.calibration is None:
         typer.echo(
             "graphkin: the library's model has no calibration, so --min-probability leaves "
@@ -109,7 +109,7 @@ def _report(
         model=str(library.model_id),
         options={
             **options.to_dict(),
-            "query_min_blocks": how.query_min_blocks,
+            "min_blocks": how.min_blocks,
             "backend": checked_backend(how.backend, how.raw),
         },
         results=results,
@@ -127,7 +127,7 @@ def _explain_nothing(files: Sequence[SearchedFile], min_blocks: int) -> None:
     typer.echo(
         f"graphkin: nothing was looked up: {plural(small, 'function')} of "
         f"{plural(len(files), 'file')} found, none with {plural(min_blocks, 'basic block')} or "
-        "more. Look at smaller ones with --query-min-blocks 1; where a file should hold more, "
+        "more. Look at smaller ones with --min-blocks 1; where a file should hold more, "
         "`graphkin show BINARY` lists what was found in it",
         err=True,
     )

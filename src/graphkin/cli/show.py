@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graphkin.cli.exit_codes import exit_with, is_incomplete
-from graphkin.cli.options import Backend, Json, Raw, checked_backend, show_coverage
+from graphkin.cli.options import Backend, Json, Plot, Raw, checked_backend, show_coverage
 from graphkin.errors import ConfigError
 from graphkin.results.text import printable
 
@@ -32,9 +31,7 @@ def show(
         ),
     ],
     dot: Annotated[bool, typer.Option("--dot", help="Print the graph for Graphviz.")] = False,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw the function: a .png, .svg or .pdf file.")
-    ] = None,
+    plot: Plot = None,
     backend: Backend = "auto",
     raw: Raw = None,
     as_json: Json = False,

@@ -39,8 +39,8 @@ def double_model(name: str, seed: int) -> GraphEmbedder | GraphMatcher:
 
 def options(folder: Path) -> list[str]:
     """Arguments of a short run of the command line."""
-    text = "train edits --nodes 6-9 --p 0.4-0.5 --kn 3 --batch-size 4 --steps 2 --model gnn --json"
-    return [*text.split(), "--out", str(folder), "--set", "evaluation_size=10"]
+    text = "train edits --nodes 6-9 --p 0.4-0.5 --kn 3 --batch-size 4 --steps 2 --kind gnn --json"
+    return [*text.split(), "--output", str(folder), "--set", "evaluation_size=10"]
 
 
 def free_port() -> int:

@@ -205,8 +205,8 @@ def test_time_adds_up_over_sittings(tmp_path: Path) -> None:
 def command(name: str, mode: str, folder: Path) -> list[str]:
     """A run of the command line with a line of the log for each step."""
     options = {
-        "--out": str(folder),
-        "--model": name,
+        "--output": str(folder),
+        "--kind": name,
         "--mode": mode,
         "--nodes": "6-9",
         "--p": "0.4-0.5",

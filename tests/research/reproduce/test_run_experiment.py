@@ -109,7 +109,7 @@ def test_a_run_of_the_train_verb_is_taken_as_it_is(folders: Folders, run: Graphk
     words = [word for key, value in tables.items() for word in ("--set", f"{key}={value}")]
     options = ["--nodes", "6-9", "--p", "0.4-0.5", "--kp", 1, "--kn", 3, "--seed", 3]
     folder = folders.runs / experiment.name
-    outcome = run("train", "edits", "--model", "gnn", "--out", folder, *options, *words)
+    outcome = run("train", "edits", "--kind", "gnn", "--output", folder, *options, *words)
     assert outcome.code == 0, outcome.err
     before = {file.name: file.read_bytes() for file in (folder / "model").iterdir()}
     run_experiment(experiment, folders, NO_DATA)

@@ -32,7 +32,7 @@ new MutationObserver((changes) => {
 @pytest.fixture(scope="module")
 def scanned(server: str) -> str:
     """The link to a scan of the firmware that is over."""
-    asked = {"binary": FIRMWARE_ID, "min_probability": 0.1, "query_min_blocks": 12}
+    asked = {"binary": FIRMWARE_ID, "min_probability": 0.1, "min_blocks": 12}
     with httpx.Client(base_url=server, timeout=120) as client:
         assert send(client).status_code == 201
         scan = client.post("/api/scans", json=asked).json()["id"]
