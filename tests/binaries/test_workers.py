@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -16,7 +18,7 @@ import pytest
 
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import FormatError, GraphkinError
-from tests.paths import REPOSITORY
+from tests.paths import BINARIES, REPOSITORY
 
 MEGABYTE = 1 << 20
 
@@ -253,3 +255,37 @@ def test_no_worker_outlives_the_parent(way: signal.Signals) -> None:
     if way == signal.SIGINT:
         assert errors.count("Traceback") == 1, errors
         assert "KeyboardInterrupt" in errors
+
+
+PROGRAM = Path(sysconfig.get_path("scripts")) / "graphkin"
+SAMPLE = BINARIES / "show" / "shapes.o"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sockets and signals of POSIX")
+class TestACommandWithWorkers:
+    def test_whose_temporary_folder_has_a_long_path(self, tmp_path: Path) -> None:
+        """Longer than the path of a socket may be."""
+        folder = tmp_path / ("x" * 120)
+        folder.mkdir()
+        environment = {**os.environ, "TMPDIR": str(folder)}
+        result = subprocess.run(
+            [PROGRAM, "show", SAMPLE], env=environment, capture_output=True, text=True
+        )
+        assert (result.returncode, "grade" in result.stdout) == (0, True), result.stderr
+        assert list(folder.iterdir()) == []
+
+    def test_that_is_interrupted_while_they_start(self) -> None:
+        """Ctrl-C reaches all processes of a terminal; only the command answers."""
+        command = subprocess.Popen(
+            [PROGRAM, "show", SAMPLE], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True,
+        )  # fmt: skip
+        parent = psutil.Process(command.pid)
+        while not any("forkserver" in " ".join(child.cmdline()) for child in parent.children()):
+            assert command.poll() is None
+            time.sleep(0.01)
+        time.sleep(0.05)
+        os.killpg(command.pid, signal.SIGINT)
+        out, errors = command.communicate(timeout=60)
+        assert (command.returncode, out) == (130, "")
+        assert "Traceback" not in errors

@@ -506,7 +506,10 @@ def test_eval_prints_text(run: Graphkin) -> None:
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (["--split", "training"], ["split must be 'validation' or 'test'", "'training'"]),
+        (
+            ["--split", "training"],
+            ["split must be 'validation' or 'test'", "'training'", "drawn anew"],
+        ),
         (["--nodes", "5-"], ["--nodes takes 20 or 20-50", "'5-'"]),
         (["--p", "1.5"], ["p must lie strictly between 0 and 1", "1.5"]),
         (["--size", "0"], ["evaluation_size", "0"]),

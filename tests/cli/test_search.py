@@ -310,6 +310,8 @@ class TestScan:
         file = samples.path(f"gcc-O0/{PROTO}")
         outcome = run("scan", library, file, "--min-probability", 1, "--rerank", 5)
         assert "--min-probability 0.1 lists " in outcome.err
+        assert "bytes of code" in outcome.err
+        assert "bytes of code" not in outcome.out
         outcome = run("search", library, f"{KNOWN}:{NAME}", "--min-probability", 1, "--rerank", 5)
         assert "the best with 0." in outcome.err
         assert "--min-probability 0 lists them" in outcome.err

@@ -282,6 +282,10 @@ def test_a_closed_library_says_so(library: Library):
 def test_bad_arguments(library: Library):
     with pytest.raises(ConfigError, match="takes ids"):
         library.rank(GRAPHS[0], GRAPHS[:2])  # type: ignore[arg-type]
+    with pytest.raises(
+        ConfigError, match="top must be a number from 1 to 1,000,000, got 1000000000"
+    ):
+        library.search(GRAPHS[0], 10**14)
     with pytest.raises(ConfigError, match="top must be"):
         library.search(GRAPHS[0], 0)
     with pytest.raises(ConfigError, match="rerank"):

@@ -21,7 +21,7 @@ from graphkin.cli.options import (
     Seconds,
     checked_backend,
     checked_jobs,
-    show_coverage,
+    show_low_coverage,
     show_skipped,
 )
 
@@ -82,7 +82,7 @@ def extract(
         typer.echo("graphkin: interrupted; nothing was written", err=True)
         raise typer.Exit(130) from None
     show_skipped(summary.skipped)
-    show_coverage(summary.coverage.low)
+    show_low_coverage(summary.coverage.low)
     if as_json:
         document = {
             "corpus": str(output),

@@ -25,7 +25,7 @@ from graphkin.cli.options import (
     checked_backend,
     checked_jobs,
     parse_tags,
-    show_coverage,
+    show_low_coverage,
     show_skipped,
 )
 from graphkin.errors import ConfigError, FormatError, GraphkinError
@@ -115,7 +115,7 @@ def index(
         if is_new and total == 0:
             _remove_empty(library)
     show_skipped(summary.skipped)
-    show_coverage(summary.coverage.low)
+    show_low_coverage(summary.coverage.low)
     if as_json:
         typer.echo(json.dumps({"library": library, "total": total, **_document(summary)}))
     else:

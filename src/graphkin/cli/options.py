@@ -143,7 +143,16 @@ def show_skipped(skipped: Sequence[Skipped]) -> None:
         typer.echo(f"graphkin: and {left} more skipped; --json lists them all", err=True)
 
 
-def show_coverage(low: Sequence[Coverage]) -> None:
+def show_coverage(coverages: Sequence[Coverage]) -> None:
+    """Says on stderr how much of some files was recovered, and of which it was too little."""
+    from graphkin.results.coverage import coverage_text
+
+    if coverages:
+        typer.echo(coverage_text(coverages), err=True)
+    show_low_coverage([coverage for coverage in coverages if coverage.is_low])
+
+
+def show_low_coverage(low: Sequence[Coverage]) -> None:
     """Says on stderr of which files too little was recovered."""
     for coverage in low[:MAX_WARNINGS]:
         typer.echo(f"graphkin: {printable(coverage.warning())}", err=True)

@@ -86,7 +86,7 @@ def _report(
         )
     )
     show_skipped(skipped)
-    show_coverage([coverage for coverage in coverages if coverage.is_low])
+    show_coverage(coverages)
     if len(failures) == len(targets) == 1:
         raise failures[0]
     for error in failures:

@@ -70,7 +70,7 @@ def show(
 def _list_functions(target: Target, backend: BackendName, as_json: bool) -> None:
     from graphkin.binaries.function import MEMBER
     from graphkin.binaries.reading import read_functions
-    from graphkin.results.coverage import coverage_of, coverage_text
+    from graphkin.results.coverage import coverage_of
     from graphkin.results.document import FunctionList, FunctionSummary
     from graphkin.results.function import summary_of
     from graphkin.results.render import to_json
@@ -100,11 +100,9 @@ def _list_functions(target: Target, backend: BackendName, as_json: bool) -> None
         covered = tuple(map(coverage_of, coverages))
         document = FunctionList(binary=target.binary, functions=tuple(rows), coverage=covered)
         typer.echo(to_json(document))
-    elif coverages:
-        typer.echo(coverage_text(coverages), err=True)
     for item in skipped:
         typer.echo(f"graphkin: {printable(str(item))}", err=True)
-    show_coverage([coverage for coverage in coverages if coverage.is_low])
+    show_coverage(coverages)
     exit_with(found=False, unreadable=is_incomplete(skipped))
 
 
