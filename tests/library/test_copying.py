@@ -64,11 +64,14 @@ def assert_same(one: Engine, other: Engine) -> None:
     for engine in (one, other):
         stored = list(engine.scan())
         ids = [item.id for item in stored]
-        rows = zip(stored, engine.graphs(ids), engine.vectors(ids), strict=True)
+        content = engine.vectors(ids), engine.words(ids)
+        rows = zip(stored, engine.graphs(ids), engine.signals(ids), *content, strict=True)
         contents.append(
-            sorted((repr(item.entry), item.graph_hash, graph.digest(), vector.tobytes())
-                   for item, graph, vector in rows)
+            sorted((repr(item.entry), item.graph_hash, graph.digest(), signals,
+                    *(array.tobytes() for array in arrays))
+                   for item, graph, signals, *arrays in rows)
         )  # fmt: skip
+        assert any(own for *_, own in contents[-1])
     assert contents[0] == contents[1]
     assert one.finished_files() == other.finished_files()
     queries = sample_vectors(one.space, 10, np.random.default_rng(1))

@@ -50,7 +50,10 @@ class TrainOptions:
     output: OutputFolder
     kind: Annotated[
         str,
-        typer.Option(help="Kind of model: gnn, gmn, gcn, siamese-gnn, siamese-gcn or deepset."),
+        typer.Option(
+            help="Kind of model: gnn, gmn, gcn, siamese-gnn, siamese-gcn, deepset, or late for "
+            "projects."
+        ),
     ] = "gmn"
     recipe: Annotated[
         str,
@@ -174,16 +177,25 @@ def train_meshes(meshes: MeshOptions, options: TrainOptions) -> None:
 
 @with_groups
 def train_projects(corpus: Corpus, options: TrainOptions) -> None:
-    """Train an embedder on functions of many projects, to find code that nobody trained on.
+    """Train on functions of many projects, to find code that nobody trained on.
 
-    It takes --kind gnn and --recipe strong, and a corpus of PROJECT/CONFIGURATION.so that was
-    extracted with --evidence.
+    It takes --recipe strong, and --kind gnn for an embedder, or --kind late for a matcher over
+    one, with --start-from that. The corpus is of PROJECT/CONFIGURATION.so, extracted with
+    --evidence.
     """
+    from graphkin._support.progress import counter
+    from graphkin.models import GraphEmbedder
+    from graphkin.research.tasks.project_lists import ProjectLists
     from graphkin.research.tasks.projects import ProjectTask
 
     start = options.start()
     tables = options.tables(ProjectTask, {"corpus": str(corpus)})
-    _train(options.assemble(ProjectTask(**tables["task"]), tables, start), options)
+    task = ProjectTask(**tables["task"])
+    run = options.assemble(task, tables, start)
+    if isinstance(start, GraphEmbedder) and run.model.config.matching:
+        with counter("encoding training functions") as progress:
+            run = replace(run, task=ProjectLists(task, start, progress))
+    _train(run, options)
 
 
 def _train(run: TrainingRun, options: TrainOptions) -> None:

@@ -54,9 +54,9 @@ def _lacking(source: Engine, target: Engine, page: list[Stored]) -> Iterator[Row
     known = target.known(keys)
     new = [(key, stored) for key, stored in zip(keys, page, strict=True) if key not in known]
     ids = [stored.id for _, stored in new]
-    graphs, vectors = source.graphs(ids), source.vectors(ids)
-    for (key, stored), graph, vector in zip(new, graphs, vectors, strict=True):
-        yield Row(key, stored.entry, stored.graph_hash, graph, vector)
+    content = source.graphs(ids), source.vectors(ids), source.signals(ids), source.words(ids)
+    for (key, stored), *own in zip(new, *content, strict=True):
+        yield Row(key, stored.entry, stored.graph_hash, *own)
 
 
 def _check_same_model(source: Engine, target: Engine) -> None:

@@ -18,6 +18,8 @@ from graphkin.results.document import Hit
 
 Vector = NDArray[np.uint8] | NDArray[np.float32]
 """(W,) the bytes of a code, or a float vector."""
+WordArray = NDArray[np.uint64]
+"""(M,) hashes of words, each once."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,24 @@ def _check(name: str, value: object) -> None:
         raise ConfigError(f"{name} must be text, got {value!r}")
 
 
+def word_bytes(words: WordArray | None) -> bytes:
+    """Words as engines keep them: sorted, each once, of 8 bytes in little-endian order."""
+    if words is None:
+        return b""
+    check_words(words)
+    return np.unique(words).astype("<u8", copy=False).tobytes()
+
+
+def words_of_bytes(content: bytes) -> WordArray:
+    """What :func:`word_bytes` was given."""
+    return np.frombuffer(content, "<u8").astype(np.uint64)
+
+
+def check_words(words: WordArray) -> None:
+    if words.dtype != np.uint64 or words.ndim != 1:
+        raise ConfigError(f"words must be (M,) uint64, got {words.shape} {words.dtype}")
+
+
 class Row(NamedTuple):
     """A graph on its way into a library."""
 
@@ -93,6 +113,11 @@ class Row(NamedTuple):
     """:meth:`graphkin.Graph.digest`, in hexadecimal."""
     graph: Graph
     vector: Vector
+    signals: bytes = b""
+    """What the model made for a search to compare beside the vector, or nothing; all rows of a
+    library that have any have the same number of bytes."""
+    words: WordArray | None = None
+    """The rare words of the graph, by which it can be found."""
 
 
 @dataclass(frozen=True)

@@ -121,6 +121,13 @@ class LibraryFunction(FunctionRef):
     """Whatever somebody wants to find it by, such as ``cve: CVE-2014-0160``."""
 
 
+class EvidenceToken(NamedTuple):
+    """One thing that a block says."""
+
+    kind: str
+    text: Name
+
+
 class BlockPair(NamedTuple):
     """A block of the query and the block of the hit that it matches."""
 
@@ -158,6 +165,10 @@ class Hit(LibraryFunction):
     probability: Number = None
     """That both are the same code; null where the model is not calibrated."""
     evidence: Evidence | None = None
+    shared: tuple[EvidenceToken, ...] = ()
+    """What query and hit both say, the rarest first."""
+    note: str | None = None
+    """Why the probability is what it is, where that needs saying."""
     graph_hash: Annotated[str, Field(exclude=True)] = ""
     """Of its graph: hits of one hash are copies of each other."""
 
@@ -264,13 +275,6 @@ class FunctionList(Document):
     """In the order of the file."""
     coverage: tuple[CodeCoverage, ...] = ()
     """Of the file, or of each file of an archive, where the backend knows."""
-
-
-class EvidenceToken(NamedTuple):
-    """One thing that a block says."""
-
-    kind: str
-    text: Name
 
 
 class CodeBlock(Document):

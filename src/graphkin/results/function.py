@@ -101,6 +101,12 @@ def _parts(instruction: str) -> tuple[str, str]:
     return (mnemonic if len(mnemonic) < 8 else f"{mnemonic} "), operands
 
 
+def said_by(function: Function) -> tuple[EvidenceToken, ...]:
+    """What a function says, each once, in order."""
+    tokens = (token for block in function.blocks for token in block.evidence or ())
+    return tuple(dict.fromkeys(EvidenceToken(*token) for token in tokens))
+
+
 def ref_of(function: Function, reference: str | None = None) -> FunctionRef:
     """Which function is meant."""
     return FunctionRef(

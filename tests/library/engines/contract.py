@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
+from graphkin.library.engines import base
 from graphkin.library.engines.base import Engine, Space, UnknownIdError
-from graphkin.library.records import Filter, KnownFunction, Row, Vector
+from graphkin.library.records import Filter, KnownFunction, Row, Vector, WordArray
 
 SPACES = (Space("hamming", 64), Space("euclidean", 12), Space("cosine", 12))
 DOCUMENTS = {"config.json": b"{}", "weights": bytes(range(256)) * 300}
@@ -39,6 +40,10 @@ TAGS: tuple[Mapping[str, str], ...] = (
     {"cve": "CVE-2021-3711", "team": "caf\u00e9 \udcaa"},
     {"team": ""},
 )
+SIGNALS = 48
+"""Bytes of the signals of a row."""
+WORDS = np.random.default_rng(0).integers(0, 2**64, 40, dtype=np.uint64, endpoint=False)
+WORDS[:2] = 0, 2**64 - 1
 NUMBERS = (None, 0, 1, 0x401000, 2**63 - 1, 2**63, 2**64 - 1)
 
 
@@ -67,6 +72,12 @@ def sample_graph(number: int) -> Graph:
     nodes = 1 + number % 30
     edges = [(i, i + 1) for i in range(nodes - 1)]
     return Graph(nodes, edges, directed=True, node_tokens=[[number]] * nodes)
+
+
+def sample_words(number: int) -> WordArray:
+    """Few different words, of which few graphs have many; some have none."""
+    random = np.random.default_rng(number)
+    return WORDS[random.permutation(len(WORDS))[: max(0, random.integers(-2, 12))]]
 
 
 def sample_vectors(space: Space, count: int, random: np.random.Generator) -> NDArray[Any]:
@@ -102,9 +113,11 @@ def sample_rows(space: Space, count: int, seed: int = 0, graphs: int = 60) -> li
             file_hash=any_of(FILE_HASHES),
             tags=any_of(TAGS),
         )
-        graph = sample_graph(1000 * seed + number % graphs)
+        which = 1000 * seed + number % graphs
+        graph = sample_graph(which)
         key = np.array([seed, number], dtype="<u8").tobytes()
-        rows.append(Row(key, entry, graph.digest(), graph, vectors[number]))
+        content = graph.digest(), graph, vectors[number], random.bytes(SIGNALS)
+        rows.append(Row(key, entry, *content, sample_words(which)))
     return rows
 
 
@@ -163,6 +176,33 @@ def check_nearest(library: Library, queries: NDArray[Any], count: int, where: Fi
         assert list(zip(own, own_ids, strict=True)) == sorted(zip(own, own_ids, strict=True))
 
 
+def sharing_by_hand(
+    library: Library, words: WordArray, weights: NDArray[np.float32], count: int, where: Filter
+) -> list[tuple[int, float]]:
+    """What :meth:`Engine.sharing` must find."""
+    weight_of = dict(zip(words.tolist(), weights.astype(np.float64).tolist(), strict=True))
+    graphs: defaultdict[int, set[str]] = defaultdict(set)
+    for row in library.rows:
+        for word in row.words.tolist() if row.words is not None else ():
+            graphs[word].add(row.graph_hash)
+    rare = {word for word in weight_of if len(graphs[word]) <= base.COMMON_WORD}
+    shared = []
+    for row, own, fits in zip(library.rows, library.ids, library.fitting(where), strict=True):
+        both = rare & set(row.words.tolist() if row.words is not None else ())
+        if both and fits:
+            # In the order of the query, as an engine adds them up.
+            shared.append((int(own), sum(weight_of[word] for word in weight_of if word in both)))
+    return sorted(shared, key=lambda pair: (-pair[1], pair[0]))[:count]
+
+
+def check_sharing(library: Library, seed: int, count: int, where: Filter) -> None:
+    random = np.random.default_rng(seed)
+    words = np.append(random.choice(WORDS, 8, replace=False), np.uint64(12345))
+    weights = random.choice(np.array([0.5, 1, 2.25], np.float32), len(words))
+    found = library.engine.sharing(words, weights, count, None if where.is_empty() else where)
+    assert found == sharing_by_hand(library, words, weights, count, where)
+
+
 def patterns(values: Sequence[str]) -> st.SearchStrategy[str | None]:
     """Whole values, and values with a part replaced by wildcards; None most of the time."""
     wild = st.sampled_from(("*", "?", "[a-m]*", "[!a]*", "*[0-9]"))
@@ -191,6 +231,9 @@ FILTERS = st.builds(
 
 
 class EngineContract:
+    has_lists = True
+    """Whether the engine finds what shares words."""
+
     @pytest.fixture(scope="class", params=SPACES, ids=lambda space: space.metric)
     @classmethod
     def library(
@@ -232,16 +275,29 @@ class EngineContract:
         vectors = engine.vectors(asked)
         assert vectors.dtype == engine.space.dtype
         np.testing.assert_array_equal(vectors, np.stack([rows[place].vector for place in places]))
+        self.check_signals_and_words(engine, asked, [rows[place] for place in places])
+
+    def check_signals_and_words(
+        self, engine: Engine, ids: Sequence[int], rows: Sequence[Row]
+    ) -> None:
+        assert engine.signals(ids) == [row.signals for row in rows]
+        for row, words in zip(rows, engine.words(ids), strict=True):
+            assert words.dtype == np.uint64
+            assert row.words is not None
+            np.testing.assert_array_equal(words, np.sort(row.words))
 
     def test_no_ids(self, library: Library) -> None:
         engine = library.engine
         assert engine.fetch([]) == []
         assert engine.graphs([]) == []
         assert engine.vectors([]).shape == (0, engine.space.columns)
+        assert engine.signals([]) == []
+        assert engine.words([]) == []
 
     def test_an_unknown_id_is_named(self, library: Library) -> None:
         missing = int(library.ids[-1]) + 12345
-        for call in (library.engine.fetch, library.engine.graphs, library.engine.vectors):
+        engine = library.engine
+        for call in (engine.fetch, engine.graphs, engine.vectors, engine.signals, engine.words):
             with pytest.raises(UnknownIdError, match=str(missing)):
                 call([int(library.ids[0]), missing])
 
@@ -285,6 +341,31 @@ class EngineContract:
                 library.engine.nearest(wrong, 5)
         with pytest.raises(ConfigError, match="0"):
             library.engine.nearest(np.zeros((1, space.columns), space.dtype), 0)
+
+    @pytest.mark.parametrize("common", [500, 12])
+    def test_sharing(self, library: Library, common: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        if not self.has_lists:
+            assert library.engine.sharing(WORDS, np.ones(len(WORDS), np.float32), 10) == []
+            return
+        monkeypatch.setattr(base, "COMMON_WORD", common)
+        for seed, count in enumerate((1, 7, 50, 1000)):
+            check_sharing(library, seed, count, Filter())
+            check_sharing(library, seed, count, Filter(architecture="arm*", min_blocks=4))
+            check_sharing(library, seed, count, Filter(build="nothing is called so"))
+        unknown = np.array([12345], np.uint64)
+        assert library.engine.sharing(unknown, np.ones(1, np.float32), 5) == []
+        assert library.engine.sharing(unknown[:0], np.ones(0, np.float32), 5) == []
+
+    def test_sharing_takes_only_words(self, library: Library) -> None:
+        one, weight = np.zeros(1, np.uint64), np.ones(1, np.float32)
+        for words, weights, count in (
+            (one.astype(np.int64), weight, 1),
+            (one[None], weight[None], 1),
+            (one, np.ones(2, np.float32), 1),
+            (one, weight, 0),
+        ):
+            with pytest.raises(ConfigError):
+                library.engine.sharing(words, weights, count)
 
     @settings(max_examples=40, deadline=None)
     @given(where=FILTERS)
@@ -371,6 +452,18 @@ class EngineContract:
         assert list(empty.scan()) == []
         assert empty.remove(Filter()) == 0
         assert empty.add([]) == 0
+        assert empty.sharing(WORDS, np.ones(len(WORDS), np.float32), 3) == []
+        assert empty.verify().damage == []
+
+    def test_rows_without_signals_and_words(self, empty: Engine) -> None:
+        rows = sample_rows(empty.space, 20, graphs=20)
+        bare = [row._replace(signals=b"", words=None) for row in rows[:10]]
+        assert empty.add([*bare, *rows[10:]]) == 20
+        rows = in_order_of_ids(empty, [*bare, *rows[10:]])
+        ids = [stored.id for stored in empty.scan()]
+        assert empty.signals(ids) == [row.signals for row in rows]
+        words = [[] if row.words is None else sorted(row.words.tolist()) for row in rows]
+        assert [own.tolist() for own in empty.words(ids)] == words
         assert empty.verify().damage == []
 
     def test_a_key_is_held_once(self, empty: Engine) -> None:
@@ -388,6 +481,9 @@ class EngineContract:
         for wrong in (np.zeros(9, np.uint8), np.zeros(8, np.float32), np.zeros((1, 8), np.uint8)):
             with pytest.raises(ConfigError):
                 empty.add([*good, good[0]._replace(key=b"k" * 16, vector=wrong)])
+        other = good[0]._replace(words=np.zeros(3, np.int64))
+        with pytest.raises(ConfigError, match="words must be"):
+            empty.add([*good[1:], other])
         assert empty.count() == 0
 
     def test_finished_files_are_kept_until_something_of_them_goes(
@@ -454,6 +550,7 @@ class EngineContract:
             assert [stored.id for stored in engine.scan(where)] == fitting, where
             check_nearest(library, rows[0].vector[None], 5, where)
         assert engine.graphs(library.ids.tolist()) == [row.graph for row in rows]
+        self.check_signals_and_words(engine, library.ids.tolist(), rows)
         assert engine.verify().damage == []
 
     def test_remove_then_add_compact_and_reopen(self, engine_factory: EngineFactory) -> None:
@@ -472,17 +569,17 @@ class EngineContract:
         assert engine.remove(where) == gone.sum()
         assert engine.remove(where) == 0
         ids = np.array(before)[~gone]
-        check_nearest(Library(engine, kept, ids), query, 10, Filter())
+        self.check_found(Library(engine, kept, ids), query)
         with pytest.raises(UnknownIdError):
             engine.fetch([before[int(np.argmax(gone))]])
         assert engine.known(row.key for row in rows) == {row.key for row in kept}
 
         engine.compact()
-        check_nearest(Library(engine, kept, ids), query, 10, Filter())
+        self.check_found(Library(engine, kept, ids), query)
         engine = engine_factory.reopen(engine)
         assert engine.space == space
         assert dict(engine.documents()) == DOCUMENTS
-        check_nearest(Library(engine, kept, ids), query, 10, Filter())
+        self.check_found(Library(engine, kept, ids), query)
         assert engine.graphs(ids.tolist()) == [row.graph for row in kept]
 
         more = sample_rows(space, 50, seed=1)
@@ -492,10 +589,18 @@ class EngineContract:
         assert len(given) == 50, "ids are stable"
         assert not given & set(before), "an id never comes to mean another row"
         every = in_order_of_ids(engine, kept + more)
-        check_nearest(Library(engine, every, now), query, 10, Filter())
+        self.check_found(Library(engine, every, now), query)
+        assert engine.verify().damage == []
 
         assert engine.remove(Filter()) == len(now)
         assert engine.count() == 0
         assert (engine.nearest(query, 3).ids == -1).all()
         assert engine.verify().damage == []
         engine.close()
+
+    def check_found(self, library: Library, query: NDArray[Any]) -> None:
+        """What is found after a change, by vector and by words, is what is there."""
+        check_nearest(library, query, 10, Filter())
+        self.check_signals_and_words(library.engine, library.ids.tolist(), library.rows)
+        if self.has_lists:
+            check_sharing(library, 0, 20, Filter())

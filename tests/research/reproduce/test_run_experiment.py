@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,20 @@ def test_a_finished_experiment_is_not_run_again(
     monkeypatch.setattr(recipes, "train", refuse)
     monkeypatch.setattr(running, "measure", refuse)
     assert run_experiment(tiny_experiment(), folders, NO_DATA) == first
+
+
+def test_a_result_from_before_an_option_came_stands(
+    folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = tiny_experiment()
+    first = run_experiment(experiment, folders, NO_DATA)
+    path = result_file(folders.results, experiment.name)
+    document = json.loads(path.read_text())
+    del document["config"]["model"]["word_dim"]
+    path.write_text(json.dumps(document))
+    monkeypatch.setattr(recipes, "train", refuse)
+    monkeypatch.setattr(running, "measure", refuse)
+    assert run_experiment(experiment, folders, NO_DATA).cells == first.cells
 
 
 def test_a_new_row_is_measured_without_training(folders: Folders) -> None:

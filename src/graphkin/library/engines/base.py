@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
-from graphkin.library.records import BinarySummary, Filter, Row, Stored
+from graphkin.library.records import BinarySummary, Filter, Row, Stored, WordArray, check_words
 
 Metric = Literal["hamming", "euclidean", "cosine"]
 
@@ -50,6 +50,8 @@ class Space:
             raise ConfigError("vectors must be finite numbers, got NaN or infinity")
 
 
+COMMON_WORD = 500
+"""Graphs of a library with the same word, above which it does not lead to any of them."""
 COUNTED = ("architecture", "compiler", "build", "tags", "binary")
 """What the statistics of a library count entries by."""
 TOP_BINARIES = 20
@@ -69,6 +71,15 @@ def counts_document(counts: Mapping[str, Counter[str]]) -> dict[str, dict[str, i
 
 class UnknownIdError(ConfigError):
     """An id that the library does not hold; another process may have removed it since."""
+
+
+def check_sharing(words: WordArray, weights: NDArray[np.float32], count: int) -> None:
+    """Refuses what :meth:`Engine.sharing` does not take."""
+    check_words(words)
+    if weights.shape != words.shape:
+        raise ConfigError(f"each word must have one weight, got {weights.shape} for {words.shape}")
+    if count < 1:
+        raise ConfigError(f"count must be at least 1, got {count}")
 
 
 class Nearest(NamedTuple):
@@ -178,9 +189,27 @@ class Engine(ABC):
         made approximate."""
 
     @abstractmethod
+    def sharing(
+        self,
+        words: WordArray,
+        weights: NDArray[np.float32],
+        count: int,
+        where: Filter | None = None,
+    ) -> list[tuple[int, float]]:
+        """The ``count`` entries that share most with a graph, and how much: (id, sum of weights).
+
+        The largest sums come first, and the smaller of two ids where sums are equal. Words of more
+        than ``COMMON_WORD`` graphs do not count. An engine without lists of words finds nothing.
+
+        Args:
+            words: of the graph.
+            weights: (M,) of each word.
+        """
+
+    @abstractmethod
     def fetch(self, ids: Sequence[int]) -> list[Stored]:
         """Rows by id, in the order given; an :class:`UnknownIdError` names an id that is not there,
-        here and in :meth:`graphs` and :meth:`vectors`."""
+        here and in :meth:`graphs`, :meth:`vectors`, :meth:`signals` and :meth:`words`."""
 
     @abstractmethod
     def graphs(self, ids: Sequence[int]) -> list[Graph]:
@@ -193,6 +222,14 @@ class Engine(ABC):
     @abstractmethod
     def vectors(self, ids: Sequence[int]) -> NDArray[Any]:
         """(N, columns) vectors by id, in the order given."""
+
+    @abstractmethod
+    def signals(self, ids: Sequence[int]) -> list[bytes]:
+        """Signals by id, in the order given; empty for rows that were added without."""
+
+    @abstractmethod
+    def words(self, ids: Sequence[int]) -> list[WordArray]:
+        """The rare words of the graphs of entries, rising, in the order of the ids."""
 
     @abstractmethod
     def count(self, where: Filter | None = None) -> int:

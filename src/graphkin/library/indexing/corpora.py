@@ -14,6 +14,7 @@ from graphkin.errors import ConfigError, FormatError
 from graphkin.graphs import Graph, TokenBags
 from graphkin.graphs.graph import IntArray
 from graphkin.graphs.vocabulary import Vocabulary
+from graphkin.graphs.words import KINDS, is_telling, kinds_of
 from graphkin.library.indexing.batches import Pending, Stream, pending
 from graphkin.library.indexing.file_queue import FileJob
 
@@ -54,33 +55,47 @@ class CorpusJob:
             )
         tokens = vocabulary.encode(words.decode(token) for token in range(len(words)))
         small: Counter[FileJob] = Counter()
-        files = dict.fromkeys(self.jobs.values())
+        left = dict.fromkeys(self.jobs.values(), 0)
         try:
-            for number, job in self._numbers(small):
-                yield job, self._function(number, job, tokens, tags)
+            numbers = list(self._numbers())
+            for _, job in numbers:
+                left[job] += 1
+            for number, job in numbers:
+                graph = self._corpus.store[number]
+                if self._is_large(graph):
+                    yield job, self._function(number, graph, job, tokens, tags)
+                else:
+                    small[job] += 1
+                left[job] -= 1
+                if not left[job]:
+                    del left[job]
+                    yield job, FileSummary(small[job], [])
+                    yield job, Done()
         except FormatError as error:
-            for job in files:
+            for job in left:
                 yield job, Failure(str(error))
             return
-        for job in files:
-            yield job, FileSummary(small[job], [])
+        for job in left:
+            yield job, FileSummary(0, [])
             yield job, Done()
 
-    def _numbers(self, small: Counter[FileJob]) -> Iterator[tuple[int, FileJob]]:
-        """Functions to add, with their files; small ones are counted."""
-        for number, size in enumerate(self._corpus.store.node_counts.tolist()):
+    def _numbers(self) -> Iterator[tuple[int, FileJob]]:
+        """Functions of the files to add."""
+        for number in range(len(self._corpus)):
             job = self.jobs.get(self._corpus.entry(number).binary)
-            if job is None:
-                continue
-            if size < self._min_blocks:
-                small[job] += 1
-            else:
+            if job is not None:
                 yield number, job
 
+    def _is_large(self, graph: Graph) -> bool:
+        """As :meth:`graphkin.binaries.function.Function.is_large` of what was extracted."""
+        if graph.num_nodes >= self._min_blocks:
+            return True
+        words = graph.node_words
+        return words is not None and is_telling(KINDS[kind] for kind in kinds_of(words.hashes))
+
     def _function(
-        self, number: int, job: FileJob, tokens: IntArray, tags: Mapping[str, str]
+        self, number: int, stored: Graph, job: FileJob, tokens: IntArray, tags: Mapping[str, str]
     ) -> Pending:
-        stored = self._corpus.store[number]
         bags = stored.node_tokens
         if bags is not None:
             bags = TokenBags(tokens[bags.ids], bags.offsets)
@@ -92,7 +107,8 @@ class CorpusJob:
             node_words=stored.node_words,
         )
         entry = self._corpus.entry(number)
-        return pending(graph, job, entry.binary, entry.name, entry.address, entry.size, tags)
+        made = pending(graph, job, entry.binary, entry.name, entry.address, entry.size, tags)
+        return made._replace(callees=tuple(entry.callees))
 
 
 def open_corpora(

@@ -24,6 +24,7 @@ from graphkin.learning.training.loop import CHECKPOINT_FILE
 from graphkin.models import GraphEmbedder, GraphMatcher, load_model
 from graphkin.models.joining import join
 from graphkin.models.model import GraphModel
+from graphkin.models.saving import ADDED_OPTIONS
 from graphkin.research.baselines.simhash.simhash import SimHash
 from graphkin.research.baselines.wl import WLKernel
 from graphkin.research.reproduce.experiment import MEASURES, Experiment
@@ -198,8 +199,13 @@ def _finished(experiment: Experiment, folders: Folders, config: dict[str, Any]) 
         for metric in MEASURES[row.measure]
     }
     have = {(cell.table, cell.row, cell.metric) for cell in result.cells}
-    same = json.loads(json.dumps(config)) == result.config
+    same = _settings(json.loads(json.dumps(config))) == _settings(result.config)
     return result if same and needed <= have else None
+
+
+def _settings(config: dict[str, Any]) -> dict[str, Any]:
+    """A configuration in which options that results before them lack have their defaults."""
+    return {**config, "model": {**ADDED_OPTIONS, **config["model"]}}
 
 
 def _result(

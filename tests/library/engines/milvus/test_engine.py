@@ -58,7 +58,7 @@ def engine_factory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Factory
 
 
 class TestContract(EngineContract):
-    pass
+    has_lists = False
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from graphkin.graphs import Graph
 from graphkin.library.engines.base import Space
 from graphkin.library.engines.sqlite import cache as sqlite_cache
 from graphkin.library.engines.sqlite.engine import SqliteEngine
-from graphkin.library.records import Filter, KnownFunction, Row
+from graphkin.library.records import Filter, KnownFunction, Row, WordArray
 
 SPACE = Space("hamming", 64)
 BATCH = 40
@@ -33,8 +33,14 @@ def rows(batch: int) -> list[Row]:
         graph = Graph(nodes, [(i, i + 1) for i in range(nodes - 1)], directed=True)
         entry = KnownFunction(function=f"f{place}", binary=binary(batch), file_hash=binary(batch))
         vector = np.frombuffer(random_bytes(8), np.uint8)
-        made.append(Row(entry.key(graph.digest()), entry, graph.digest(), graph, vector))
+        content = graph.digest(), graph, vector, random_bytes(100), words(nodes)
+        made.append(Row(entry.key(graph.digest()), entry, *content))
     return made
+
+
+def words(nodes: int) -> WordArray:
+    """Those of a graph: one that no other has, and one that many have."""
+    return np.array([nodes, 1_000 + nodes % 7], np.uint64)
 
 
 def binary(batch: int) -> str:
@@ -87,6 +93,8 @@ def read(path: Path) -> None:
             # What was found may be removed before it is fetched, and then a person asks again.
             with suppress(ConfigError):
                 engine.fetch([int(number) for number in found if number >= 0])
+                shared = engine.sharing(words(5), np.ones(2, np.float32), 50)
+                engine.signals([number for number, _ in shared])
             say("saw", engine.count(), engine.count(Filter(function="f0")))
 
 

@@ -18,7 +18,7 @@ from graphkin.library.engines.base import Space
 from graphkin.library.engines.sqlite.engine import SqliteEngine
 from graphkin.library.engines.sqlite.snapshot import Snapshot, read_snapshot, write_snapshot
 from graphkin.library.records import Filter
-from tests.library.engines.contract import DOCUMENTS, SPACES, sample_rows
+from tests.library.engines.contract import DOCUMENTS, SPACES, WORDS, sample_rows
 
 SPACE = Space("euclidean", 12)
 
@@ -45,8 +45,10 @@ def content(engine: SqliteEngine) -> list[Any]:
     """All that a person put into a library."""
     stored = list(engine.scan())
     ids = [item.id for item in stored]
-    vectors = engine.vectors(ids).tolist()
-    return [stored, engine.graphs(ids), vectors, dict(engine.documents())]
+    vectors, words = engine.vectors(ids).tolist(), [own.tolist() for own in engine.words(ids)]
+    shared = engine.sharing(WORDS, np.ones(len(WORDS), np.float32), 1000)
+    found = [stored, engine.graphs(ids), vectors, engine.signals(ids), words, shared]
+    return [*found, dict(engine.documents())]
 
 
 def change(path: Path, statement: str, values: Any = ()) -> None:
@@ -114,6 +116,23 @@ def test_a_file_cut_off(path: Path, share: float) -> None:
         ("UPDATE entries SET address = 77 WHERE id = 9", "entry 9 is not what was stored"),
         ("UPDATE entries SET graph = 9999 WHERE id = 9", "row 9 of entries refers to a row of"),
         ("UPDATE entries SET tags = 9999 WHERE id = 9", "row 9 of entries refers to a row of"),
+        ("UPDATE entries SET signals = 7 WHERE id = 9", "entry 9 is not what was stored"),
+        (
+            "UPDATE signals SET content = zeroblob(48) WHERE id = 9",
+            "signals of entry 9 are not",
+        ),
+        ("DELETE FROM signals WHERE id = 9", "the signals of entry 9 are not what was stored"),
+        ("UPDATE facts SET value = 47 WHERE name = 'signals'", "48 bytes of signals, expected 47"),
+        ("UPDATE facts SET value = 'x' WHERE name = 'signals'", "its signals have 'x' bytes"),
+        ("INSERT INTO signals VALUES (9999, x'00')", "row 9999 of signals refers to a row of"),
+        ("UPDATE words SET content = zeroblob(8) WHERE graph = 6", "the words of graph 6 are not"),
+        ("UPDATE words SET content = x'00' WHERE graph = 6", "words of graph 6 are cut off"),
+        ("DELETE FROM words WHERE graph = 6", "the words of graph 6 are not what was stored"),
+        (
+            "UPDATE graphs SET words = 7 WHERE id = 6",
+            "the words of graph 6 are not what was stored",
+        ),
+        ("INSERT INTO words VALUES (9999, x'00')", "row 9999 of words refers to a row of graphs"),
         ("DELETE FROM graphs WHERE id = 5", "refers to a row of graphs that is not there"),
         ("DELETE FROM entries WHERE nodes = 30", "belongs to no entry"),
         ("UPDATE graphs SET content = x'00' WHERE id = 5", "graph 5: expected the bytes of a"),
@@ -206,6 +225,17 @@ def test_a_new_tag_does_not_hide_damage(path: Path) -> None:
             engine.tag(Filter(), {"seen": "yes"})
         assert engine.count(Filter(tags={"seen": "*"})) == 0
         assert engine.verify().damage == [f"entry {damaged} is not what was stored"]
+
+
+def test_lost_signals_are_not_taken_for_none(path: Path) -> None:
+    with SqliteEngine.open(path) as engine:
+        first = next(engine.scan()).id
+    change(path, "DELETE FROM signals")
+    with (
+        SqliteEngine.open(path) as engine,
+        pytest.raises(FormatError, match=f"entry {first} lost its signals"),
+    ):
+        engine.signals([first])
 
 
 def test_a_missing_table_is_named(path: Path) -> None:

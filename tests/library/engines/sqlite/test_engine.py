@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from glob import escape
 from pathlib import Path
@@ -25,12 +25,15 @@ from graphkin.library.engines.base import Engine, Space
 from graphkin.library.engines.sqlite import cache as sqlite_cache
 from graphkin.library.engines.sqlite import nearest as scanning
 from graphkin.library.engines.sqlite.engine import SqliteEngine
-from graphkin.library.records import Filter, KnownFunction
+from graphkin.library.records import Filter, KnownFunction, Row
 from tests.library.engines.contract import (
     BINARIES,
     DOCUMENTS,
     SPACES,
     EngineContract,
+    Library,
+    check_sharing,
+    in_order_of_ids,
     sample_graph,
     sample_rows,
     sample_vectors,
@@ -98,6 +101,54 @@ def test_a_graph_is_kept_once_and_goes_with_its_last_entry(engine: SqliteEngine)
     engine.add(sample_rows(SPACE, 1, seed=3))
     assert engine.stats()["graphs"] == 1
     assert engine.verify().damage == []
+
+
+def test_signals_of_another_length_are_refused(engine: SqliteEngine) -> None:
+    rows = sample_rows(SPACE, 4)
+    engine.add([rows[0]._replace(signals=b"")])
+    with pytest.raises(ConfigError, match="must have 48 bytes, got 2; use the model"):
+        engine.add([rows[1], rows[2]._replace(signals=b"ab")])
+    assert engine.count() == 1
+    engine.add([rows[1]._replace(signals=b"ab")])
+    with pytest.raises(ConfigError, match="must have 2 bytes, got 48"):
+        engine.add(rows[2:])
+    assert engine.stats()["bytes"]["signals"] == 2
+
+
+def test_lists_follow_other_writers(engine: SqliteEngine, path: Path) -> None:
+    """However the words reach a reader: at once, piece by piece, or from a side file."""
+    rows = sample_rows(SPACE, 400, graphs=300)
+    random = np.random.default_rng(3)
+    with SqliteEngine.open(path) as reader:
+        start = 0
+        while start < len(rows):
+            stop = start + int(random.integers(1, 60))
+            engine.add(rows[start:stop])
+            start = stop
+            check_words_lead_to(reader, rows[:stop])
+        engine.remove(Filter(architecture="arm*"))
+        rows = [row for row in rows if not row.entry.architecture.startswith("arm")]
+        check_words_lead_to(reader, rows)
+        check_words_lead_to(engine, rows)
+    with SqliteEngine.open(path) as reader:
+        check_words_lead_to(reader, rows)
+    engine.compact()
+    with SqliteEngine.open(path) as reader:
+        assert reader.verify().notes["side_file"] == "used"
+        check_words_lead_to(reader, rows)
+        more = sample_rows(SPACE, 100, seed=4)
+        engine.add(more)
+        check_words_lead_to(reader, rows + more)
+        assert reader.verify().notes["side_file"] == "used"
+        assert reader.verify().damage == []
+
+
+def check_words_lead_to(engine: SqliteEngine, rows: Sequence[Row]) -> None:
+    ids = np.array([stored.id for stored in engine.scan()])
+    assert len(ids) == len(rows)
+    library = Library(engine, in_order_of_ids(engine, rows), ids)
+    for seed in range(3):
+        check_sharing(library, seed, 25, Filter())
 
 
 @settings(max_examples=20, deadline=None)

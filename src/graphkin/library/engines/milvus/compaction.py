@@ -18,6 +18,7 @@ from graphkin.library.engines.milvus.collection import (
     read_piece,
     written_vector,
 )
+from graphkin.library.engines.milvus.payloads import load_payload
 from graphkin.library.engines.milvus.rows import candidate_ids
 
 SMALL = 64 << 10
@@ -96,7 +97,7 @@ def _row_damage(row: Values, content: bytes | GraphkinError) -> list[str]:
     if isinstance(content, GraphkinError):
         return [f"entry {row['id']}: {content}"]
     try:
-        graph = load_graph(content)
+        graph = load_graph(load_payload(content).graph)
     except FormatError as error:
         return [f"entry {row['id']}: {error}"]
     if graph.digest() != row["graph_hash"] or graph.num_nodes != row["nodes"]:

@@ -1,8 +1,8 @@
 """A library in a Milvus collection, for when one machine is not enough.
 
-The server keeps vectors and metadata; graphs and documents lie beside it, in a folder that every
-machine mounts (:mod:`graphkin.library.engines.milvus.bundles`), because a value of Milvus holds
-64 kB at most.
+The server keeps vectors and metadata. Graphs, their signals and words, and documents lie beside
+it, in a folder that every machine mounts (:mod:`graphkin.library.engines.milvus.bundles`), because
+a value of Milvus holds 64 kB at most.
 
 Milvus has no transactions. The id of a row comes from its key, so that writing a row twice is
 writing it once: an ``add`` that was interrupted leaves some of its rows, each of them whole, and
@@ -22,8 +22,15 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError, FormatError, StorageError
 from graphkin.graphs import Graph
-from graphkin.graphs.encoding import dump_graph, load_graph
-from graphkin.library.engines.base import Engine, Nearest, Space, UnknownIdError, Verification
+from graphkin.graphs.encoding import load_graph
+from graphkin.library.engines.base import (
+    Engine,
+    Nearest,
+    Space,
+    UnknownIdError,
+    Verification,
+    check_sharing,
+)
 from graphkin.library.engines.milvus import collection
 from graphkin.library.engines.milvus.address import MilvusAddress
 from graphkin.library.engines.milvus.bundles import BundleStore
@@ -37,9 +44,10 @@ from graphkin.library.engines.milvus.client import (
 )
 from graphkin.library.engines.milvus.compaction import damage, repack, sweep
 from graphkin.library.engines.milvus.filters import condition
+from graphkin.library.engines.milvus.payloads import Payload, dump_payload, load_payload
 from graphkin.library.engines.milvus.queries import count_binaries, library_stats, nearest
 from graphkin.library.engines.milvus.rows import add_tags, assign_ids, known_keys
-from graphkin.library.records import BinarySummary, Filter, Row, Stored
+from graphkin.library.records import BinarySummary, Filter, Row, Stored, WordArray, words_of_bytes
 
 ROWS_AT_ONCE = 1_000
 """Of an ``add``: they share a bundle of graphs."""
@@ -192,7 +200,7 @@ class MilvusEngine(Engine):
         self._list_texts(collection.listed_texts(row.entry for _, row in new))
         for start in range(0, len(new), ROWS_AT_ONCE):
             part = slice(start, start + ROWS_AT_ONCE)
-            pieces = self.bundles.put([dump_graph(row.graph) for _, row in new[part]])
+            pieces = self.bundles.put([dump_payload(row) for _, row in new[part]])
             self._rows.upsert(
                 {**own, **piece._asdict()} for own, piece in zip(values[part], pieces, strict=True)
             )
@@ -246,10 +254,30 @@ class MilvusEngine(Engine):
         for chunk in runs(ids, IDS_AT_ONCE):
             yield f"id in {chunk}"
 
+    def sharing(
+        self,
+        words: WordArray,
+        weights: NDArray[np.float32],
+        count: int,
+        where: Filter | None = None,
+    ) -> list[tuple[int, float]]:
+        """Nothing: the server has no lists of words, and would read every row for them."""
+        check_sharing(words, weights, count)
+        return []
+
     def fetch(self, ids: Sequence[int]) -> list[Stored]:
         return [collection.read_stored(row) for row in self._by_id(ids, collection.STORED_FIELDS)]
 
     def graphs(self, ids: Sequence[int]) -> list[Graph]:
+        return [load_graph(payload.graph) for payload in self._payloads(ids)]
+
+    def signals(self, ids: Sequence[int]) -> list[bytes]:
+        return [payload.signals for payload in self._payloads(ids)]
+
+    def words(self, ids: Sequence[int]) -> list[WordArray]:
+        return [words_of_bytes(payload.words) for payload in self._payloads(ids)]
+
+    def _payloads(self, ids: Sequence[int]) -> list[Payload]:
         pieces = [collection.read_piece(row) for row in self._by_id(ids, collection.PIECE_FIELDS)]
         try:
             contents = self.bundles.read(pieces)
@@ -261,7 +289,7 @@ class MilvusEngine(Engine):
             if moved == pieces:
                 raise
             contents = self.bundles.read(moved)
-        return [load_graph(content) for content in contents]
+        return [load_payload(content) for content in contents]
 
     def vectors(self, ids: Sequence[int]) -> NDArray[Any]:
         vectors = np.empty((len(ids), self.space.columns), dtype=self.space.dtype)

@@ -1,4 +1,5 @@
-"""What a search needs of every entry, in memory: its vector, and what filters ask for.
+"""What a search needs of every entry, in memory: its vector, what filters ask for, and lists of
+the graphs of each word.
 
 All of it is derived from the SQLite file. Reading a million entries from there takes seconds,
 so a side file keeps the arrays, and only entries newer than it are read from SQLite. It is
@@ -20,6 +21,7 @@ from graphkin.library.engines.base import Space
 from graphkin.library.engines.sqlite.columns import Columns, matching
 from graphkin.library.engines.sqlite.file import SqliteFile
 from graphkin.library.engines.sqlite.interned import InternedStrings
+from graphkin.library.engines.sqlite.lists import KEY, VALUE, InvertedLists, Run
 from graphkin.library.engines.sqlite.nearest import Chosen, VectorIndex, make_vector_index
 from graphkin.library.engines.sqlite.snapshot import Snapshot, read_snapshot, write_snapshot
 from graphkin.library.records import Filter
@@ -35,9 +37,10 @@ COLUMNS = {
     "file_hash": np.int32,
     "tags": np.int32,
 }
+LISTS = ("graphs_by_word", "rows_by_graph")
 SAVED_ROWS = 20_000
 BATCH = 20_000
-FORMAT = "graphkin scan 1"
+FORMAT = "graphkin scan 2"
 
 
 def side_file(path: Path) -> Path:
@@ -66,6 +69,8 @@ class ColumnCache:
         self._epoch = epoch
         self.columns = Columns(COLUMNS)
         self.vector_index: VectorIndex = make_vector_index(self._space, self._approximate)
+        self.graphs_by_word = InvertedLists()
+        self.rows_by_graph = InvertedLists()
         self._last_key = ""
         self._saved = 0
         self._chosen: tuple[Filter, Chosen] | None = None
@@ -84,9 +89,13 @@ class ColumnCache:
         """Lets go of all other rows, after a write that removed them began an epoch."""
         vectors = self.vector_index.vectors()[chosen]
         columns = {name: array[chosen] for name, array in self.columns.arrays().items()}
+        words = self.graphs_by_word.whole()
+        words = words.choose(np.isin(words.values, columns["graph"]))
         self._clear(epoch)
         self.columns.replace(columns)
         self.vector_index.add(vectors)
+        self.graphs_by_word.replace(words)
+        self._list_rows(0)
         self._note_last()
 
     def retag(self, tags: NDArray[np.int32], epoch: int) -> None:
@@ -110,13 +119,23 @@ class ColumnCache:
 
     def save(self) -> None:
         """Writes the side file, where that is possible."""
-        arrays = {**self.columns.arrays(), "vectors": self.vector_index.vectors()}
         if write_snapshot(
-            side_file(self._file.path), Snapshot(self._state(self._last_key), arrays)
+            side_file(self._file.path), Snapshot(self._state(self._last_key), self.arrays())
         ):
             self._saved = len(self.columns)
             with suppress(OSError):
                 Path(f"{self._file.path}.scan").unlink()  # as side files were called at first
+
+    def arrays(self, rows: int | None = None) -> dict[str, NDArray[Any]]:
+        """All that a side file of the first rows keeps; of all rows by default."""
+        arrays = {**self.columns.arrays(), "vectors": self.vector_index.vectors()}
+        arrays = {name: array[:rows] for name, array in arrays.items()}
+        last_graph = int(arrays["graph"].max(initial=0))
+        for name, last in zip(LISTS, (last_graph, len(arrays["id"]) - 1), strict=True):
+            run: Run = getattr(self, name).whole()
+            run = run if rows is None else run.choose(run.values <= last)
+            arrays |= dict(zip(_list_arrays(name), run, strict=True))
+        return arrays
 
     def usable(self, snapshot: Snapshot | None) -> bool:
         """Whether a side file is of this library, and everything in it is there still.
@@ -124,16 +143,23 @@ class ColumnCache:
         The last key tells a library apart that was restored from an older copy, and has grown
         another way since.
         """
-        if snapshot is None or set(snapshot.arrays) != {*COLUMNS, "vectors"}:
+        if snapshot is None:
             return False
-        ids, vectors = snapshot.arrays["id"], snapshot.arrays["vectors"]
-        kinds = {name: array.dtype for name, array in snapshot.arrays.items()}
+        arrays = snapshot.arrays
+        kinds = {**COLUMNS, "vectors": self._space.dtype}
+        for name in LISTS:
+            kinds |= dict(zip(_list_arrays(name), (KEY, VALUE), strict=True))
+        if {name: array.dtype for name, array in arrays.items()} != kinds:
+            return False
+        ids = arrays["id"]
         last = int(ids[-1]) if len(ids) else 0
+        keys, values = (arrays[name] for name in _list_arrays("graphs_by_word"))
+        by_row = (*COLUMNS, *_list_arrays("rows_by_graph"))
         return (
             snapshot.state == self._state(self._key(last))
-            and kinds == COLUMNS | {"vectors": np.dtype(self._space.dtype)}
-            and vectors.shape == (len(ids), self._space.columns)
-            and all(len(array) == len(ids) for array in snapshot.arrays.values())
+            and arrays["vectors"].shape == (len(ids), self._space.columns)
+            and all(arrays[name].shape == ids.shape for name in by_row)
+            and keys.shape == values.shape == (keys.size,)
         )
 
     def _state(self, last_key: str) -> dict[str, Any]:
@@ -150,6 +176,8 @@ class ColumnCache:
             return
         arrays = dict(snapshot.arrays)
         self.vector_index.add(arrays.pop("vectors"))
+        for name in LISTS:
+            getattr(self, name).replace(Run(*(arrays.pop(part) for part in _list_arrays(name))))
         self.columns.replace(arrays)
         self._saved = len(self.columns)
         self._note_last()
@@ -157,20 +185,41 @@ class ColumnCache:
     def _read_new(self) -> None:
         ids = self.columns["id"]
         last = int(ids[-1]) if len(ids) else 0
+        last_graph = int(self.columns["graph"].max(initial=0))
         names = ", ".join(COLUMNS)
         entries = self._file.execute(
             f"SELECT {names}, vector FROM entries WHERE id > ? ORDER BY id", (last,)
         )
-        while rows := entries.fetchmany(BATCH):
-            *numbers, vectors = zip(*rows, strict=True)
-            try:
+        try:
+            while rows := entries.fetchmany(BATCH):
+                *numbers, vectors = zip(*rows, strict=True)
                 columns = dict(zip(COLUMNS, numbers, strict=True))
                 self.columns.append({k: np.array(v, COLUMNS[k]) for k, v in columns.items()})
                 self.vector_index.add(self._stacked(vectors))
-            except (ValueError, TypeError, OverflowError) as error:
-                self._clear(-1)
-                raise FormatError(f"{self._file.path} is damaged: {error}") from error
+            self._list_rows(len(ids))
+            self._list_words(last_graph)
+        except (ValueError, TypeError, OverflowError) as error:
+            self._clear(-1)
+            raise FormatError(f"{self._file.path} is damaged: {error}") from error
         self._note_last()
+
+    def _list_rows(self, start: int) -> None:
+        """Lists the rows from one on by their graphs."""
+        graphs = self.columns["graph"][start:]
+        self.rows_by_graph.add(graphs.astype(KEY), np.arange(start, len(self.columns), dtype=VALUE))
+
+    def _list_words(self, last_graph: int) -> None:
+        """Lists the graphs after one by their words."""
+        every = self._file.execute(
+            "SELECT graph, content FROM words WHERE graph > ? ORDER BY graph", (last_graph,)
+        )
+        while rows := every.fetchmany(BATCH):
+            numbers, contents = zip(*rows, strict=True)
+            counts, rest = np.divmod([len(content) for content in contents], 8)
+            if rest.any():
+                raise ValueError(f"words of graph {numbers[int(np.argmax(rest > 0))]} are cut off")
+            words = np.frombuffer(b"".join(contents), "<u8").astype(KEY, copy=False)
+            self.graphs_by_word.add(words, np.repeat(np.array(numbers, VALUE), counts))
 
     def _stacked(self, vectors: tuple[bytes, ...]) -> NDArray[Any]:
         space = self._space
@@ -184,3 +233,8 @@ class ColumnCache:
     def _key(self, number: int) -> str:
         key = self._file.value("SELECT key FROM entries WHERE id = ?", (number,))
         return key.hex() if isinstance(key, bytes) else ""
+
+
+def _list_arrays(name: str) -> tuple[str, str]:
+    """The names of the two arrays of lists in a side file."""
+    return f"{name}.keys", f"{name}.values"

@@ -25,24 +25,29 @@ from graphkin.library.engines.base import (
     Nearest,
     Space,
     Verification,
+    check_sharing,
     counts_document,
 )
 from graphkin.library.engines.sqlite.cache import ColumnCache, side_file
 from graphkin.library.engines.sqlite.columns import count_binaries, count_texts
 from graphkin.library.engines.sqlite.file import SqliteFile, exists
 from graphkin.library.engines.sqlite.interned import INTERNED, InternedStrings, from_sql, to_sql
+from graphkin.library.engines.sqlite.lists import sharing
 from graphkin.library.engines.sqlite.rows import (
     fetch_contents,
     fetch_rows,
+    fetch_signals,
     fetch_vectors,
+    fetch_words,
     in_order,
     insert_rows,
     known_keys,
+    signals_length,
     with_tags,
     write_tags,
 )
 from graphkin.library.engines.sqlite.verify import verify_library
-from graphkin.library.records import BinarySummary, Filter, Row, Stored
+from graphkin.library.records import BinarySummary, Filter, Row, Stored, WordArray
 
 PAGE = 1000
 """Entries that a scan reads at a time."""
@@ -177,9 +182,11 @@ class SqliteEngine(Engine):
         columns, file = self._cache.columns, self._file
         delete = "DELETE FROM {} WHERE {} = ?"
         ids = columns["id"][gone].tolist()
-        file.executemany(delete.format("entries", "id"), ((number,) for number in ids))
+        for table in ("entries", "signals"):
+            file.executemany(delete.format(table, "id"), ((number,) for number in ids))
         graphs = np.setdiff1d(columns["graph"][gone], columns["graph"][~gone]).tolist()
-        file.executemany(delete.format("graphs", "id"), ((number,) for number in graphs))
+        for table, column in (("graphs", "id"), ("words", "graph")):
+            file.executemany(delete.format(table, column), ((number,) for number in graphs))
         hashes = [
             self._strings.text(int(number)) for number in np.unique(columns["file_hash"][gone])
         ]
@@ -195,6 +202,23 @@ class SqliteEngine(Engine):
             ids = np.full(rows.shape, -1, dtype=np.int64)
             ids[rows >= 0] = self._cache.columns["id"][rows[rows >= 0]]
         return Nearest(ids, distances)
+
+    def sharing(
+        self,
+        words: WordArray,
+        weights: NDArray[np.float32],
+        count: int,
+        where: Filter | None = None,
+    ) -> list[tuple[int, float]]:
+        check_sharing(words, weights, count)
+        with self._current():
+            cache = self._cache
+            chosen = cache.matching(where)
+            rows, sums = sharing(
+                cache.graphs_by_word, cache.rows_by_graph, words, weights, count, chosen
+            )
+            ids = cache.columns["id"][rows]
+        return list(zip(ids.tolist(), sums.tolist(), strict=True))
 
     def fetch(self, ids: Sequence[int]) -> list[Stored]:
         with self._file.reading():
@@ -212,6 +236,14 @@ class SqliteEngine(Engine):
             vectors = in_order(fetch_vectors(self._file, self.space, ids), ids)
         none = np.zeros((0, self.space.columns), self.space.dtype)
         return np.stack(vectors) if vectors else none
+
+    def signals(self, ids: Sequence[int]) -> list[bytes]:
+        with self._file.reading():
+            return in_order(fetch_signals(self._file, ids), ids)
+
+    def words(self, ids: Sequence[int]) -> list[WordArray]:
+        with self._file.reading():
+            return in_order(fetch_words(self._file, ids), ids)
 
     def scan(self, where: Filter | None = None, after: int = 0) -> Iterator[Stored]:
         with self._current():
@@ -236,6 +268,7 @@ class SqliteEngine(Engine):
             path, cache = self._file.path, self._cache
             columns = cache.columns
             counts = {name: count_texts(columns[name], self._strings, name) for name in COUNTED}
+            with_signals = self._file.value("SELECT count(signals) FROM entries")
             return {
                 "entries": len(columns),
                 "graphs": len(np.unique(columns["graph"])),
@@ -243,6 +276,8 @@ class SqliteEngine(Engine):
                 "bytes": {
                     "library": _size(path) + _size(Path(f"{path}-wal")),
                     "side_file": _size(side_file(path)),
+                    "signals": with_signals * (signals_length(self._file) or 0),
+                    "lists": cache.graphs_by_word.nbytes + cache.rows_by_graph.nbytes,
                     "vectors_in_memory": cache.vector_index.nbytes,
                     "filters_in_memory": columns.nbytes,
                 },

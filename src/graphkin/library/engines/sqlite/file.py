@@ -21,16 +21,26 @@ from graphkin.errors import ConfigError, FormatError, StorageError
 
 APPLICATION_ID = int.from_bytes(b"gkin")
 FIRST_VERSION = 1
-MIGRATIONS: list[Callable[[sqlite3.Connection], object]] = []
-"""Each turns a library into one of the next version: the first one those of ``FIRST_VERSION``.
-What changes ``SCHEMA`` adds one here, in the same commit."""
 WAIT_SECONDS = 5.0
 """For another process that is writing."""
 
 # Ids of entries and texts are never given again (AUTOINCREMENT), so that what another process
 # remembers of one cannot come to mean another. Foreign keys are declared for `verify` to
 # check; enforcing them would look through all entries for each graph that is removed.
-SCHEMA = """
+# Signals have a table of their own, because they are ten times the rest of an entry, which is
+# read without them. The column `signals` of an entry, and `words` of a graph, are the CRC-32 of
+# what the table has for it, or NULL where it has nothing.
+SIGNALS = """
+CREATE TABLE signals (
+    id INTEGER PRIMARY KEY REFERENCES entries (id),
+    content BLOB NOT NULL
+)"""
+WORDS = """
+CREATE TABLE words (
+    graph INTEGER PRIMARY KEY REFERENCES graphs (id),
+    content BLOB NOT NULL
+)"""
+SCHEMA = f"""
 CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE documents (name TEXT PRIMARY KEY, checksum INTEGER NOT NULL, content BLOB NOT NULL);
 CREATE TABLE texts (
@@ -42,7 +52,8 @@ CREATE TABLE texts (
 CREATE TABLE graphs (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     hash BLOB NOT NULL UNIQUE,
-    content BLOB NOT NULL
+    content BLOB NOT NULL,
+    words INTEGER
 );
 CREATE TABLE entries (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -59,14 +70,29 @@ CREATE TABLE entries (
     size INTEGER,
     function NOT NULL,
     vector BLOB NOT NULL,
-    checksum INTEGER NOT NULL
+    checksum INTEGER NOT NULL,
+    signals INTEGER
 );
+{SIGNALS};
+{WORDS};
 CREATE TABLE finished (
     file_hash NOT NULL,
     settings NOT NULL,
     PRIMARY KEY (file_hash, settings)
 ) WITHOUT ROWID;
 """
+
+
+def _add_signals_and_words(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE graphs ADD COLUMN words INTEGER")
+    connection.execute("ALTER TABLE entries ADD COLUMN signals INTEGER")
+    connection.execute(SIGNALS)
+    connection.execute(WORDS)
+
+
+MIGRATIONS: list[Callable[[sqlite3.Connection], object]] = [_add_signals_and_words]
+"""Each turns a library into one of the next version: the first one those of ``FIRST_VERSION``.
+What changes ``SCHEMA`` adds one here, in the same commit."""
 
 UNREADABLE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

@@ -23,7 +23,14 @@ from graphkin.library.engines.sqlite.interned import (
     to_sql,
 )
 from graphkin.library.engines.sqlite.nearest import Chosen
-from graphkin.library.records import KnownFunction, Row, Stored
+from graphkin.library.records import (
+    KnownFunction,
+    Row,
+    Stored,
+    WordArray,
+    word_bytes,
+    words_of_bytes,
+)
 
 T = TypeVar("T")
 
@@ -42,7 +49,7 @@ VALUES = 500
 """That one statement is given; SQLite takes some thousand."""
 
 ENTRY_COLUMNS = (
-    "key", "graph", "nodes", *INTERNED, "address", "size", "function", "vector",
+    "key", "graph", "nodes", *INTERNED, "address", "size", "function", "vector", "signals",
 )  # fmt: skip
 
 
@@ -77,14 +84,17 @@ def insert_rows(
     if not new:
         return 0
     vectors = _checked(space, new)
+    _check_signals(file, new)
     graphs = _insert_graphs(file, new)
     named = [_interned(row.entry) for row in new]
     numbers = strings.intern(dict.fromkeys(pair for pairs in named for pair in pairs))
+    first = _last_id(file, "entries") + 1
     marks = ", ".join("?" * len(ENTRY_COLUMNS))
     file.executemany(
-        f"INSERT INTO entries ({', '.join(ENTRY_COLUMNS)}, checksum) VALUES ({marks}, ?)",
+        f"INSERT INTO entries (id, {', '.join(ENTRY_COLUMNS)}, checksum) VALUES (?, {marks}, ?)",
         (
             _summed(
+                number,
                 row.key,
                 graphs[row.graph_hash],
                 row.graph.num_nodes,
@@ -93,23 +103,59 @@ def insert_rows(
                 signed(row.entry.size),
                 to_sql(row.entry.function),
                 vector.tobytes(),
+                content_checksum(row.signals),
             )
-            for row, vector, pairs in zip(new, vectors, named, strict=True)
+            for number, (row, vector, pairs) in enumerate(
+                zip(new, vectors, named, strict=True), start=first
+            )
         ),
+    )
+    file.executemany(
+        "INSERT INTO signals (id, content) VALUES (?, ?)",
+        ((number, row.signals) for number, row in enumerate(new, start=first) if row.signals),
     )
     return len(new)
 
 
-def _summed(*values: Any) -> tuple[Any, ...]:
-    return (*values, entry_checksum(values))
+def _summed(number: int, *values: Any) -> tuple[Any, ...]:
+    return (number, *values, entry_checksum(values))
 
 
 def entry_checksum(values: Sequence[Any]) -> int:
-    """CRC-32 of the values of ``ENTRY_COLUMNS``."""
-    key, *numbers, function, vector = values
+    """CRC-32 of the values of ``ENTRY_COLUMNS``; without signals, as before there were any."""
+    key, *numbers, function, vector, signals = values
     name = function.encode() if isinstance(function, str) else function
     text = " ".join(map(str, numbers)).encode()
-    return zlib.crc32(b"".join((key, text, b" ", name, b" ", vector)))
+    end = b"" if signals is None else f" {signals}".encode()
+    return zlib.crc32(b"".join((key, text, b" ", name, b" ", vector, end)))
+
+
+def content_checksum(content: bytes) -> int | None:
+    """CRC-32 of signals or of words, as an entry or a graph has it."""
+    return zlib.crc32(content) if content else None
+
+
+def _check_signals(file: SqliteFile, rows: Sequence[Row]) -> None:
+    """Notes how many bytes the signals of a library have, and refuses others."""
+    stored = signals_length(file)
+    for row in rows:
+        length = len(row.signals)
+        if length and stored is None:
+            file.execute("INSERT INTO facts VALUES ('signals', ?)", (length,))
+            stored = length
+        elif length not in (0, stored):
+            raise ConfigError(
+                f"the signals of {row.entry.function!r} must have {stored} bytes, got {length}; "
+                "use the model that made the library"
+            )
+
+
+def signals_length(file: SqliteFile) -> int | None:
+    """Bytes of the signals of one entry, or None before there are any."""
+    length = file.value("SELECT value FROM facts WHERE name = 'signals'")
+    if not isinstance(length, int | None):
+        raise FormatError(f"{file.path} is damaged: its signals have {length!r} bytes")
+    return length
 
 
 def _checked(space: Space, rows: Sequence[Row]) -> NDArray[Any]:
@@ -128,15 +174,48 @@ def _checked(space: Space, rows: Sequence[Row]) -> NDArray[Any]:
 def _insert_graphs(file: SqliteFile, rows: Sequence[Row]) -> dict[str, int]:
     """The numbers of graphs by hash; a graph that several entries have is kept once."""
     graphs = {bytes.fromhex(row.graph_hash): row.graph for row in rows}
+    words = {bytes.fromhex(row.graph_hash): own for row in rows if (own := word_bytes(row.words))}
     numbers = dict(_among(file, "SELECT hash, id FROM graphs WHERE hash", graphs))
-    last = file.value("SELECT seq FROM sqlite_sequence WHERE name = 'graphs'") or 0
+    _fill_in_words(file, {numbers[digest]: words[digest] for digest in numbers if digest in words})
+    last = _last_id(file, "graphs")
     new = [digest for digest in graphs if digest not in numbers]
     numbers |= {digest: last + count for count, digest in enumerate(new, start=1)}
     file.executemany(
-        "INSERT INTO graphs (id, hash, content) VALUES (?, ?, ?)",
-        ((numbers[digest], digest, dump_graph(graphs[digest])) for digest in new),
+        "INSERT INTO graphs (id, hash, content, words) VALUES (?, ?, ?, ?)",
+        (
+            (
+                numbers[digest],
+                digest,
+                dump_graph(graphs[digest]),
+                content_checksum(words.get(digest, b"")),
+            )
+            for digest in new
+        ),
     )
+    _insert_words(file, {numbers[digest]: words[digest] for digest in new if digest in words})
     return {digest.hex(): number for digest, number in numbers.items()}
+
+
+def _insert_words(file: SqliteFile, words: Mapping[int, bytes]) -> None:
+    file.executemany("INSERT INTO words (graph, content) VALUES (?, ?)", words.items())
+
+
+def _fill_in_words(file: SqliteFile, words: Mapping[int, bytes]) -> None:
+    """Gives words to graphs that were added before there were any."""
+    have = f"SELECT graph FROM words WHERE graph IN {LISTED}"
+    known = {number for (number,) in file.execute(have, (id_list(words),))} if words else set()
+    if lacking := {number: own for number, own in words.items() if number not in known}:
+        _insert_words(file, lacking)
+        file.executemany(
+            "UPDATE graphs SET words = ? WHERE id = ?",
+            ((content_checksum(own), number) for number, own in lacking.items()),
+        )
+        file.begin_epoch()  # others look for words of new graphs only
+
+
+def _last_id(file: SqliteFile, table: str) -> int:
+    """The largest id that a table ever gave."""
+    return file.value("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)) or 0
 
 
 def _interned(entry: KnownFunction) -> list[tuple[int, str]]:
@@ -188,6 +267,29 @@ def fetch_vectors(file: SqliteFile, space: Space, ids: Sequence[int]) -> dict[in
     kind = np.dtype(space.dtype).newbyteorder("<")
     rows = file.execute(f"SELECT id, vector FROM entries WHERE id IN {LISTED}", (id_list(ids),))
     return {number: np.frombuffer(vector, kind).astype(space.dtype) for number, vector in rows}
+
+
+def fetch_signals(file: SqliteFile, ids: Sequence[int]) -> dict[int, bytes]:
+    """Signals by id; those of entries that are not there are left out."""
+    rows = file.execute(f"SELECT id, content FROM signals WHERE id IN {LISTED}", (id_list(ids),))
+    signals: dict[int, bytes] = dict(rows.fetchall())
+    if rest := [number for number in ids if number not in signals]:
+        without = f"SELECT id, signals FROM entries WHERE id IN {LISTED}"
+        for number, checksum in file.execute(without, (id_list(rest),)):
+            if checksum is not None:
+                raise FormatError(f"{file.path} is damaged: entry {number} lost its signals")
+            signals[number] = b""
+    return signals
+
+
+def fetch_words(file: SqliteFile, ids: Sequence[int]) -> dict[int, WordArray]:
+    """The words of the graph of each entry; those of entries that are not there are left out."""
+    rows = file.execute(
+        "SELECT entries.id, content FROM entries LEFT JOIN words USING (graph) "
+        f"WHERE entries.id IN {LISTED}",
+        (id_list(ids),),
+    )
+    return {number: words_of_bytes(content or b"") for number, content in rows}
 
 
 def in_order(by_id: dict[int, T], ids: Sequence[int]) -> list[T]:

@@ -1,7 +1,7 @@
 """Looks at everything in a library, and names what is damaged.
 
-SQLite has no checksums of its own: it finds broken pages and indexes. Entries, graphs and
-documents carry checksums; texts, keys and hashes are in an index too, which must agree.
+SQLite has no checksums of its own: it finds broken pages and indexes. Entries, signals, graphs,
+words and documents have checksums; texts, keys and hashes are in an index too, which must agree.
 """
 
 from __future__ import annotations
@@ -20,7 +20,12 @@ from graphkin.library.engines.sqlite.cache import ColumnCache, side_file
 from graphkin.library.engines.sqlite.file import SCHEMA, SqliteFile
 from graphkin.library.engines.sqlite.interned import INTERNED, InternedStrings, from_sql, parse_tags
 from graphkin.library.engines.sqlite.nearest import ListIndex
-from graphkin.library.engines.sqlite.rows import ENTRY_COLUMNS, entry_checksum
+from graphkin.library.engines.sqlite.rows import (
+    ENTRY_COLUMNS,
+    content_checksum,
+    entry_checksum,
+    signals_length,
+)
 from graphkin.library.engines.sqlite.snapshot import read_snapshot
 
 LISTED = 20
@@ -115,13 +120,35 @@ def _entries(library: _Library) -> Iterator[str]:
     rows = library.file.execute(f"SELECT id, checksum, {', '.join(ENTRY_COLUMNS)} FROM entries")
     for number, checksum, *values in rows:
         library.verification.entries += 1
-        key, vector = values[0], values[-1]
+        key, vector = values[0], values[ENTRY_COLUMNS.index("vector")]
         if entry_checksum(values) != checksum:
             yield f"entry {number} is not what was stored"
         elif len(key) != 16 or len(vector) != length:
             yield f"entry {number} has {len(vector)} bytes of vector, expected {length}"
         elif space.metric != "hamming" and not np.isfinite(np.frombuffer(vector, "<f4")).all():
             yield f"the vector of entry {number} is not finite"
+
+
+def _signals(library: _Library) -> Iterator[str]:
+    length = signals_length(library.file)
+    rows = library.file.execute(
+        "SELECT entries.id, entries.signals, content FROM entries LEFT JOIN signals USING (id)"
+    )
+    for number, checksum, content in rows:
+        if content_checksum(content or b"") != checksum:
+            yield f"the signals of entry {number} are not what was stored"
+        elif content and len(content) != length:
+            yield f"entry {number} has {len(content)} bytes of signals, expected {length}"
+
+
+def _words(library: _Library) -> Iterator[str]:
+    rows = library.file.execute(
+        "SELECT graphs.id, words, words.content FROM graphs LEFT JOIN words "
+        "ON words.graph = graphs.id"
+    )
+    for number, checksum, content in rows:
+        if content_checksum(content or b"") != checksum:
+            yield f"the words of graph {number} are not what was stored"
 
 
 def _graphs(library: _Library) -> Iterator[str]:
@@ -157,9 +184,9 @@ def _side_file(library: _Library) -> Iterator[str]:
     )
     if snapshot is None or not usable:
         return
-    arrays = {**fresh.columns.arrays(), "vectors": fresh.vector_index.vectors()}
+    arrays = fresh.arrays(rows=len(snapshot.arrays["id"]))
     for name, array in snapshot.arrays.items():
-        if not np.array_equal(array, arrays[name][: len(array)]):
+        if not np.array_equal(array, arrays[name]):
             yield f"{path.name} differs from the library in {name!r}; delete it, to be made again"
 
 
@@ -185,7 +212,9 @@ CHECKS: dict[str, Check] = {
     "documents": _documents,
     "texts": _texts,
     "entries": _entries,
+    "signals": _signals,
     "graphs": _graphs,
+    "words": _words,
     "the side file": _side_file,
     "the search": _recall,
 }
