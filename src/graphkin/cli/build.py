@@ -77,8 +77,10 @@ def build(
         return
     names = packages or []
     if configuration or package_list is not None:
-        wanted = _package_list(names, configuration or [], package_list, held_out or [], source)
-        _build_projects(wanted, output, cache, checked_jobs(jobs), as_json)
+        packages_to_build = _package_list(
+            names, configuration or [], package_list, held_out or [], source
+        )
+        _build_projects(packages_to_build, output, cache, checked_jobs(jobs), as_json)
         return
     if len(names) > 1:
         raise ConfigError(

@@ -100,7 +100,7 @@ def extract(
             f"{len(summary.skipped):,} skipped; {share_text(summary.coverage.share)} of the code "
             "is inside functions"
         )
-    exit_with(found=False, unreadable=is_incomplete(summary.skipped))
+    exit_with(has_hit=False, is_partial=is_incomplete(summary.skipped))
 
 
 def stats(

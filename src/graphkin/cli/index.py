@@ -132,7 +132,7 @@ def index(
         )
     if summary.skipped and not (summary.functions or summary.small or summary.known_files):
         raise typer.Exit(FormatError.exit_code)
-    exit_with(found=False, unreadable=is_incomplete(summary.skipped, sources))
+    exit_with(has_hit=False, is_partial=is_incomplete(summary.skipped, sources))
 
 
 def _document(summary: IndexSummary) -> dict[str, Any]:

@@ -45,8 +45,8 @@ def report_and_exit(
     if how.html is not None:
         _write(report, "html", how.html)
     _write(report, chosen, how.output)
-    found = how.exit_code and any(result.hits for result in report.results)
-    exit_with(found=found, unreadable=not is_complete)
+    has_hit = how.exit_code and any(result.hits for result in report.results)
+    exit_with(has_hit=has_hit, is_partial=not is_complete)
 
 
 def _report(

@@ -103,7 +103,7 @@ def _list_functions(target: Target, backend: BackendName, as_json: bool) -> None
     for item in skipped:
         typer.echo(f"graphkin: {printable(str(item))}", err=True)
     show_coverage(coverages)
-    exit_with(found=False, unreadable=is_incomplete(skipped))
+    exit_with(has_hit=False, is_partial=is_incomplete(skipped))
 
 
 def _printable(text: str) -> str:
