@@ -105,7 +105,7 @@ def scan_table(
     lines = []
     for group in groups(everything):
         lines += [shortened(group.title, width)]
-        rows = _scan_lines(group.results, width - len(GAP), several=names_files)
+        rows = _scan_lines(group.results, width - len(GAP), names_files=names_files)
         lines += [GAP + line for line in rows]
         lines += [""]
     end = _end(counts)
