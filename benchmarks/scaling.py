@@ -92,16 +92,16 @@ def main() -> None:
 
 def cases(literal: bool) -> list[tuple[str, str, int, float]]:
     """(series, model, nodes, mean degree) of every case."""
-    found = [("nodes", model, n, MEAN_DEGREE) for model in ("gnn", "gmn") for n in SIZES]
+    cases = [("nodes", model, n, MEAN_DEGREE) for model in ("gnn", "gmn") for n in SIZES]
     if literal:
         small = [n for n in SIZES if n <= LITERAL_LIMIT]
-        found += [("nodes", "gmn-literal", n, MEAN_DEGREE) for n in small]
-    found += [
+        cases += [("nodes", "gmn-literal", n, MEAN_DEGREE) for n in small]
+    cases += [
         ("edges", model, EDGE_SERIES_NODES, degree)
         for model in ("gnn", "gmn")
         for degree in EDGE_SERIES_DEGREES
     ]
-    return found
+    return cases
 
 
 def run_in_new_process(series: str, model: str, nodes: int, degree: float) -> Row:

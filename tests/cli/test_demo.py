@@ -17,28 +17,28 @@ def test_the_demo_finds_the_vulnerable_function(run: Graphkin, tmp_path: Path) -
     own.touch()
     outcome = run("demo", "--output", own.parent, "--json")
     assert outcome.code == 0, outcome.err
-    found = json.loads(outcome.out)
+    document = json.loads(outcome.out)
     assert own.exists()
-    assert found["files"] == len(samples.KNOWN)
-    suspect = found["suspect"]
+    assert document["files"] == len(samples.KNOWN)
+    suspect = document["suspect"]
     assert samples.true_names()[int(suspect["query"]["address"], 16)] == samples.VULNERABLE[1]
     hit = suspect["hits"][0]
     assert hit["function"] == samples.VULNERABLE[1]
     assert hit["tags"] == {TAG: IDENTIFIER}
     assert hit["probability"] >= MIN_PROBABILITY
-    assert found["shared"] > 50
-    assert found["right"] > found["shared"] / 3
-    assert sum(found["seconds"].values()) < 120
+    assert document["shared"] > 50
+    assert document["right"] > document["shared"] / 3
+    assert sum(document["seconds"].values()) < 120
     for name in ("library", "report", "comparison"):
-        assert Path(found[name]).stat().st_size > 1000
-    assert samples.VULNERABLE[1] in Path(found["comparison"]).read_text()
+        assert Path(document[name]).stat().st_size > 1000
+    assert samples.VULNERABLE[1] in Path(document["comparison"]).read_text()
 
 
 def test_the_demo_again_in_the_same_folder_as_text(run: Graphkin, tmp_path: Path) -> None:
     first = run("demo", "--output", tmp_path)
     again = run("demo", "--output", tmp_path)
     assert first.code == again.code == 0
-    lines = [[one for one in text.splitlines() if "drawn in" not in one]
+    lines = [[splitline for splitline in text.splitlines() if "drawn in" not in splitline]
              for text in (first.out, again.out)]  # fmt: skip
     assert lines[0] == lines[1]
     assert IDENTIFIER in first.out

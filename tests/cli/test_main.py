@@ -44,8 +44,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def specification(folder: Path) -> dict[str, Any]:
     """The settings that a run was made with."""
     with safe_open(folder / "checkpoint.safetensors", framework="pt") as file:
-        found: dict[str, Any] = json.loads(file.metadata()["run"])["specification"]
-    return found
+        document: dict[str, Any] = json.loads(file.metadata()["run"])["specification"]
+    return document
 
 
 def assert_refused(outcome: Outcome, code: int, *parts: str) -> None:
@@ -177,8 +177,8 @@ def test_options_reach_task_and_training(run: Graphkin, tmp_path: Path) -> None:
     text = "--nodes 7 --p 0.5 --kp 0 --kn 4 --steps 2 --batch-size 6 --mode triplets --seed 9"
     outcome = run("train", "edits", "--output", tmp_path, *SMALL, *text.split())
     assert outcome.code == 0, outcome.err
-    found = specification(tmp_path)
-    assert found["task"] == {
+    settings = specification(tmp_path)
+    assert settings["task"] == {
         "task": "edits",
         "nodes": [7, 7],
         "p": [0.5, 0.5],
@@ -187,8 +187,8 @@ def test_options_reach_task_and_training(run: Graphkin, tmp_path: Path) -> None:
         "seed": 9,
         "evaluation_size": 10,
     }
-    wanted = {"steps": 2, "batch_size": 6, "mode": "triplets", "seed": 9}
-    assert {key: found["training"][key] for key in wanted} == wanted
+    expected = {"steps": 2, "batch_size": 6, "mode": "triplets", "seed": 9}
+    assert {key: settings["training"][key] for key in expected} == expected
 
 
 def test_a_number_may_have_an_exponent(run: Graphkin, tmp_path: Path) -> None:
@@ -207,8 +207,8 @@ def test_settings_from_a_file(run: Graphkin, tmp_path: Path) -> None:
     arguments += ["--set", "bf16=true", "--set", "schedule=constant", "--nodes", "7-8"]
     outcome = run("train", "edits", "--kind", "gnn", "--output", tmp_path / "run", *arguments)
     assert outcome.code == 0, outcome.err
-    found = specification(tmp_path / "run")
-    wanted = {
+    settings = specification(tmp_path / "run")
+    expected = {
         "model": {"node_dim": 8, "steps": 1, "similarity": "cosine", "matching": False},
         "training": {
             "steps": 2,
@@ -221,8 +221,8 @@ def test_settings_from_a_file(run: Graphkin, tmp_path: Path) -> None:
         },
         "task": {"nodes": [7, 8], "p": [0.5, 0.5], "evaluation_size": 10, "seed": 4},
     }
-    for table, values in wanted.items():
-        assert {key: found[table][key] for key in values} == values
+    for table, values in expected.items():
+        assert {key: settings[table][key] for key in values} == values
 
 
 def test_the_seed_decides_the_run(run: Graphkin, tmp_path: Path) -> None:
@@ -262,9 +262,9 @@ def test_a_model_begins_with_another(run: Graphkin, trained: Path, tmp_path: Pat
 def test_a_run_records_what_it_was_trained_on(trained: Path) -> None:
     record = load_model(trained).trained_on
     assert record is not None
-    found = specification(trained)
-    assert record["task"] == found["task"]
-    assert record["training"] == found["training"]
+    settings = specification(trained)
+    assert record["task"] == settings["task"]
+    assert record["training"] == settings["training"]
     document = json.loads((trained / "stdout").read_text())
     assert (record["step"], record["validation"]["metrics"]) == (3, document["validation"])
     task = EditTask((6, 9), (0.4, 0.5), positive_edits=1, negative_edits=3, evaluation_size=10)
@@ -434,8 +434,8 @@ def evaluated(run: Graphkin, *arguments: Any) -> dict[str, Any]:
     outcome = run("eval", "edits", *arguments, "--json")
     assert outcome.code == 0, outcome.err
     assert outcome.out.count("\n") == 1
-    found: dict[str, Any] = json.loads(outcome.out)
-    return found
+    document: dict[str, Any] = json.loads(outcome.out)
+    return document
 
 
 def test_eval_gives_what_training_found(run: Graphkin, trained: Path) -> None:
@@ -468,14 +468,14 @@ def test_eval_of_a_model_that_ships(run: Graphkin, name: str) -> None:
 
 
 def test_eval_after_another_number_of_steps(run: Graphkin, trained: Path) -> None:
-    found = {
+    metrics = {
         steps: evaluated(run, trained, *TASK, "--size", "40", *steps)["metrics"]
         for steps in ((), (T, 2), (T, 0), (T, 7))
     }
-    assert found[()] == found[T, 2]
+    assert metrics[()] == metrics[T, 2]
     # Without propagation all nodes are alike, and so are all pairs of one size.
-    assert found[T, 0]["triplet_accuracy"] == 0
-    assert found[T, 7] != found[()]
+    assert metrics[T, 0]["triplet_accuracy"] == 0
+    assert metrics[T, 7] != metrics[()]
 
 
 def test_eval_of_parameters_that_are_not_shared(run: Graphkin, tmp_path: Path) -> None:

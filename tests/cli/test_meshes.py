@@ -49,13 +49,13 @@ def test_an_embedder_learns_and_is_evaluated(run: Graphkin, data: Path, tmp_path
     assert trained["steps"] == 150
     assert trained["best"] > 0.8
     evaluated = ["eval", "meshes", out, "--data", data, "--split", "validation", "--size", 100]
-    found = document(run(*evaluated, "--json"))
+    answer = document(run(*evaluated, "--json"))
     # The split is that of the training, which the model has recorded.
     task = MeshTask(str(data), split="graph", evaluation_size=100)
     expected = task.evaluation_set("validation")
-    assert found["task"] == task.describe()
-    assert (found["split"], found["data"]) == ("validation", expected.digest)
-    metrics = found["metrics"]
+    assert answer["task"] == task.describe()
+    assert (answer["split"], answer["data"]) == ("validation", expected.digest)
+    metrics = answer["metrics"]
     assert {name: metrics[name] for name in trained["validation"]} == trained["validation"]
     model = load_model(out)
     assert isinstance(model, GraphEmbedder)
@@ -76,13 +76,13 @@ def test_a_matcher_by_class(run: Graphkin, data: Path, tmp_path: Path) -> None:
     assert outcome.code == 0, outcome.err
     assert "2 steps in" in outcome.out
     # On test graphs unless told otherwise, and by whatever folder the model lies in.
-    found = document(run("eval", "meshes", out / "model", "--data", data, "--size", 50, "--json"))
+    answer = document(run("eval", "meshes", out / "model", "--data", data, "--size", 50, "--json"))
     task = MeshTask(str(data), evaluation_size=50)
-    assert found["task"] == task.describe()
-    assert found["split"] == "test"
+    assert answer["task"] == task.describe()
+    assert answer["split"] == "test"
     neighbours = task.neighbours("test")
     accuracy = neighbours.accuracy(neighbours.scores(load_model(out).predict))
-    assert found["metrics"]["nearest_neighbour"] == accuracy
+    assert answer["metrics"]["nearest_neighbour"] == accuracy
     text = run("eval", "meshes", out, "--data", data, "--size", 50, "--propagation-steps", 1)
     assert "nearest of 39 graphs, for each of 40" in text.out
 
@@ -111,12 +111,12 @@ def test_a_moved_dataset_is_resumed(run: Graphkin, data: Path, tmp_path: Path) -
 
 def test_the_wl_kernel(run: Graphkin, data: Path) -> None:
     arguments = ["eval", "meshes", "wl", "--data", data, "--size", 50, "--iterations", 2]
-    found = document(run(*arguments, "--split-by", "graph", "--json"))
+    answer = document(run(*arguments, "--split-by", "graph", "--json"))
     task = MeshTask(str(data), split="graph", evaluation_size=50)
     kernel, neighbours = WLKernel(2), task.neighbours("test")
     expected = evaluate(kernel, task.evaluation_set("test"))
     expected["nearest_neighbour"] = neighbours.accuracy(neighbours.scores(kernel.predict))
-    assert found["metrics"] == expected
+    assert answer["metrics"] == expected
 
 
 def test_what_is_refused(run: Graphkin, data: Path, tmp_path: Path) -> None:
@@ -142,10 +142,10 @@ def test_a_model_is_tested_on_the_fold_that_it_has_not_seen(
     out = tmp_path / "run"
     train = ["train", "meshes", "--data", data, "--kind", "gnn", "--output", out, *SETTINGS]
     assert run(*train, "--steps", 1, "--set", "task.fold=3").code == 0
-    found = document(run("eval", "meshes", out, "--data", data, "--size", 50, "--json"))
+    answer = document(run("eval", "meshes", out, "--data", data, "--size", 50, "--json"))
     expected = MeshTask(str(data), fold=3, evaluation_size=50).evaluation_set("test")
-    assert found["data"] == expected.digest
-    assert found["data"] != MeshTask(str(data), evaluation_size=50).evaluation_set("test").digest
+    assert answer["data"] == expected.digest
+    assert answer["data"] != MeshTask(str(data), evaluation_size=50).evaluation_set("test").digest
     other = document(
         run("eval", "meshes", "wl", "--data", data, "--fold", 3, "--size", 50, "--json")
     )

@@ -20,15 +20,15 @@ class Forms(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = {name: value or "" for name, value in attrs}
+        actual = {name: value or "" for name, value in attrs}
         if tag == "form":
-            self._form = found.get("id", "")
+            self._form = actual.get("id", "")
         elif tag == "select":
-            self._select = found.get("name", "")
+            self._select = actual.get("name", "")
         elif tag == "option":
-            self._is_selected = "selected" in found
-        elif tag == "input" and "value" in found:
-            self.values.setdefault(self._form, {})[found.get("name", "")] = found["value"]
+            self._is_selected = "selected" in actual
+        elif tag == "input" and "value" in actual:
+            self.values.setdefault(self._form, {})[actual.get("name", "")] = actual["value"]
 
     def handle_data(self, data: str) -> None:
         if self._is_selected and data.strip():
