@@ -112,6 +112,13 @@ def recover(
         listing.close()
 
 
+def check_tables(name: str) -> None:
+    """That jump tables have as many targets as the source has cases."""
+    recovered = functions(name)
+    expected = {"dense": [12], "wide": [60], "shifted": [10], "holes": [10], "twice": [7, 9]}
+    assert {key: widths(recovered[key]) for key in expected} == expected
+
+
 def check_no_return(name: str) -> None:
     """Calls of abort() end their blocks."""
     recovered = functions(name)

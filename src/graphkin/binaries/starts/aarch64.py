@@ -15,6 +15,7 @@ from graphkin.binaries.starts.sweep import (
     NOT_CODE,
     NOWHERE,
     Sweep,
+    frame_changes,
     joined,
     nowhere,
     signed,
@@ -83,10 +84,7 @@ class AArch64Facts:
         prologue = np.zeros(len(word), dtype=bool)
         for mask, bits in PROLOGUES:
             prologue |= word & mask == bits
-        frame = np.zeros(len(word), dtype=np.int8)
-        for change, forms in ((1, RESERVES), (-1, RELEASES)):
-            for mask, bits in forms:
-                frame[word & mask == bits] = change
+        frame = frame_changes(word, RESERVES, RELEASES)
         size = np.full(len(word), 4, dtype=np.int64)
         state = np.zeros(len(address), dtype=np.uint8)
         pointer, origin = _pointers(word, address), nowhere(len(address))
