@@ -2,8 +2,9 @@
 
     python tools/walk.py search LIBRARY BINARY:FUNCTION [OPTION...]
 
-takes the words of any graphkin command. What runs while modules are imported does not count. Files
-are read in this process, so that what a worker process would run is seen as well.
+takes the words of any graphkin command. What runs while modules are imported does not count. Work
+of worker processes is done in this one, so that it is seen; files that only it walks through are
+marked.
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ PACKAGE = Path(graphkin.__file__).parent
 
 
 class Walk:
-    """Which files of the package have had a function called; a hook for ``sys.setprofile``."""
+    """Which files have had a function called; a hook for ``sys.setprofile``."""
 
     def __init__(self) -> None:
-        self.files: dict[str, None] = {}
+        self.is_work = False
+        """Whether a worker process would do what is done now."""
+        self._files: dict[str, bool] = {}
+        """Whether only workers walk through a file; in the order of first calls."""
         self._imports = 0
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
@@ -33,35 +37,39 @@ class Walk:
         if frame.f_code.co_name == "<module>":
             self._imports += 1 if event == "call" else -1
         elif event == "call" and not self._imports:
-            self.files.setdefault(frame.f_code.co_filename)
+            file = frame.f_code.co_filename
+            self._files[file] = self._files.get(file, True) and self.is_work
 
-    def of_the_package(self) -> list[str]:
-        """Their paths in the package, in the order of their first calls."""
-        paths = [Path(file) for file in self.files]
-        return [str(path.relative_to(PACKAGE)) for path in paths if path.is_relative_to(PACKAGE)]
+    def run_here(self, pool: workers.WorkerPool[Any, Any], items: Iterable[Any]) -> Iterator[Any]:
+        """Does the work of a pool in this process."""
+        for item in items:
+            self.is_work = True
+            results = list(pool.task(item))
+            self.is_work = False
+            yield from ((item, result) for result in results)
+            yield item, workers.Done()
 
-
-def run_here(pool: workers.WorkerPool[Any, Any], items: Iterable[Any]) -> Iterator[Any]:
-    """Does the work of a pool in this process."""
-    for item in items:
-        for result in pool.task(item):
-            yield item, result
-        yield item, workers.Done()
+    def text(self) -> str:
+        """The files of the package, and how many they are."""
+        paths = {Path(file): is_work for file, is_work in self._files.items()}
+        own = {path: work for path, work in paths.items() if path.is_relative_to(PACKAGE)}
+        lines = [f"{path.relative_to(PACKAGE)}{' (worker)' * work}" for path, work in own.items()]
+        total = f"{len(own)} files, {sum(own.values())} of them in workers only"
+        return "\n".join([*lines, total])
 
 
 def main() -> None:
-    workers.WorkerPool.run = run_here  # type: ignore[method-assign, assignment]
+    walk = Walk()
+    workers.WorkerPool.run = lambda pool, items: walk.run_here(pool, items)  # type: ignore
     from graphkin.cli.main import main as graphkin_main
 
-    walk = Walk()
     sys.argv[0] = "graphkin"
     sys.setprofile(walk)
     try:
         graphkin_main()
     finally:
         sys.setprofile(None)
-        files = walk.of_the_package()
-        print(*files, f"{len(files)} files", sep="\n", file=sys.stderr)
+        print(walk.text(), file=sys.stderr)
 
 
 if __name__ == "__main__":

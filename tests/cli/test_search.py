@@ -15,8 +15,7 @@ import pytest
 from graphkin._support.files import write_all_atomically
 from graphkin.binaries import samples
 from graphkin.binaries.targets import list_functions, parse_target
-from graphkin.cli.scan import scan
-from graphkin.cli.search import search
+from graphkin.cli.search import scan, search
 from graphkin.cli.search_options import ReportOptions
 from graphkin.graphs import Graph
 from graphkin.library.engines.sqlite.engine import SqliteEngine
