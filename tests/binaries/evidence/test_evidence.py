@@ -12,6 +12,7 @@ import pytest
 
 from graphkin.binaries.backends.native import NativeSource
 from graphkin.binaries.evidence.collect import rules_of
+from graphkin.binaries.evidence.mips.syntax import parse as parse_mips
 from graphkin.binaries.function import Callee, Function, Token
 from graphkin.binaries.operations import OPERATIONS, operation_names
 from tests.paths import BINARIES
@@ -173,6 +174,13 @@ def test_what_was_read_before_changes_nothing() -> None:
     for name in FILES:
         functions(FOLDER / name)
     assert functions(path) == fresh
+
+
+def test_plain_instructions_keep_the_registers_that_they_read() -> None:
+    """MIPS asks which register a load with an index counts from, so equal ones may not be any."""
+    for base in ("v0", "a1", "s3"):
+        step = parse_mips("lwx", f"$t1, $t2(${base})".encode(), frozenset(["sp"]), "l")
+        assert (step.dst, step.base) == ("t1", base)
 
 
 def test_operations_fit_a_byte_and_are_there_once() -> None:

@@ -94,7 +94,7 @@ def sample_vectors(space: Space, count: int, random: np.random.Generator) -> NDA
 
 def sample_rows(space: Space, count: int, seed: int = 0, graphs: int = 60) -> list[Row]:
     """Rows with all kinds of metadata, several for each graph, each with a key of its own."""
-    random = np.random.default_rng(seed)
+    random, random_signals = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     vectors = sample_vectors(space, count, random)
 
     def any_of(values: Sequence[Any]) -> Any:
@@ -116,7 +116,7 @@ def sample_rows(space: Space, count: int, seed: int = 0, graphs: int = 60) -> li
         which = 1000 * seed + number % graphs
         graph = sample_graph(which)
         key = np.array([seed, number], dtype="<u8").tobytes()
-        content = graph.digest(), graph, vectors[number], random.bytes(SIGNALS)
+        content = graph.digest(), graph, vectors[number], random_signals.bytes(SIGNALS)
         rows.append(Row(key, entry, *content, sample_words(which)))
     return rows
 

@@ -18,7 +18,7 @@ from graphkin.binaries.processors.arm import Arm
 from graphkin.binaries.recovery.architecture import CALL
 from graphkin.binaries.starts.arm_instructions import ALWAYS, read_arm
 from graphkin.binaries.starts.sweep import Sweep, empty, joined, words
-from graphkin.binaries.starts.thumb_instructions import read_thumb
+from graphkin.binaries.starts.thumb_instructions import NOP, read_thumb
 
 Values = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -116,8 +116,9 @@ class _Code:
 
 
 def _is_common(word: Values) -> Flags:
-    """Whether words begin like the common instructions of ARM, as those of Thumb hardly do."""
-    return np.asarray(word >> 27 == 0b11100)
+    """Whether words begin like the common instructions of ARM, as those of Thumb hardly do; but
+    ``nop; b`` does, of which code for a switch that is not optimised has many."""
+    return np.asarray((word >> 27 == 0b11100) & (word & 0xFFFF != NOP))
 
 
 def _share(flags: Flags, window: int) -> NDArray[np.float64]:

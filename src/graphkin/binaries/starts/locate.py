@@ -41,7 +41,8 @@ def locate(image: Image, clues: Clues) -> Image:
     """
     code = [region for region in image.regions if region.executable and region.end < MAX_ADDRESS]
     code = list(_without(code, clues.stubs))
-    unwind = list(clues.unwind)
+    unwind = _with_parts(image, clues, code)
+    clues = replace(clues, unwind=tuple(unwind))
     tried = clues.tables
     facts = None if clues.is_complete else facts_of(image.architecture)
     marks = image.marks
@@ -66,6 +67,22 @@ def locate(image: Image, clues: Clues) -> Image:
         recovered_bytes=recovered,
         tried=tried,
     )
+
+
+def _with_parts(image: Image, clues: Clues, code: Sequence[Region]) -> list[UnwindRange]:
+    """What unwind tables tell, with the parts of functions that they leave out or do not mark."""
+    if image.architecture == "aarch64":
+        from graphkin.binaries.starts.aarch64 import veneers
+
+        return [*clues.unwind, *veneers(code)]
+    if image.architecture.startswith("mips"):
+        from graphkin.binaries.starts.mips import is_error_exit
+
+        return [
+            item._replace(is_part=item.is_part or is_error_exit(image, item))
+            for item in clues.unwind
+        ]
+    return list(clues.unwind)
 
 
 def facts_of(architecture: str) -> CodeFacts | None:

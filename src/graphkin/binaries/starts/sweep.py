@@ -16,6 +16,7 @@ FILLER, NOT_CODE = 100, 101
 """Kinds of instruction beside those of :mod:`graphkin.binaries.recovery.architecture`: padding
 between functions, and bytes that are data or nothing."""
 NOWHERE = -1
+SAVES_LINK = 2
 MAX_ADDRESS = 1 << 62
 """Addresses from here on are those of damaged files, and could overflow."""
 
@@ -37,7 +38,8 @@ class Sweep:
     prologue: NDArray[np.bool_]
     """(N,) whether functions of this processor often begin with it, and other code seldom."""
     frame: NDArray[np.int8]
-    """(N,) 1 where it makes room on the stack or saves a register there, -1 where it gives back."""
+    """(N,) 1 where it makes room on the stack or saves a register there, ``SAVES_LINK`` where that
+    is the register with the address of return, -1 where it gives back."""
     state: NDArray[np.uint8]
     """(N,) the letter of :attr:`Image.marks`; 0 where the processor has one state only."""
     origin: NDArray[np.int64]

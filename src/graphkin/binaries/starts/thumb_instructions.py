@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.binaries.recovery.architecture import BRANCH, CALL, JUMP, PLAIN, SELECT, STOP
-from graphkin.binaries.starts.arm_instructions import fill_literals
+from graphkin.binaries.starts.arm_instructions import MAX_CASES, fill_literals
 from graphkin.binaries.starts.sweep import (
     FILLER,
     NOT_CODE,
     NOWHERE,
+    SAVES_LINK,
     Sweep,
     frame_changes,
     nowhere,
@@ -31,7 +32,8 @@ NARROW_FORMS = (
     (0xFF00, 0xDE00, STOP),
     (0xFF00, 0xBE00, STOP),
 )
-NARROW_FILLERS = (0xBF00, 0x46C0, 0x0000)
+NOP = 0xBF00
+NARROW_FILLERS = (NOP, 0x46C0, 0x0000)
 WIDE_FORMS = (
     (0xFE508000, 0xE8108000, STOP),
     (0xFF70F000, 0xF850F000, JUMP),
@@ -54,6 +56,8 @@ RELEASES = (
     (0xFFFF0FFF, 0xF85D0B04),
 )
 LITERAL_ROUNDS = 5
+COMPARE_REACH = 4
+"""Instructions between the comparison of an index and the jump by a table."""
 ADD_REACH = 8
 """Instructions between the load of a distance and the addition of the program counter."""
 
@@ -92,6 +96,7 @@ def read_thumb(half: Values, start: int) -> Sweep:
     frame = frame_changes(code, RESERVES, RELEASES)
     narrow = ~is_wide
     frame[narrow & ((code & 0xFE00 == 0xB400) | (code & 0xFF80 == 0xB080))] = 1
+    frame[(narrow & (code & 0xFF00 == 0xB500)) | (code & 0xFFFF4000 == 0xE92D4000)] = SAVES_LINK
     frame[narrow & ((code & 0xFF00 == 0xBC00) | (code & 0xFF80 == 0xB000))] = -1
     frame[dead] = 0
     size = np.where(is_wide, 4, 2).astype(np.int64)
@@ -142,19 +147,29 @@ def _literals(at: Values, code: Values, start: int) -> tuple[Values, Values]:
 
 
 def _mark_tables(data: Flags, half: Values, at: Values, code: Values) -> None:
-    """The tables of ``tbb`` and ``tbh`` lie behind them, up to the nearest of their targets."""
-    rows = np.flatnonzero(code & 0xFFFFFFE0 == 0xE8DFF000)
+    """The tables of ``tbb`` and ``tbh`` lie behind them, up to the nearest of their targets, and
+    no longer than the comparison ahead says."""
     raw = half.astype("<u2").tobytes()
-    for position, is_long in zip(at[rows].tolist(), (code[rows] >> 4 & 1).tolist(), strict=True):
-        width = 2 if is_long else 1
-        first = 2 * position + 4
-        offset, stop = first, len(raw)
+    for row in np.flatnonzero(code & 0xFFFFFFE0 == 0xE8DFF000).tolist():
+        width = 1 + int(code[row] >> 4 & 1)
+        first = 2 * int(at[row]) + 4
+        offset, stop = first, min(len(raw), first + width * _cases_ahead(code, row))
         while offset + width <= stop:
             entry = int.from_bytes(raw[offset : offset + width], "little")
             stop = min(stop, first + 2 * entry)
             offset += width
         if offset > first:
             data[first // 2 : (offset + 1) // 2] = True
+
+
+def _cases_ahead(code: Values, row: int) -> int:
+    """Cases of a ``tbb`` or ``tbh``, by a comparison of its index close ahead."""
+    register = int(code[row] & 15)
+    for ahead in range(row - 1, max(-1, row - COMPARE_REACH - 1), -1):
+        is_compared = register < 8 and code[ahead] & 0xFFFFFF00 == 0x2800 | register << 8
+        if is_compared or code[ahead] & 0xFFFFFF00 == 0xF1B00F00 | register << 16:
+            return int(code[ahead] & 0xFF) + 1
+    return MAX_CASES
 
 
 def _kinds(

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from graphkin.binaries.corpus import BinaryRecord, FunctionRecord
 from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.extraction import FileSummary
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 BATCH = 1000
 """Functions that are embedded and stored at once, about: files are not split for it."""
+REMEMBERED = 20_000
+"""Vectors of the latest distinct graphs that are kept: builds of one library share many."""
 LARGEST_FILE = 20_000
 """Functions of a file that are looked at together: what calls what is known among these."""
 
@@ -202,10 +207,14 @@ def _reason(failure: Failure, job: FileJob) -> str:
 
 
 class Embedding:
-    """Makes rows, file by file: what calls what in a file is part of what is known of it."""
+    """Makes rows, file by file: what calls what in a file is part of what is known of it.
+
+    A graph that came a short while ago is not embedded again.
+    """
 
     def __init__(self, model: SearchModel) -> None:
         self._model = model
+        self._made: dict[str, NDArray[np.float32]] = {}
 
     def chunk(self, batch: Batch) -> Chunk:
         """Embeds a batch."""
@@ -231,11 +240,28 @@ class Embedding:
             [function.graph for function in functions],
             [function.entry.architecture for function in functions],
             surroundings if len(surroundings) == len(functions) else None,
+            self._vectors(functions),
         )
         return [
             model.row(item.entry, item.graph_hash, item.graph, encoded, number)
             for number, item in enumerate(functions)
         ]
+
+    def _vectors(self, functions: Sequence[Pending]) -> NDArray[np.float32]:
+        """(N, V) of the embedder."""
+        new = {
+            function.graph_hash: function.graph
+            for function in functions
+            if function.graph_hash not in self._made
+        }
+        if new:
+            # Copies, because a view would keep the vectors of the whole file.
+            vectors = self._model.embedder.encode(list(new.values()))
+            self._made |= zip(new, map(np.copy, vectors), strict=True)
+        vectors = np.stack([self._made[function.graph_hash] for function in functions])
+        for graph_hash in list(self._made)[: max(0, len(self._made) - REMEMBERED)]:
+            del self._made[graph_hash]
+        return vectors
 
 
 def _file_of(function: Pending) -> tuple[str, str]:

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from graphkin.errors import ConfigError, FormatError, MissingDependencyError, StorageError
-from graphkin.graphs.encoding import dump_graph
 from graphkin.library.engines.milvus import (
     client as milvus_client,
 )
@@ -33,6 +32,7 @@ from graphkin.library.engines.milvus import (
     rows as milvus_rows,
 )
 from graphkin.library.engines.milvus.engine import MilvusEngine
+from graphkin.library.engines.milvus.payloads import dump_payload
 from graphkin.library.records import Filter, KnownFunction
 from tests.library.engines.contract import (
     DOCUMENTS,
@@ -314,7 +314,7 @@ def test_compaction_gives_back_bundles(factory: Factory, monkeypatch: pytest.Mon
     bundles = {bundle.name: bundle.size for bundle in engine.bundles}
     assert len(bundles.keys() - documents) == 1
     assert sum(bundles[name] for name in bundles.keys() - documents) == sum(
-        len(dump_graph(row.graph)) for row in kept
+        len(dump_payload(row)) for row in kept
     )
     assert engine.documents() == DOCUMENTS
     assert engine.verify().damage == []
