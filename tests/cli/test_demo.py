@@ -22,11 +22,11 @@ def test_the_demo_finds_the_vulnerable_function(run: Graphkin, tmp_path: Path) -
     own.touch()
     outcome = run("demo", "--output", own.parent, "--json")
     assert outcome.code == 0, outcome.err
-    found = json.loads(outcome.out)
+    document = json.loads(outcome.out)
     assert own.exists()
-    assert found["files"] == len(samples.KNOWN)
-    scans = {firmware["firmware"]: firmware for firmware in found["firmwares"]}
-    assert [*scans, *found["not_scanned"]] == FIRMWARES
+    assert document["files"] == len(samples.KNOWN)
+    scans = {firmware["firmware"]: firmware for firmware in document["firmwares"]}
+    assert [*scans, *document["not_scanned"]] == FIRMWARES
     for name, scan in scans.items():
         suspect = scan["suspect"]
         assert samples.true_names(name)[int(suspect["query"]["address"], 16)] == NAME
@@ -36,17 +36,17 @@ def test_the_demo_finds_the_vulnerable_function(run: Graphkin, tmp_path: Path) -
         assert hit["probability"] >= MIN_PROBABILITY
         assert scan["shared"] > 50
         assert scan["right"] > scan["shared"] / 3
-        assert NAME in Path(found["comparisons"][name]).read_text()
-    assert sum(found["seconds"].values()) < 120
+        assert NAME in Path(document["comparisons"][name]).read_text()
+    assert sum(document["seconds"].values()) < 120
     for name in ("library", "report"):
-        assert Path(found[name]).stat().st_size > 1000
+        assert Path(document[name]).stat().st_size > 1000
 
 
 def test_the_demo_again_in_the_same_folder_as_text(run: Graphkin, tmp_path: Path) -> None:
     first = run("demo", "--output", tmp_path)
     again = run("demo", "--output", tmp_path)
     assert first.code == again.code == 0
-    lines = [[one for one in text.splitlines() if "drawn in" not in one]
+    lines = [[splitline for splitline in text.splitlines() if "drawn in" not in splitline]
              for text in (first.out, again.out)]  # fmt: skip
     assert lines[0] == lines[1]
     assert IDENTIFIER in first.out

@@ -40,16 +40,16 @@ def search_model(
         for parameter in embedder.parameters():
             parameter += 0.05 * torch.randn_like(parameter)
     embedder.vocabulary = vocabulary
-    found = None
+    trained = None
     if matcher:
-        found = GraphMatcher(ModelConfig.named("gmn", **options))
-        found.vocabulary = vocabulary
-        found.start_from(embedder)
+        trained = GraphMatcher(ModelConfig.named("gmn", **options))
+        trained.vocabulary = vocabulary
+        trained.start_from(embedder)
         with torch.no_grad():
-            for parameter in found.parameters():
+            for parameter in trained.parameters():
                 parameter += 0.02 * torch.randn_like(parameter)
     calibration = CALIBRATION if calibrated and matcher else None
-    return SearchModel.of(embedder, found, calibration, name=f"test-{seed}")
+    return SearchModel.of(embedder, trained, calibration, name=f"test-{seed}")
 
 
 def evidence_embedder() -> GraphEmbedder:

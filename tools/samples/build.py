@@ -110,10 +110,10 @@ def build(folder: Path) -> None:
 def check_versions(*programs: str) -> None:
     """Refuses other compilers and linkers than those that made the files of this package."""
     for program in programs:
-        expected, found = VERSIONS[program], _version(program)
-        if found != expected:
+        expected, installed = VERSIONS[program], _version(program)
+        if installed != expected:
             raise MissingDependencyError(
-                f"the samples are made by {expected!r}, and {program} here is {found!r}; "
+                f"the samples are made by {expected!r}, and {program} here is {installed!r}; "
                 f"another version makes other bytes"
             )
 

@@ -6,12 +6,12 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from graphkin.binaries import samples
-from graphkin.cli.options import Json
+from graphkin.cli.options import Json, OutputFolder
 
 if TYPE_CHECKING:
     from graphkin.library.library import Library
@@ -29,9 +29,7 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    output: Annotated[Path, typer.Option(help="Folder for the library and the pages.")] = Path(
-        "demo-output"
-    ),
+    output: OutputFolder = Path("demo-output"),
     as_json: Json = False,
 ) -> None:
     """Find a known function in stripped firmware, on bundled samples, in less than a minute."""

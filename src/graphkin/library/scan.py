@@ -214,10 +214,8 @@ def look_up(
     remaining, done = iter(queries), 0
     while chunk := list(islice(remaining, at_once)):
         hits = library.hits(_all_encoded(library.model, chunk), options)
-        for query, found in zip(chunk, hits, strict=True):
-            yield FunctionResult(
-                query=query.ref, hits=found.hits, best_left_out=found.best_left_out
-            )
+        for query, kept in zip(chunk, hits, strict=True):
+            yield FunctionResult(query=query.ref, hits=kept.hits, best_left_out=kept.best_left_out)
             done += 1
             if progress is not None:
                 progress(done, max(total, done))

@@ -72,14 +72,14 @@ Trace = dict[int, list[int]]
 
 
 def main() -> None:
-    wanted = sys.argv[1:] or list(STRIP)
+    expected = sys.argv[1:] or list(STRIP)
     traces: dict[str, dict[str, Trace]] = json.loads(lzma.decompress(TRACES.read_bytes()))
-    traces = {name: one for name, one in traces.items() if name.partition("/")[0] not in wanted}
-    for architecture in wanted:
+    traces = {name: one for name, one in traces.items() if name.partition("/")[0] not in expected}
+    for architecture in expected:
         shutil.rmtree(HERE / architecture, ignore_errors=True)
         (HERE / architecture).mkdir()
     for (architecture, compiler), command in TARGETS.items():
-        if architecture not in wanted:
+        if architecture not in expected:
             continue
         for kind, level in product(KINDS, LEVELS):
             path = HERE / architecture / f"{compiler}-{kind}-{level}"
@@ -146,14 +146,14 @@ def trace(path: Path, architecture: str) -> dict[str, Trace]:
         "jumps": [[machine.data(bytes(code)), 3] for code in product(range(4), repeat=3)],
         "loops": [[len(row), machine.words(row)] for row in _arrays()],
     }
-    found: dict[str, Trace] = {}
+    traces: dict[str, Trace] = {}
     for name, rows in calls.items():
         jumps: defaultdict[int, set[int]] = defaultdict(set)
         for row in rows:
             for behind, target in machine.call(name, row):
                 jumps[behind].add(target)
-        found[name] = {behind: sorted(targets) for behind, targets in sorted(jumps.items())}
-    return found
+        traces[name] = {behind: sorted(targets) for behind, targets in sorted(jumps.items())}
+    return traces
 
 
 def _programs() -> list[bytes]:

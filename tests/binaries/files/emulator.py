@@ -62,8 +62,8 @@ class Machine:
         self._order: Literal["little", "big"] = "big" if architecture == "mips" else "little"
         for start in (STACK, HEAP, MAGIC):
             self._uc.mem_map(start, PAGES)
-        for place in (OUT, ASK, ABORT, END):
-            self._uc.mem_write(place, bytes.fromhex(RETURNS[architecture]))
+        for position in (OUT, ASK, ABORT, END):
+            self._uc.mem_write(position, bytes.fromhex(RETURNS[architecture]))
         self._free = HEAP
         self._asked = 0
         self._conditional_end = 0
@@ -108,10 +108,10 @@ class Machine:
         first = tags["DT_MIPS_GOTSYM"]
         for number in range(first, symbols.num_symbols()):
             symbol = symbols.get_symbol(number)
-            place = tags["DT_PLTGOT"] + (8 if self._wide else 4) * (
+            position = tags["DT_PLTGOT"] + (8 if self._wide else 4) * (
                 tags["DT_MIPS_LOCAL_GOTNO"] + number - first
             )
-            self._write_word(place, KNOWN.get(symbol.name, symbol["st_value"]))
+            self._write_word(position, KNOWN.get(symbol.name, symbol["st_value"]))
 
     def _relocate(self, entry: object, names: object) -> None:
         is_riscv = self._architecture == "riscv64"
@@ -147,10 +147,10 @@ class Machine:
 
     def data(self, content: bytes) -> int:
         """The address of a copy of some bytes."""
-        place = self._free
-        self._uc.mem_write(place, content)
+        position = self._free
+        self._uc.mem_write(position, content)
         self._free += -(-len(content) // 16) * 16
-        return place
+        return position
 
     def words(self, values: list[int]) -> int:
         """The address of an array of int."""

@@ -58,13 +58,13 @@ def test_code_without_headers(sample: str, processor: str, tmp_path: Path) -> No
     assert binary is not None
     raw = tmp_path / "image.bin"
     base = _write_memory(binary, raw)
-    found = functions(raw, f"raw:{processor}@{base:#x}")
+    recovered = functions(raw, f"raw:{processor}@{base:#x}")
     expected = functions(path, "native")
-    same = found.keys() & expected.keys()
+    same = recovered.keys() & expected.keys()
     assert len(same) >= 0.8 * len(expected)
     # Code whose jump tables lie elsewhere has fewer blocks.
-    assert sum(found[address].blocks == expected[address].blocks for address in same) >= 6
-    one = next(iter(found.values()))
+    assert sum(recovered[address].blocks == expected[address].blocks for address in same) >= 6
+    one = next(iter(recovered.values()))
     assert (one.format, one.binary) == ("raw", str(raw))
 
 

@@ -18,11 +18,11 @@ NAMES = shapes.names("aarch64")
 
 @pytest.mark.parametrize("name", NAMES)
 def test_tables_have_as_many_targets_as_the_source_has_cases(name: str) -> None:
-    found = shapes.functions(name)
+    functions = shapes.functions(name)
     expected = {"dense": [12], "wide": [60], "machine": [11]}
     if "clang" in name:  # gcc compares one by one below 11 cases
         expected |= {"shifted": [10], "holes": [10], "twice": [7, 9], "masked": [8], "longest": [9]}
-    assert {key: shapes.widths(found[key]) for key in expected} == expected
+    assert {key: shapes.widths(functions[key]) for key in expected} == expected
 
 
 def switch_targets(code: str, jump: int, data: bytes = b"", noreturn: int = 0) -> list[int] | None:
@@ -139,6 +139,6 @@ def test_marks_of_debug_sections_say_nothing_of_code(tmp_path: Path) -> None:
     binary.add_symtab_symbol(mark)
     binary.write(str(tmp_path / "marked.so"))
     source = NativeSource(tmp_path / "marked.so")
-    found = {function.name: function.edges for function in source.functions()}
-    assert found == {key: function.edges for key, function in expected.items()}
+    functions = {function.name: function.edges for function in source.functions()}
+    assert functions == {key: function.edges for key, function in expected.items()}
     assert source.skipped == []

@@ -58,16 +58,16 @@ def test_the_readme_has_the_hash_of_every_file() -> None:
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f.relative_to(samples.ELF).as_posix())
 def test_no_file_tells_where_it_was_made(file: Path) -> None:
     data = file.read_bytes()
-    for place in (b"/work", b"/tmp", b"/home", b"/root", b"/usr", b"/var", b".c:"):
-        assert place not in data
+    for position in (b"/work", b"/tmp", b"/home", b"/root", b"/usr", b"/var", b".c:"):
+        assert position not in data
 
 
 @pytest.mark.parametrize("name", samples.BUILDS)
 def test_a_build_has_many_functions_of_size(name: str) -> None:
-    found = [f for file in samples.KNOWN if file.parent.name == name for f in large(file)]
-    assert len(found) >= 100
-    assert sum(len(function.blocks) >= 15 for function in found) >= 60
-    assert all(name.split("-")[0] in function.compiler.lower() for function in found)
+    recovered = [f for file in samples.KNOWN if file.parent.name == name for f in large(file)]
+    assert len(recovered) >= 100
+    assert sum(len(function.blocks) >= 15 for function in recovered) >= 60
+    assert all(name.split("-")[0] in function.compiler.lower() for function in recovered)
 
 
 def test_the_tagged_files_hold_the_vulnerable_function_alone() -> None:
@@ -80,19 +80,19 @@ def test_the_tagged_files_hold_the_vulnerable_function_alone() -> None:
 
 @pytest.mark.parametrize("file", build.FIRMWARES, ids=lambda f: f.name)
 def test_a_firmware_is_stripped_and_its_functions_are_found(file: Path) -> None:
-    found = functions(file)
-    assert {function.name for function in found.values()} == {f"sub_{a:x}" for a in found}
-    assert found.keys() == samples.true_names(file.name).keys()
+    recovered = functions(file)
+    assert {function.name for function in recovered.values()} == {f"sub_{a:x}" for a in recovered}
+    assert recovered.keys() == samples.true_names(file.name).keys()
 
 
 @pytest.mark.parametrize("file", build.FIRMWARES, ids=lambda f: f.name)
 def test_a_firmware_has_the_vulnerable_function_and_others(file: Path) -> None:
     truth = samples.true_names(file.name)
-    found = functions(file)
+    recovered = functions(file)
     (address,) = [address for address, name in truth.items() if name == samples.VULNERABLE[1]]
-    assert 15 <= len(found[address].blocks) <= 40
+    assert 15 <= len(recovered[address].blocks) <= 40
     known = {f.name for file in samples.KNOWN for f in functions(file).values()}
-    size = {truth[address]: len(function.blocks) for address, function in found.items()}
+    size = {truth[address]: len(function.blocks) for address, function in recovered.items()}
     assert sum(name in known and blocks >= 5 for name, blocks in size.items()) >= 30
     assert sum(name not in known and blocks >= 5 for name, blocks in size.items()) >= 20
 

@@ -16,6 +16,7 @@ from graphkin.binaries.starts.sweep import (
     NOWHERE,
     SAVES_LINK,
     Sweep,
+    frame_changes,
     joined,
     nowhere,
     signed,
@@ -91,10 +92,7 @@ class AArch64Facts:
         prologue = np.zeros(len(word), dtype=bool)
         for mask, bits in PROLOGUES:
             prologue |= word & mask == bits
-        frame = np.zeros(len(word), dtype=np.int8)
-        for change, forms in ((1, RESERVES), (-1, RELEASES)):
-            for mask, bits in forms:
-                frame[word & mask == bits] = change
+        frame = frame_changes(word, RESERVES, RELEASES)
         mask, bits = LINK_SAVES[0]
         frame[word & mask == bits] = SAVES_LINK
         size = np.full(len(word), 4, dtype=np.int64)
@@ -174,11 +172,11 @@ def _veneers(word: NDArray[np.int64]) -> NDArray[np.int64]:
     # A group begins with a jump to the next page, around it.
     is_first = (rows >= 2) & (word[rows - 2] & 0xFE0003FF == 0x14000000) & (word[rows - 1] == NOP)
     is_copy = word[source] == word[rows]
-    found: set[int] = set(rows[is_used | (is_copy & is_first)].tolist())
+    veneers: set[int] = set(rows[is_used | (is_copy & is_first)].tolist())
     for row in rows[is_copy].tolist():
-        if row - 2 in found:
-            found.add(row)
-    return np.array(sorted(found), dtype=np.int64)
+        if row - 2 in veneers:
+            veneers.add(row)
+    return np.array(sorted(veneers), dtype=np.int64)
 
 
 def _jump_aims(word: NDArray[np.int64]) -> NDArray[np.int64]:

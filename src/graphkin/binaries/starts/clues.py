@@ -45,7 +45,7 @@ def words_into_code(
     For files that are not position-independent, which have no relocations to list them.
     """
     code = [region for region in regions if region.executable and region.end < MAX_ADDRESS]
-    found = [no_pointers()]
+    pointers = [no_pointers()]
     for region in regions:
         if region.executable or not code:
             continue
@@ -55,5 +55,5 @@ def words_into_code(
         values = np.frombuffer(data, dtype=f"{'<' if byte_order == 'little' else '>'}u{width}")
         for target in code:
             inside = values[(values >= target.start) & (values < target.end)]
-            found.append(np.unique(inside).astype(np.int64))
-    return np.unique(np.concatenate(found))
+            pointers.append(np.unique(inside).astype(np.int64))
+    return np.unique(np.concatenate(pointers))

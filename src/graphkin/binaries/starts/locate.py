@@ -49,9 +49,9 @@ def locate(image: Image, clues: Clues) -> Image:
     is_sane = sum(len(region.data) for region in code) <= MAX_SWEEP
     is_sane = is_sane and entropy(region.data for region in code) < MAX_ENTROPY
     if facts is not None and is_sane:
-        found, more = _search(image, clues, code, facts)
-        unwind += found
-        marks = more or marks
+        ranges, states = _search(image, clues, code, facts)
+        unwind += ranges
+        marks = states or marks
         tried += SEARCHED
     extents, parts = arrange(clues.symbols, unwind, image.regions)
     stubs = sorted(clues.stubs)
@@ -132,14 +132,14 @@ def _search(
     image = replace(image, marks=marks or image.marks)
     starts = [symbol.address for symbol in clues.symbols] + list(clues.entries)
     starts += [item.start for item in clues.unwind if not item.is_part]
-    found = Search(image, facts, sweep, starts, clues.pointers).run()
-    ranges = _ranges(sweep, found)
+    functions = Search(image, facts, sweep, starts, clues.pointers).run()
+    ranges = _ranges(sweep, functions)
     return [item for item in ranges if not _is_inside(item.start, known)], marks
 
 
-def _ranges(sweep: Sweep, found: Found) -> list[UnwindRange]:
+def _ranges(sweep: Sweep, functions: Found) -> list[UnwindRange]:
     """Each start with the end of the last instruction ahead of the next."""
-    rows = np.sort(np.concatenate([found.starts, found.parts]))
+    rows = np.sort(np.concatenate([functions.starts, functions.parts]))
     if not len(rows):
         return []
     # Constants between functions belong to the one ahead of them.
@@ -149,7 +149,7 @@ def _ranges(sweep: Sweep, found: Found) -> list[UnwindRange]:
     bounds = np.unique(np.concatenate([rows, breaks, [len(sweep)]]))
     following = bounds[np.searchsorted(bounds, rows, side="right")]
     last = np.maximum(last_real[following - 1], rows)
-    parts = np.isin(rows, found.parts)
+    parts = np.isin(rows, functions.parts)
     columns = (sweep.address[rows].tolist(), sweep.end[last].tolist(), parts.tolist())
     return [UnwindRange(*item) for item in zip(*columns, strict=True)]
 

@@ -122,11 +122,11 @@ class MipsFacts:
         return np.flatnonzero((fields.opcode == opcode) & (fields.rs == GP))
 
     def _values(self, image: Image, fields: _Fields, loads: Column) -> Column:
-        offsets, places = np.unique(fields.constant[loads], return_inverse=True)
+        offsets, numbers = np.unique(fields.constant[loads], return_inverse=True)
         words = [image.word((image.got or 0) + item, self._pointer) for item in offsets.tolist()]
         limit = np.iinfo(np.int64).max
         values = [NOWHERE if item is None or item > limit else item for item in words]
-        return np.array(values, dtype=np.int64)[places]
+        return np.array(values, dtype=np.int64)[numbers]
 
     def _origins(self, image: Image, fields: _Fields, pointer: Column, address: Column) -> Column:
         """Functions add the distance to the table to ``$t9``, their own address."""

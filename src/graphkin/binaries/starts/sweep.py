@@ -63,6 +63,13 @@ def joined(sweeps: Sequence[Sweep]) -> Sweep:
     )
 
 
+def empty() -> Sweep:
+    """Of no code."""
+    none = nowhere(0)
+    flags, small = none.astype(np.bool_), none.astype(np.uint8)
+    return Sweep(none, none, small, none, none, flags, small.astype(np.int8), small, none)
+
+
 class CodeFacts(Protocol):
     """What the search for starts must know of a processor."""
 
@@ -97,6 +104,19 @@ def signed(values: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
     """Fields of so many bits, as numbers with a sign."""
     sign = np.int64(1 << (bits - 1))
     return ((values & ((1 << bits) - 1)) ^ sign) - sign
+
+
+def frame_changes(
+    code: NDArray[np.int64],
+    reserves: Iterable[tuple[int, int]],
+    releases: Iterable[tuple[int, int]],
+) -> NDArray[np.int8]:
+    """:attr:`Sweep.frame` of instructions, by the (mask, bits) of those that change the stack."""
+    frame = np.zeros(len(code), dtype=np.int8)
+    for change, forms in ((1, reserves), (-1, releases)):
+        for mask, bits in forms:
+            frame[code & mask == bits] = change
+    return frame
 
 
 def marks_of(sweep: Sweep) -> list[tuple[int, str]]:

@@ -95,9 +95,9 @@ class _Window(Listing):
         return super().position(address)
 
     def position(self, address: int) -> int | None:
-        found = super().position(address)
-        if found is not None or not self.covers(address):
-            return found
+        position = super().position(address)
+        if position is not None or not self.covers(address):
+            return position
         row = int(np.searchsorted(self._sweep_starts, address))
         is_start = row < len(self._sweep_starts) and self._sweep_starts[row] == address
         return 0 if is_start else None

@@ -101,8 +101,7 @@ _BRANCHES = {
 }  # fmt: skip
 _KNOWN = frozenset([*WITH_OPERANDS, *_WITHOUT_OPERANDS])
 CONDITIONS = frozenset(
-    ["eq", "ne", "lt", "le", "gt", "ge", "mi", "pl"]
-    + ["lo", "ls", "hi", "hs", "cs", "cc", "vs", "vc"]
+    ["eq", "ne", "lt", "le", "gt", "ge", "mi", "pl", "lo", "ls", "hi", "hs", "cs", "cc", "vs", "vc"]
 )
 
 

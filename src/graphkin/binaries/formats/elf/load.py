@@ -180,7 +180,7 @@ def _linked(
         named = mips.imports(binary)
         compressed = mips.compressed(binary)
         notes = (note, mips.compressed_note(len(compressed)))
-        note = "; ".join(one for one in notes if one) or None
+        note = "; ".join(filter(None, notes)) or None
     plt = [(s.virtual_address, s.size) for s in sections if text(s.name).startswith(STUB_SECTIONS)]
     named |= dict(
         entry
