@@ -19,7 +19,7 @@ SAMPLES = BINARIES
 CUT_SHORT = {"machine", "checked", "stop"}
 """Functions that call abort(), which the compilers were not told never returns."""
 NOPS = ("90", "6690", "662e0f1f", "2e0f1f", "0f1f", "8d", "660f1f", "1f2003d5", "00f020e3",
-        "0000a0e1", "00bf", "aff30080", "c046", "00")  # fmt: skip
+        "0000a0e1", "00bf", "aff30080", "c046", "60000000", "000042", "00")  # fmt: skip
 BASE = 0x1000
 
 

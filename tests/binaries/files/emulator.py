@@ -9,7 +9,7 @@ from typing import Literal
 import unicorn
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
-from unicorn import arm64_const, arm_const, mips_const, riscv_const, x86_const
+from unicorn import arm64_const, arm_const, mips_const, ppc_const, riscv_const, x86_const
 
 STACK, HEAP, MAGIC = 0x5000_0000, 0x6000_0000, 0x7000_0000
 PAGES = 1 << 20
@@ -24,6 +24,9 @@ MODES = {
     "mipsel": (unicorn.UC_ARCH_MIPS, unicorn.UC_MODE_MIPS32),
     "mips64el": (unicorn.UC_ARCH_MIPS, unicorn.UC_MODE_MIPS64),
     "riscv64": (unicorn.UC_ARCH_RISCV, unicorn.UC_MODE_RISCV64),
+    "ppc": (unicorn.UC_ARCH_PPC, unicorn.UC_MODE_PPC32 | unicorn.UC_MODE_BIG_ENDIAN),
+    # It begins big-endian, and is told otherwise.
+    "ppc64le": (unicorn.UC_ARCH_PPC, unicorn.UC_MODE_PPC64 | unicorn.UC_MODE_BIG_ENDIAN),
 }
 RETURNS = {
     "x86": "c3",
@@ -33,6 +36,8 @@ RETURNS = {
     "mipsel": "0800e00300000000",
     "mips64el": "0800e00300000000",
     "riscv64": "67800000",
+    "ppc": "4e800020",
+    "ppc64le": "2000804e",
 }
 RESULTS = {
     "x86": x86_const.UC_X86_REG_EAX,
@@ -42,10 +47,13 @@ RESULTS = {
     "mipsel": mips_const.UC_MIPS_REG_V0,
     "mips64el": mips_const.UC_MIPS_REG_V0,
     "riscv64": riscv_const.UC_RISCV_REG_A0,
+    "ppc": ppc_const.UC_PPC_REG_3,
+    "ppc64le": ppc_const.UC_PPC_REG_3,
 }
 RELATIVE = {8, 23, 1027}
 """R_386_RELATIVE, R_ARM_RELATIVE and R_AARCH64_RELATIVE."""
-RISCV_RELATIVE = 3
+OWN_RELATIVE = {"riscv64": {3}, "ppc": {22}, "ppc64le": {22}}
+LITTLE_ENDIAN, WIDE_MODE = 1, 1 << 63
 KNOWN = {"out": OUT, "ask": ASK, "abort": ABORT}
 
 
@@ -57,9 +65,13 @@ class Machine:
         self._uc = unicorn.Uc(*MODES[architecture])
         if architecture == "mips64el":
             self._uc.ctl_set_cpu_model(mips_const.UC_CPU_MIPS64_MIPS64R2_GENERIC)
-        self._wide = architecture in ("aarch64", "mips64el", "riscv64")
+        if architecture == "ppc64le":
+            self._uc.ctl_set_cpu_model(ppc_const.UC_CPU_PPC64_POWER8_V2_0)
+        self._wide = architecture in ("aarch64", "mips64el", "riscv64", "ppc64le")
         self._is_mips = architecture.startswith("mips")
-        self._order: Literal["little", "big"] = "big" if architecture == "mips" else "little"
+        self._is_powerpc = architecture.startswith("ppc")
+        is_big = architecture in ("mips", "ppc")
+        self._order: Literal["little", "big"] = "big" if is_big else "little"
         for start in (STACK, HEAP, MAGIC):
             self._uc.mem_map(start, PAGES)
         for place in (OUT, ASK, ABORT, END):
@@ -114,8 +126,7 @@ class Machine:
             self._write_word(place, KNOWN.get(symbol.name, symbol["st_value"]))
 
     def _relocate(self, entry: object, names: object) -> None:
-        is_riscv = self._architecture == "riscv64"
-        if entry["r_info_type"] in ({RISCV_RELATIVE} if is_riscv else RELATIVE):
+        if entry["r_info_type"] in OWN_RELATIVE.get(self._architecture, RELATIVE):
             if entry.is_RELA():
                 self._write_word(entry["r_offset"], entry["r_addend"])
             return
@@ -132,6 +143,12 @@ class Machine:
     def _enable_floats(self) -> None:
         if self._architecture == "riscv64":
             self._uc.reg_write(riscv_const.UC_RISCV_REG_MSTATUS, 0x6000)
+            return
+        if self._is_powerpc:
+            order = LITTLE_ENDIAN | WIDE_MODE if self._wide else 0
+            # Floats, and vectors of both kinds.
+            floats = 1 << 13 | ((1 << 25 | 1 << 23) if self._wide else 0)
+            self._uc.reg_write(ppc_const.UC_PPC_REG_MSR, order | floats)
             return
         if self._is_mips:
             status = self._uc.reg_read(mips_const.UC_MIPS_REG_CP0_STATUS)
@@ -226,6 +243,14 @@ class Machine:
             self._uc.reg_write(riscv_const.UC_RISCV_REG_SP, top)
             self._uc.reg_write(riscv_const.UC_RISCV_REG_RA, END)
             self._uc.reg_write(riscv_const.UC_RISCV_REG_GP, self._global_pointer)
+            return
+        if self._is_powerpc:
+            bits = 64 if self._wide else 32
+            for number, value in enumerate(arguments):
+                self._uc.reg_write(ppc_const.UC_PPC_REG_3 + number, value % (1 << bits))
+            self._uc.reg_write(ppc_const.UC_PPC_REG_1, top)
+            self._uc.reg_write(ppc_const.UC_PPC_REG_12, start)
+            self._uc.reg_write(ppc_const.UC_PPC_REG_LR, END)
             return
         names, prefix, bits = (
             (arm64_const, "UC_ARM64_REG_", 64) if self._wide else (arm_const, "UC_ARM_REG_", 32)
