@@ -60,6 +60,8 @@ BLRL = 0x4E800021
 PIC_REACH = 24
 """Instructions in which 32-bit code computes the address of its table."""
 MTCTR, BCTR = 0x7C0903A6, 0x4E800420
+MAX_LANGUAGE, HAS_LENGTH, HAS_NAME = 15, 0x20, 0x40
+"""Of the table behind a function of 64-bit code."""
 _TARGET = re.compile(rb"(?:^|, )(0x[0-9a-f]+|\d+)$")
 _FRAME = 0x7C3F0B78
 """``mr r31, r1``."""
@@ -274,6 +276,29 @@ def pic_slot(image: Image, address: int) -> int | None:
     if not is_load or words[1:3] != [MTCTR | 11 << 21, BCTR]:
         return None
     return distance + _signed(words[0], 16)
+
+
+def traceback_tables(words: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Tables behind functions of 64-bit code, which tell debuggers of them, as (first word, word
+    behind the last).
+
+    Each begins with a zero, which is no instruction. Eight bytes follow, and where they say so, the
+    length of the function and its name.
+    """
+    tables: list[tuple[int, int]] = []
+    is_first = words == 0
+    is_first[1:] &= words[:-1] >> 26 != 0
+    for at in np.flatnonzero(is_first[:-2]).tolist():
+        first, second = (int(word).to_bytes(4, "little") for word in words[at + 1 : at + 3])
+        # Compilers write byte by byte, glibc one number.
+        version, language, *flags = first if any(first) else second[::-1]
+        if version or language > MAX_LANGUAGE:
+            continue
+        end = at + 3 + bool(flags[0] & HAS_LENGTH)
+        if flags[1] & HAS_NAME and end < len(words):
+            end += (2 + (int(words[end]) & 0xFFFF) + 3) // 4
+        tables.append((at, min(end, len(words))))
+    return tables
 
 
 def _signed(value: int, bits: int) -> int:

@@ -56,7 +56,7 @@ def locate(image: Image, clues: Clues) -> Image:
     stubs = sorted(clues.stubs)
     extents = [extent for extent in extents if not _is_inside(extent.start, stubs)]
     spans = [(extent.start, extent.end) for extent in extents] + parts
-    code_bytes, recovered = measure(code, spans)
+    code_bytes, recovered = measure(list(_without(code, clues.notes)), spans)
     return replace(
         image,
         extents=extents,

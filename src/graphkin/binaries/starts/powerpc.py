@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.binaries.image import ByteOrder, Image, Region
-from graphkin.binaries.processors.powerpc import CTR, SP, PowerPc, effect_of, pic_slot
+from graphkin.binaries.processors.powerpc import (
+    CTR,
+    SP,
+    PowerPc,
+    effect_of,
+    pic_slot,
+    traceback_tables,
+)
 from graphkin.binaries.processors.slicing.effects import NONE, Effect, Load, Sum
 from graphkin.binaries.recovery.architecture import CALL, JUMP, STOP
 from graphkin.binaries.starts.sweep import FILLER, NOT_CODE, NOWHERE, Sweep, joined, nowhere, signed
@@ -25,9 +32,12 @@ TOC_HIGH, TOC_LOW = (0x3C4C, 0x3C40), 0x3842
 """``addis r2, r12`` or ``lis r2``, and ``addi r2, r2``: the upper halves."""
 BCL, MFLR_R30, PIC_HIGH, PIC_LOW = 0x429F0005, 0x7FC802A6, 0x3FDE, 0x3BDE
 """``bcl 20, 31, .+4; mflr r30; addis r30, r30; addi r30, r30``."""
-MFLR, XNOP = 0x7C0802A6, 0x68000000
+MFLR, XNOP, RESTORE_TOC = 0x7C0802A6, 0x68000000, 0xE8410018
+"""The last one is ``ld r2, 24(r1)``."""
 RELEASES = (0x80210000, 0xE8210000, 0x7D615B78)
 """``lwz r1, 0(r1)``, ``ld r1, 0(r1)`` and ``mr r1, r11``."""
+LOCAL = 8
+"""Bytes ahead of the local entry."""
 REACH = 8
 """Instructions between the two halves of an address."""
 WRITER_REACH = 16
@@ -54,7 +64,10 @@ class PowerPcFacts:
         self._pointer = bits // 8
 
     def sweep(self, image: Image, regions: Sequence[Region]) -> Sweep:
-        return joined([self._region(image, region) for region in regions])
+        sweep = joined([self._region(image, region) for region in regions])
+        if self._pointer == 8:
+            _enter_globally(image, sweep)
+        return sweep
 
     def _region(self, image: Image, region: Region) -> Sweep:
         lead = -region.start % 4
@@ -68,16 +81,19 @@ class PowerPcFacts:
         kind = self.architecture.kinds(table)
         target = _targets(word, address)
         origin = self._origins(image, word, address)
-        if self._pointer == 8:
-            self._enter_globally(image, origin, address, target)
-        else:
+        if self._pointer == 4:
             _pass_stubs(image, word, address, kind, target)
         for row in np.flatnonzero((kind == JUMP) & (target < 0)).tolist():
             if self._is_loaded(word[max(0, row - WRITER_REACH) : row].tolist()):
                 kind[row] = STOP
         is_nop = (word & 0xFC00FFFF == 0x60000000) & (word >> 21 & 31 == word >> 16 & 31)
-        kind[is_nop | (word == XNOP)] = FILLER
+        # Behind a call that goes through a stub, r2 is restored, be it that none comes back.
+        is_restore = word == RESTORE_TOC
+        is_restore[1:] &= kind[:-1] == CALL
+        kind[is_nop | is_restore | (word == XNOP)] = FILLER
         kind[(word >> 26 == 0) | (word == ERASED)] = NOT_CODE
+        for first, end in traceback_tables(word) if self._pointer == 8 else ():
+            kind[first:end], target[first:end] = NOT_CODE, NOWHERE
         frame = _frames(word)
         prologue = (frame > 0) | (word == MFLR) | (origin >= 0)
         size = np.full(len(word), 4, dtype=np.int64)
@@ -98,16 +114,6 @@ class PowerPcFacts:
         origin[rows] = address[rows]
         return origin
 
-    def _enter_globally(
-        self, image: Image, origin: Column, address: Column, target: Column
-    ) -> None:
-        """Has what goes to the local entry of a function go to its start."""
-        local = {entry: start for entry, start in image.forwards.items() if entry == start + 8}
-        known = np.fromiter(local, dtype=np.int64, count=len(local))
-        known = np.union1d(known, origin[origin >= 0] + 8)
-        is_local = np.isin(target, known)
-        target[is_local] -= 8
-
     def _pointers(self, image: Image, word: Column) -> Column:
         """Of ``addis`` with ``addi`` close behind: from zero in 32-bit code, else from r2."""
         pointer = nowhere(len(word))
@@ -123,9 +129,8 @@ class PowerPcFacts:
             rows = np.minimum(highs + reach, len(word) - 1)
             uses = is_open & (word[rows] >> 26 == ADDI) & (word[rows] >> 16 & 31 == register)
             value = base + (signed(word[highs], 16) << 16) + signed(word[rows], 16)
-            pointer[rows[uses]] = (value & ((1 << 8 * self._pointer) - 1))[uses] if (
-                self._pointer == 4
-            ) else value[uses]
+            value = value & 0xFFFFFFFF if self._pointer == 4 else value
+            pointer[rows[uses]] = value[uses]
             # The next one with the same register begins another address.
             is_open &= ~((word[rows] >> 26 == ADDIS) & (word[rows] >> 21 & 31 == register))
         return pointer
@@ -145,6 +150,13 @@ class PowerPcFacts:
             return False
         base = _writer(before, load.base)
         return not (isinstance(base, Sum) and NONE not in (base.first, base.second))
+
+
+def _enter_globally(image: Image, sweep: Sweep) -> None:
+    """Has what goes to the local entry of a function go to its start."""
+    told = [entry for entry, start in image.forwards.items() if entry == start + LOCAL]
+    known = np.union1d(np.array(told, dtype=np.int64), sweep.origin[sweep.origin >= 0] + LOCAL)
+    sweep.target[np.isin(sweep.target, known)] -= LOCAL
 
 
 def _targets(word: Column, address: Column) -> Column:

@@ -70,7 +70,7 @@ COPIES = frozenset(
     for name in ("X86_64", "X86", "AARCH64", "ARM")
 )
 """Variables of other files that a program keeps in its own memory."""
-STUB_SECTIONS = (".plt", ".MIPS.stubs")
+STUB_SECTIONS = (".plt", ".iplt", ".MIPS.stubs")
 UNDEFINED = 0
 ENTRY_TAGS = (lief.ELF.DynamicEntry.TAG.INIT, lief.ELF.DynamicEntry.TAG.FINI)
 TABLES = frozenset(["symbols", "exported symbols", "unwind tables"])
@@ -265,6 +265,7 @@ def _linked(
         [(start, start + size) for start, size in plt],
         tuple(name for name, has in tables.items() if has),
         [(item.start, item.end) for item in go_ranges(symbols)],
+        powerpc.notes(regions, order) if architecture == "ppc64le" else (),
     )
     return locate(image, clues)
 

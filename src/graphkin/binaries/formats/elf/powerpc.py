@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from graphkin.binaries.formats.elf.symbols import is_function
 from graphkin.binaries.formats.names import text
 from graphkin.binaries.image import ByteOrder, Region
+from graphkin.binaries.processors.powerpc import traceback_tables
 from graphkin.errors import FormatError
 
 Words = NDArray[np.int64]
@@ -118,10 +119,7 @@ def stubs(
     for region in regions:
         if not region.executable:
             continue
-        lead = -region.start % 4
-        data = region.data[lead : lead + (len(region.data) - lead) // 4 * 4]
-        words = np.frombuffer(data, dtype="<u4" if order == "little" else ">u4").astype(np.int64)
-        base = region.start + lead
+        base, words = _words(region, order)
         for jump in np.flatnonzero(words == BCTR).tolist():
             found = _stub(words[max(0, jump - 4) : jump].tolist(), toc)
             if found is None:
@@ -135,6 +133,25 @@ def stubs(
                     names[start] = slots[slot]
         ranges += ((base + 4 * first, base + 4 * end) for first, end in _resolvers(words))
     return Stubs(names, sorted(ranges))
+
+
+def notes(regions: Iterable[Region], order: ByteOrder) -> list[tuple[int, int]]:
+    """Ranges of the tables behind functions of 64-bit code."""
+    return [
+        (base + 4 * first, base + 4 * end)
+        for region in regions
+        if region.executable
+        for base, words in [_words(region, order)]
+        for first, end in traceback_tables(words)
+    ]
+
+
+def _words(region: Region, order: ByteOrder) -> tuple[int, Words]:
+    """The words of a region, and the address of the first."""
+    lead = -region.start % 4
+    data = region.data[lead : lead + (len(region.data) - lead) // 4 * 4]
+    words = np.frombuffer(data, dtype="<u4" if order == "little" else ">u4").astype(np.int64)
+    return region.start + lead, words
 
 
 def _stub(before: list[int], toc: int | None) -> tuple[int, int | None] | None:
