@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -25,8 +26,6 @@ MODES = {
     "mips64el": (unicorn.UC_ARCH_MIPS, unicorn.UC_MODE_MIPS64),
     "riscv64": (unicorn.UC_ARCH_RISCV, unicorn.UC_MODE_RISCV64),
     "ppc": (unicorn.UC_ARCH_PPC, unicorn.UC_MODE_PPC32 | unicorn.UC_MODE_BIG_ENDIAN),
-    # It begins big-endian, and is told otherwise.
-    "ppc64le": (unicorn.UC_ARCH_PPC, unicorn.UC_MODE_PPC64 | unicorn.UC_MODE_BIG_ENDIAN),
 }
 RETURNS = {
     "x86": "c3",
@@ -37,7 +36,6 @@ RETURNS = {
     "mips64el": "0800e00300000000",
     "riscv64": "67800000",
     "ppc": "4e800020",
-    "ppc64le": "2000804e",
 }
 RESULTS = {
     "x86": x86_const.UC_X86_REG_EAX,
@@ -48,12 +46,10 @@ RESULTS = {
     "mips64el": mips_const.UC_MIPS_REG_V0,
     "riscv64": riscv_const.UC_RISCV_REG_A0,
     "ppc": ppc_const.UC_PPC_REG_3,
-    "ppc64le": ppc_const.UC_PPC_REG_3,
 }
 RELATIVE = {8, 23, 1027}
 """R_386_RELATIVE, R_ARM_RELATIVE and R_AARCH64_RELATIVE."""
-OWN_RELATIVE = {"riscv64": {3}, "ppc": {22}, "ppc64le": {22}}
-LITTLE_ENDIAN, WIDE_MODE = 1, 1 << 63
+OWN_RELATIVE = {"riscv64": {3}, "ppc": {22}}
 KNOWN = {"out": OUT, "ask": ASK, "abort": ABORT}
 
 
@@ -65,11 +61,8 @@ class Machine:
         self._uc = unicorn.Uc(*MODES[architecture])
         if architecture == "mips64el":
             self._uc.ctl_set_cpu_model(mips_const.UC_CPU_MIPS64_MIPS64R2_GENERIC)
-        if architecture == "ppc64le":
-            self._uc.ctl_set_cpu_model(ppc_const.UC_CPU_PPC64_POWER8_V2_0)
-        self._wide = architecture in ("aarch64", "mips64el", "riscv64", "ppc64le")
+        self._wide = architecture in ("aarch64", "mips64el", "riscv64")
         self._is_mips = architecture.startswith("mips")
-        self._is_powerpc = architecture.startswith("ppc")
         is_big = architecture in ("mips", "ppc")
         self._order: Literal["little", "big"] = "big" if is_big else "little"
         for start in (STACK, HEAP, MAGIC):
@@ -144,11 +137,8 @@ class Machine:
         if self._architecture == "riscv64":
             self._uc.reg_write(riscv_const.UC_RISCV_REG_MSTATUS, 0x6000)
             return
-        if self._is_powerpc:
-            order = LITTLE_ENDIAN | WIDE_MODE if self._wide else 0
-            # Floats, and vectors of both kinds.
-            floats = 1 << 13 | ((1 << 25 | 1 << 23) if self._wide else 0)
-            self._uc.reg_write(ppc_const.UC_PPC_REG_MSR, order | floats)
+        if self._architecture == "ppc":
+            self._uc.reg_write(ppc_const.UC_PPC_REG_MSR, 1 << 13)
             return
         if self._is_mips:
             status = self._uc.reg_read(mips_const.UC_MIPS_REG_CP0_STATUS)
@@ -173,6 +163,10 @@ class Machine:
         """The address of an array of int."""
         order = "<" if self._order == "little" else ">"
         return self.data(struct.pack(f"{order}{len(values)}i", *values) or bytes(4))
+
+    def calls(self, name: str, rows: list[list[int]]) -> Iterator[list[tuple[int, int]]]:
+        """The same for each row of arguments."""
+        return (self.call(name, row) for row in rows)
 
     def call(self, name: str, arguments: list[int]) -> list[tuple[int, int]]:
         """(address behind the jump, target) of the jumps taken inside a function."""
@@ -244,12 +238,10 @@ class Machine:
             self._uc.reg_write(riscv_const.UC_RISCV_REG_RA, END)
             self._uc.reg_write(riscv_const.UC_RISCV_REG_GP, self._global_pointer)
             return
-        if self._is_powerpc:
-            bits = 64 if self._wide else 32
+        if self._architecture == "ppc":
             for number, value in enumerate(arguments):
-                self._uc.reg_write(ppc_const.UC_PPC_REG_3 + number, value % (1 << bits))
+                self._uc.reg_write(ppc_const.UC_PPC_REG_3 + number, value % (1 << 32))
             self._uc.reg_write(ppc_const.UC_PPC_REG_1, top)
-            self._uc.reg_write(ppc_const.UC_PPC_REG_12, start)
             self._uc.reg_write(ppc_const.UC_PPC_REG_LR, END)
             return
         names, prefix, bits = (
