@@ -60,6 +60,8 @@ BLRL = 0x4E800021
 PIC_REACH = 24
 """Instructions in which 32-bit code computes the address of its table."""
 MTCTR, BCTR = 0x7C0903A6, 0x4E800420
+TOC_HIGH, TOC_LOW = (0x3C4C, 0x3C40), 0x3842
+"""``addis r2, r12`` or ``lis r2``, and ``addi r2, r2``: the upper halves."""
 MAX_LANGUAGE, HAS_LENGTH, HAS_NAME = 15, 0x20, 0x40
 """Of the table behind a function of 64-bit code."""
 _TARGET = re.compile(rb"(?:^|, )(0x[0-9a-f]+|\d+)$")
@@ -77,7 +79,8 @@ _ARITHMETIC = (8, 9, 10, 11, 15)
 _FIRST = frozenset([19, 20, 52, 83, 84, 116, 339, 371, 532, 534, 790])
 """Other functions that do: flags, special registers, and loads that reserve or swap."""
 _SECOND = frozenset([24, 26, 27, 28, 51, 58, 60, 115, 122, 124, 284, 307, 316, 378, 412, 444, 476,
-                     506, 508, 536, 538, 539, 570, 792, 794, 824, 826, 827, 922, 954, 986])  # fmt: skip
+                     506, 508, 536, 538, 539, 570, 792, 794, 824, 826, 827, 922, 954,
+                     986])  # fmt: skip
 """Functions that write the register of the second field: logic, shifts, and moves of vectors."""
 _RETURNS_FROM_INTERRUPT = frozenset([18, 38, 39, 50, 51, 82, 274])
 
@@ -276,6 +279,29 @@ def pic_slot(image: Image, address: int) -> int | None:
     if not is_load or words[1:3] != [MTCTR | 11 << 21, BCTR]:
         return None
     return distance + _signed(words[0], 16)
+
+
+def computed_contents(
+    words: NDArray[np.int64], start: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where functions of 64-bit code compute the address of the table of contents, and what it is.
+
+    Args:
+        words: instructions.
+        start: address of the first.
+    """
+    high, low = words[:-1] >> 16, words[1:] >> 16
+    rows = np.flatnonzero(np.isin(high, TOC_HIGH) & (low == TOC_LOW))
+    halves = [((words[at] & 0xFFFF) ^ 0x8000) - 0x8000 for at in (rows, rows + 1)]
+    origin = np.where(high[rows] == TOC_HIGH[0], start + 4 * rows, 0)
+    return rows, origin + (halves[0] << 16) + halves[1]
+
+
+def guessed_contents(words: NDArray[np.int64], start: int) -> int | None:
+    """The address of the table of contents that most functions compute; None without any."""
+    _, values = computed_contents(words, start)
+    found, counts = np.unique(values, return_counts=True)
+    return int(found[counts.argmax()]) if len(found) else None
 
 
 def traceback_tables(words: NDArray[np.int64]) -> list[tuple[int, int]]:

@@ -16,6 +16,7 @@ from graphkin.binaries.processors.powerpc import (
     CTR,
     SP,
     PowerPc,
+    computed_contents,
     effect_of,
     pic_slot,
     traceback_tables,
@@ -28,8 +29,6 @@ Column = NDArray[np.int64]
 Kinds = NDArray[np.uint8]
 
 ADDI, ADDIS, TOC = 14, 15, 2
-TOC_HIGH, TOC_LOW = (0x3C4C, 0x3C40), 0x3842
-"""``addis r2, r12`` or ``lis r2``, and ``addi r2, r2``: the upper halves."""
 BCL, MFLR_R30, PIC_HIGH, PIC_LOW = 0x429F0005, 0x7FC802A6, 0x3FDE, 0x3BDE
 """``bcl 20, 31, .+4; mflr r30; addis r30, r30; addi r30, r30``."""
 MFLR, XNOP, RESTORE_TOC = 0x7C0802A6, 0x68000000, 0xE8410018
@@ -106,11 +105,8 @@ class PowerPcFacts:
         origin = nowhere(len(word))
         if self._pointer == 4 or image.got is None or len(word) < 2:
             return origin
-        high, low = word[:-1], word[1:]
-        is_pair = np.isin(high >> 16, TOC_HIGH) & (low >> 16 == TOC_LOW)
-        value = (signed(high, 16) << 16) + signed(low, 16)
-        value += np.where(high >> 16 == TOC_HIGH[0], address[:-1], 0)
-        rows = np.flatnonzero(is_pair & (value == image.got))
+        rows, values = computed_contents(word, int(address[0]))
+        rows = rows[values == image.got]
         origin[rows] = address[rows]
         return origin
 

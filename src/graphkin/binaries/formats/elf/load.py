@@ -193,8 +193,9 @@ def _linked(
     if architecture.startswith("ppc"):
         regions = powerpc.without_writable_code(regions)
         if architecture == "ppc64le":
-            got = powerpc.table_of_contents(binary)
-            local_entries = powerpc.local_entries(binary, debug and debug.binary)
+            got = powerpc.table_of_contents(binary, regions, order)
+            known = [binary] if debug is None else [binary, debug.binary]
+            local_entries = powerpc.local_entries(known)
         made = powerpc.stubs(regions, slots, plt, POINTERS[architecture], got, order)
         named, plt = made.names, [(start, end - start) for start, end in made.ranges]
     else:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from graphkin.binaries.formats.elf.symbols import is_function
 from graphkin.binaries.formats.names import text
 from graphkin.binaries.image import ByteOrder, Region
-from graphkin.binaries.processors.powerpc import traceback_tables
+from graphkin.binaries.processors.powerpc import guessed_contents, traceback_tables
 from graphkin.errors import FormatError
 
 Words = NDArray[np.int64]
@@ -65,22 +65,27 @@ def without_writable_code(regions: Iterable[Region]) -> list[Region]:
             for region in regions]  # fmt: skip
 
 
-def table_of_contents(binary: lief.ELF.Binary) -> int | None:
+def table_of_contents(
+    binary: lief.ELF.Binary, regions: Iterable[Region], order: ByteOrder
+) -> int | None:
     """What r2 holds in 64-bit code."""
     for symbol in binary.symtab_symbols:
         if symbol.name == ".TOC." and symbol.value:
             return symbol.value
     sections = {text(section.name): section.virtual_address for section in binary.sections}
     start = sections.get(".got", sections.get(".toc"))
-    return None if start is None else start + TOC_OFFSET
+    if start is not None:
+        return start + TOC_OFFSET
+    code = (_words(region, order) for region in regions if region.executable)
+    guesses = (guessed_contents(words, base) for base, words in code)
+    return next((guess for guess in guesses if guess is not None), None)
 
 
-def local_entries(*binaries: lief.ELF.Binary | None) -> dict[int, int]:
+def local_entries(binaries: Iterable[lief.ELF.Binary]) -> dict[int, int]:
     """Local entries of functions, each with the global one, as the symbols of files tell."""
     return {
         symbol.value + (1 << size): symbol.value
         for binary in binaries
-        if binary is not None
         for symbol in (*binary.symtab_symbols, *binary.dynamic_symbols)
         if is_function(symbol) and 2 <= (size := symbol.other >> 5) <= 6
     }
@@ -125,12 +130,12 @@ def stubs(
             if found is None:
                 continue
             count, slot = found
-            is_slot = slot is None or slot in slots
-            if is_slot or any(start <= slot < start + size for start, size in tables):
-                start = base + 4 * (jump - count)
-                ranges.append((start, base + 4 * (jump + 1)))
-                if slot in slots:
-                    names[start] = slots[slot]
+            start = base + 4 * (jump - count)
+            if slot is not None and slot in slots:
+                names[start] = slots[slot]
+            elif slot is not None and not any(at <= slot < at + size for at, size in tables):
+                continue
+            ranges.append((start, base + 4 * (jump + 1)))
         ranges += ((base + 4 * first, base + 4 * end) for first, end in _resolvers(words))
     return Stubs(names, sorted(ranges))
 
