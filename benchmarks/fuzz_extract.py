@@ -63,6 +63,8 @@ COMPILERS = (
     "i686-linux-gnu-gcc",
     "mips-linux-gnu-gcc",
     "mipsel-linux-gnu-gcc",
+    "powerpc-linux-gnu-gcc",
+    "powerpc64le-linux-gnu-gcc",
     "x86_64-w64-mingw32-gcc",
     "i686-w64-mingw32-gcc",
 )

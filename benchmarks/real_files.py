@@ -74,6 +74,8 @@ FILES: tuple[DebianFile | WheelFile, ...] = (
         for architecture in ("amd64", "i386", "arm64", "armhf", "mipsel", "mips64el")
     ),
     DebianFile("busybox, static", BUSYBOX, "riscv64", "usr/bin/busybox", "trixie"),
+    DebianFile("busybox, static", BUSYBOX, "ppc64el", "bin/busybox"),
+    DebianFile("busybox", "busybox", "ppc64el", "bin/busybox"),
     DebianFile("busybox", "busybox", "arm64", "bin/busybox"),
     DebianFile("busybox", "busybox", "i386", "bin/busybox"),
     DebianFile("mksh, static with musl", "mksh", "amd64", "usr/lib/x86_64-linux-musl/bin/mksh"),

@@ -77,7 +77,7 @@ class Function:
     """(source, target) indices of blocks, sorted, each pair once."""
     architecture: str
     """``x86-64``, ``x86``, ``aarch64``, ``arm``; ``mips`` and ``mips64`` are big-endian, ``mipsel``
-    and ``mips64el`` little-endian; ``riscv64``."""
+    and ``mips64el`` little-endian; ``riscv64``; ``ppc`` is big-endian, ``ppc64le`` is not."""
     format: str
     """``elf``, ``pe``, ``macho``, or ``raw`` for an image without a header."""
     file_hash: str

@@ -47,7 +47,7 @@ Raw = Annotated[
     typer.Option(
         metavar="ARCH@BASE",
         help="Read files as raw code at an address: thumb@0x8000000, arm, aarch64, x86, x86-64, "
-        "mips, mipsel, mips64, mips64el, riscv64.",
+        "mips, mipsel, mips64, mips64el, riscv64, ppc, ppc64le.",
     ),
 ]
 Jobs = Annotated[int | None, typer.Option(help="Processes; by default one a core.")]

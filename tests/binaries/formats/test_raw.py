@@ -15,7 +15,8 @@ from graphkin.errors import ConfigError, FormatError
 from tests.paths import BINARIES
 
 BASE = 0x8000000
-PROCESSORS = ("x86", "x86-64", "aarch64", "arm", "thumb", "mips", "mips64el", "riscv64")
+PROCESSORS = ("x86", "x86-64", "aarch64", "arm", "thumb", "mips", "mips64el", "riscv64", "ppc",
+              "ppc64le")  # fmt: skip
 LEAF = b"\x70\x47"
 """``bx lr``, Thumb."""
 
@@ -48,6 +49,9 @@ def _write_memory(binary: lief.ELF.Binary, path: Path) -> int:
         ("mipsel/clang-static-O2", "mipsel"),
         ("mips64el/gcc-static-O2", "mips64el"),
         ("riscv64/gcc-static-O2", "riscv64"),
+        ("ppc/gcc-static-O2", "ppc"),
+        ("ppc64le/gcc-static-O2", "ppc64le"),
+        ("ppc64le/clang-static-O2", "ppc64le"),
     ],
 )
 def test_code_without_headers(sample: str, processor: str, tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ int (*volatile table[])(int) = {pointed, pick};
 int never_called(int n) { return n ? checked(n) : -1; }
 void _start(void) { table[0](checked(2) + pick(3)); stop(); }
 """
-PROCESSORS = ("x86", "aarch64", "arm", "mips", "mipsel", "mips64el", "riscv64")
+PROCESSORS = ("x86", "aarch64", "arm", "mips", "mipsel", "mips64el", "riscv64", "ppc",
+              "ppc64le")  # fmt: skip
 
 
 @pytest.mark.parametrize("level", ["-O0", "-O1", "-O2"])
@@ -122,7 +123,8 @@ def test_words_of_data_that_point_into_code() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 3, 7])
 @pytest.mark.parametrize(
-    "architecture", ["x86", "x86-64", "aarch64", "arm", "mips", "mips64el", "riscv64", "other"]
+    "architecture",
+    ["x86", "x86-64", "aarch64", "arm", "mips", "mips64el", "riscv64", "ppc", "ppc64le", "other"],
 )
 def test_tiny_code(architecture: str, size: int) -> None:
     region = Region(0x1000, bytes(size), True)

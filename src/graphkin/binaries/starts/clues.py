@@ -35,6 +35,8 @@ class Clues:
     """What the file has of the above, in words."""
     closed: Sequence[tuple[int, int]] = ()
     """Ranges with no other functions than those that the symbols tell of."""
+    notes: Sequence[tuple[int, int]] = ()
+    """Ranges between functions that tell debuggers of them, and are never run."""
 
 
 def words_into_code(

@@ -24,7 +24,7 @@ MAX_ENTROPY = 7.6
 FEW = 0.05
 """With this share of code outside the tables, only that is read."""
 PADDING = np.frombuffer(
-    bytes.fromhex("00 90 cc 66 2e 0f 1f 40 44 80 84 8d 74 26 b4 b6 bf d5 03 20 f0 e3 a0 e1"),
+    bytes.fromhex("00 90 cc 66 2e 0f 1f 40 44 80 84 8d 74 26 b4 b6 bf d5 03 20 f0 e3 a0 e1 60 42"),
     dtype=np.uint8,
 )
 """Bytes of the instructions that do nothing, of all processors."""
@@ -57,7 +57,7 @@ def locate(image: Image, clues: Clues) -> Image:
     stubs = sorted(clues.stubs)
     extents = [extent for extent in extents if not _is_inside(extent.start, stubs)]
     spans = [(extent.start, extent.end) for extent in extents] + parts
-    code_bytes, recovered = measure(code, spans)
+    code_bytes, recovered = measure(list(_without(code, clues.notes)), spans)
     return replace(
         image,
         extents=extents,
@@ -108,6 +108,10 @@ def facts_of(architecture: str) -> CodeFacts | None:
         from graphkin.binaries.starts.riscv import RiscVFacts
 
         return RiscVFacts()
+    if architecture.startswith("ppc"):
+        from graphkin.binaries.starts.powerpc import PowerPcFacts
+
+        return PowerPcFacts(64, "little") if architecture == "ppc64le" else PowerPcFacts(32, "big")
     return None
 
 
