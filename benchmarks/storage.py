@@ -106,7 +106,7 @@ def look(path: Path, options: argparse.Namespace) -> dict[str, Any]:
         weights = np.ones(QUERY_WORDS, np.float32)
         where = Filter(build="build-3")
         began = time.perf_counter()
-        found = engine.sharing(queries[0], weights, CANDIDATES)
+        shared = engine.sharing(queries[0], weights, CANDIDATES)
         first = time.perf_counter() - began
         sharing = [fastest(lambda w=w: engine.sharing(w, weights, CANDIDATES)) for w in queries]
         engine.sharing(queries[0], weights, CANDIDATES, where)
@@ -124,7 +124,7 @@ def look(path: Path, options: argparse.Namespace) -> dict[str, Any]:
     return {
         "open_seconds": opening,
         "first_sharing_ms": 1e3 * first,
-        "found": len(found),
+        "found": len(shared),
         "sharing_ms": 1e3 * float(np.mean(sharing)),
         "sharing_worst_ms": 1e3 * max(sharing),
         "sharing_filtered_ms": 1e3 * float(np.mean(filtered)),
@@ -161,11 +161,11 @@ def peak_mb() -> float:
 
 def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     path = folder / "library.kin"
-    found = fill(path, options)
+    measured = fill(path, options)
     sizes = [file.stat().st_size / options.functions for file in (path, side_file(path))]
-    found |= {"bytes_per_function": sizes[0], "side_file_bytes_per_function": sizes[1]}
+    measured |= {"bytes_per_function": sizes[0], "side_file_bytes_per_function": sizes[1]}
     command = [sys.executable, __file__, "--look", str(path), "--words", str(options.words)]
-    return found | json.loads(subprocess.check_output(command))
+    return measured | json.loads(subprocess.check_output(command))
 
 
 def main() -> None:
@@ -180,9 +180,9 @@ def main() -> None:
         print(json.dumps(look(options.look, options)))
         return
     with TemporaryDirectory() as name:
-        found = measure(Path(name), options)
-    lines = (f"{name.replace('_', ' ')}: {value:,.2f}" for name, value in found.items())
-    print(json.dumps(found, indent=1) if options.json else "\n".join(lines))
+        measured = measure(Path(name), options)
+    lines = (f"{name.replace('_', ' ')}: {value:,.2f}" for name, value in measured.items())
+    print(json.dumps(measured, indent=1) if options.json else "\n".join(lines))
 
 
 if __name__ == "__main__":

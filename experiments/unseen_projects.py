@@ -4,154 +4,165 @@
 
 A query is a function of configuration A with at least five blocks, whose name is there once in A
 and in B. The pool is every function of B of all projects of the split. Each row is one stage of a
-search by itself: parts of the vectors, their sum, codes.
+search: codes, parts of the vectors, the order of the nearest 200 codes by vectors, and the
+regression over all signals without and with the matcher, by functions alone and in files, where
+callers and callees are known. The corpus is what ``graphkin extract --evidence --min-blocks 1``
+wrote.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+from fit_ranking import FIRST
 from numpy.typing import NDArray
+from project_search import DIRECTIONS, Search, Searches, run, without_files
 
-from graphkin import GraphEmbedder
-from graphkin.binaries.corpus import FunctionCorpus
-from graphkin.graphs.words import KINDS, kinds_of
-from graphkin.research.tasks.projects import NARROW, ProjectTask
+from graphkin._support.progress import counter
+from graphkin.library.models import SearchModel
+from graphkin.library.ranking import Ranking
+from graphkin.library.signals import cosines
+from graphkin.models.similarity import hamming_distances
+from graphkin.research.tasks.projects import TEST, VALIDATION, ProjectTask
 
-DIRECTIONS = {
-    "XO+XC": ("x86_64-gcc-O0", "x86_64-clang-O3"),
-    "XC": ("x86_64-clang-O1", "x86_64-gcc-O3"),
-    "same level": ("x86_64-gcc-O2", "x86_64-clang-O2"),
-    "XA 64": ("x86_64-gcc-O2", "aarch64-gcc-O2"),
-    "XM": ("aarch64-gcc-O0", "x86_64-clang-O3"),
-    "XA 32 ARM": ("x86_64-gcc-O2", "arm-gcc-O2"),
-    "XB": ("x86_64-gcc-O2", "i386-gcc-O2"),
-    "XA 32/64": ("arm-gcc-O0", "aarch64-gcc-O2"),
-    "XA MIPS": ("x86_64-gcc-O2", "mipsel-gcc-O2"),
-    "MIPS endian": ("mips-gcc-O2", "mipsel-gcc-O2"),
-}
-RARE = 5.0
-"""Rarity above which a constant says something."""
-Scores = NDArray[np.float32]
+SPLITS = {"validation": VALIDATION, "test": TEST}
+Ranks = NDArray[np.float64]
+Measures = dict[str, float]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("corpus", help="what graphkin extract --evidence wrote")
-    parser.add_argument("--model", default="functions", help="an embedder that reads words")
-    parser.add_argument("--split", choices=("validation", "test"), default="validation")
+    parser.add_argument("corpus", help="what graphkin extract --evidence --min-blocks 1 wrote")
+    parser.add_argument("--model", default="functions", help="a model that reads words")
+    parser.add_argument("--split", choices=SPLITS, default="validation")
+    parser.add_argument("--queries", type=int, default=0, help="of each direction; 0 for all")
     parser.add_argument("--json", type=Path, help="write the numbers to this file")
     options = parser.parse_args()
-    rows = measure(ProjectTask(options.corpus), options.model, options.split)
+    model = SearchModel.load(options.model)
+    searches = Searches(ProjectTask(options.corpus), model, SPLITS[options.split], options.queries)
+    rows = measure(searches)
     print(table(rows))
     if options.json is not None:
         options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
-def measure(task: ProjectTask, model: str, split: str) -> dict[str, dict[str, dict[str, float]]]:
+def measure(searches: Searches) -> dict[str, dict[str, Measures]]:
     """{stage: {direction: measures}}."""
-    embedder = GraphEmbedder.from_pretrained(model)
-    corpus = FunctionCorpus.open(task.corpus)
-    projects = set(task.test if split == "test" else task.validation)
-    named = {
-        build.number: (item.project, item.name)
-        for item in task.functions(split)
-        for build in item.builds
-    }
-    members: dict[str, list[int]] = {}
-    for number, entry in enumerate(corpus.entries):
-        if entry.binary.build in projects:
-            members.setdefault(entry.binary.library, []).append(number)
-    rows: dict[str, dict[str, dict[str, float]]] = {}
-    encoded: dict[str, Scores] = {}
-    for direction, (query_build, pool_build) in DIRECTIONS.items():
-        if not {query_build, pool_build} <= members.keys():
-            continue
-        for build in (query_build, pool_build):
-            if build not in encoded:
-                encoded[build] = embedder.encode([task.graph(n) for n in members[build]])
-        place = {named[n]: at for at, n in enumerate(members[pool_build]) if n in named}
-        queries = [
-            at for at, n in enumerate(members[query_build]) if n in named and named[n] in place
-        ]
-        answers = np.array([place[named[members[query_build][at]]] for at in queries])
-        left, right = encoded[query_build][queries], encoded[pool_build]
-        same_width = query_build.startswith(NARROW) == pool_build.startswith(NARROW)
-        silent = np.array(
-            [says_nothing(task, embedder, members[query_build][at]) for at in queries]
-        )
-        for stage, scores in stages(embedder, left, right, same_width).items():
-            result = recalls(scores, answers)
-            result["silent recall@1"] = recalls(scores[silent], answers[silent])["recall@1"]
-            result |= {"queries": len(queries), "pool": len(right), "silent": float(silent.mean())}
-            rows.setdefault(stage, {})[direction] = result
+    rows: dict[str, dict[str, Measures]] = {}
+    directions = {name: both for name, both in DIRECTIONS.items() if searches.has(both)}
+    with counter("directions") as progress:
+        for done, (name, direction) in enumerate(directions.items()):
+            progress(done, len(directions))
+            for stage, measures in stages(searches, direction).items():
+                rows.setdefault(stage, {})[name] = measures
     return rows
 
 
-def stages(
-    embedder: GraphEmbedder, left: Scores, right: Scores, same_width: bool
-) -> dict[str, Scores]:
-    """(Q, P) similarities of each stage."""
-    parts = {
-        name: embedder.part(left, name) @ embedder.part(right, name).T
-        for name in ("graph", "words", "offsets")
+def stages(searches: Searches, direction: tuple[str, str]) -> dict[str, Measures]:
+    """The measures of every stage in one direction."""
+    asked, pool = (searches.pool(build) for build in direction)
+    answers = searches.answers(direction)
+    silent = np.array([searches.says_nothing(asked.graphs[row]) for row, _ in answers])
+    size = len(pool.numbers)
+    ranking = searches.model.ranking or Ranking(dict(FIRST), {}, {})
+    alone = without_files(asked.records), without_files(pool.records)
+    ranks = {
+        stage: np.array([rank_of(scores(row), answer) for row, answer in answers])
+        for stage, scores in {
+            "codes": lambda row: -hamming_distances(asked.codes[row][None], pool.codes)[0],
+            "graph": lambda row: cosines(asked.records[row], pool.records, "graph"),
+            "words": lambda row: cosines(asked.records[row], pool.records, "words"),
+            "vectors": lambda row: ranking.totals(alone[0][row], alone[1]),
+            "vectors in files": lambda row: ranking.totals(asked.records[row], pool.records),
+        }.items()
     }
-    both = parts["graph"] + parts["words"]
-    bits = [
-        np.unpackbits(embedder.codes_of(side), axis=1).astype(np.float32) for side in (left, right)
-    ]
-    signs = [2 * side - 1 for side in bits]
-    return {
-        "graph": parts["graph"],
-        "words": parts["words"],
-        "vectors": both + parts["offsets"] if same_width else both,
-        "codes": signs[0] @ signs[1].T,
-    }
+    measures = {stage: measured(own, silent, size) for stage, own in ranks.items()}
+    if searches.model.ranking is None:
+        return measures
+    for in_files, ending in ((False, ""), (True, " in files")):
+        is_matched = searches.model.matcher is not None
+        found = list(run(searches, ranking, direction, in_files=in_files, matched=is_matched))
+        for matched in (False, True)[: 1 + is_matched]:
+            stage = ("matched" if matched else "regression") + ending
+            measures[stage] = ordered(ranking, found, silent, size, matched)
+    return measures
 
 
-def recalls(scores: Scores, answers: NDArray[np.int64]) -> dict[str, float]:
-    """Ties are broken by chance: a share of each tie counts."""
-    right = scores[np.arange(len(answers)), answers][:, None]
-    above = (scores > right).sum(axis=1)
-    level = (scores == right).sum(axis=1)
-    ranks = above + (level + 1) / 2
-    others = scores.shape[1] - 1
-    # The chance that none of 99 candidates drawn at random is above.
-    beaten = 1 - (above + (level - 1) / 2) / max(others, 1)
+def ordered(
+    ranking: Ranking,
+    searches: Iterable[Search],
+    silent: NDArray[np.bool_],
+    size: int,
+    matched: bool,
+) -> Measures:
+    """The measures of an order by probability, and how far the probabilities hold."""
+    ranks, best, right = [], [], []
+    for search in searches:
+        given = (search.scores, search.exact_words) if matched else (None, None)
+        probabilities = ranking.probabilities(
+            search.query, search.graph.num_nodes, search.candidates, *given
+        )
+        rank = np.inf
+        if search.answer in search.rows:
+            rank = rank_of(probabilities, int(np.flatnonzero(search.rows == search.answer)[0]))
+        ranks.append(rank)
+        best.append(float(probabilities.max()))
+        right.append(rank == 1)
+    errors = calibration_error(np.array(best), np.array(right))
+    return measured(np.array(ranks), silent, size) | {"calibration error": errors}
+
+
+def rank_of(scores: NDArray[np.floating], answer: int) -> float:
+    """From 1; ties share the mean of their ranks."""
+    above = np.count_nonzero(scores > scores[answer])
+    level = np.count_nonzero(scores == scores[answer])
+    return above + (level + 1) / 2
+
+
+def measured(ranks: Ranks, silent: NDArray[np.bool_], size: int) -> Measures:
+    """A query whose answer is not among the candidates has an infinite rank."""
+    # The chance that none of 99 functions drawn at random is above the right one.
+    beaten = np.where(np.isfinite(ranks), 1 - (np.minimum(ranks, size) - 1) / max(size - 1, 1), 0)
     return {
-        "recall@1": float(np.mean((above == 0) / level)),
+        "recall@1": float(np.mean(ranks == 1)),
         "MRR@10": float(np.mean(np.where(ranks <= 10, 1 / ranks, 0))),
         "recall@100": float(np.mean(ranks <= 100)),
         "recall@1 of 100": float(np.mean(beaten**99)),
+        "silent recall@1": float(np.mean(ranks[silent] == 1)) if silent.any() else 1.0,
+        "silent": float(silent.mean()),
+        "queries": len(ranks),
+        "pool": size,
     }
 
 
-def says_nothing(task: ProjectTask, embedder: GraphEmbedder, number: int) -> bool:
-    """Whether a function has no string, import or table, and no rare constant."""
-    words = task.graph(number).node_words
-    if words is None or not len(words.hashes):
-        return True
-    kinds = kinds_of(words.hashes)
-    if np.isin(kinds, [KINDS.index(kind) for kind in ("str", "imp", "dat")]).any():
-        return False
-    rarity = embedder.words.rarity_of(words.hashes[kinds == KINDS.index("num")])
-    return not (rarity > RARE).any()
+def calibration_error(probabilities: Ranks, right: NDArray[np.bool_], bins: int = 10) -> float:
+    """Expected calibration error of the best hits, over bins of equal width."""
+    numbers = np.minimum((probabilities * bins).astype(int), bins - 1)
+    gaps = [
+        np.mean(numbers == number)
+        * abs(probabilities[numbers == number].mean() - right[numbers == number].mean())
+        for number in np.unique(numbers)
+    ]
+    return float(sum(gaps))
 
 
-def table(rows: dict[str, dict[str, dict[str, float]]]) -> str:
-    """Recall as Markdown, one table a measure."""
+def table(rows: dict[str, dict[str, Measures]]) -> str:
+    """One Markdown table a measure."""
     directions = list(next(iter(rows.values())))
     lines = []
-    for measure_name in ("recall@1", "recall@100", "recall@1 of 100", "silent recall@1"):
-        lines += [f"\n{measure_name}\n", f"| stage | {' | '.join(directions)} | mean |"]
+    names = ("recall@1", "MRR@10", "recall@100", "recall@1 of 100", "silent recall@1")
+    for name in (*names, "calibration error"):
+        lines += [f"\n{name}\n", f"| stage | {' | '.join(directions)} | mean |"]
         lines.append("|---" * (len(directions) + 2) + "|")
         for stage, cells in rows.items():
-            values = [cells[direction][measure_name] for direction in directions]
-            shown = " | ".join(f"{value:.3f}" for value in [*values, float(np.mean(values))])
-            lines.append(f"| {stage} | {shown} |")
+            if name in cells[directions[0]]:
+                values = [cells[direction][name] for direction in directions]
+                shown = " | ".join(f"{value:.3f}" for value in [*values, float(np.mean(values))])
+                lines.append(f"| {stage} | {shown} |")
     return "\n".join(lines)
 
 

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.binaries import Block, Function
+from graphkin.binaries.function import Token
 from graphkin.results.document import (
     BlockPair,
     Comparison,
     Document,
     Evidence,
+    EvidenceToken,
     FunctionRef,
     FunctionResult,
     Hit,
@@ -22,8 +24,9 @@ from graphkin.results.document import (
     Tool,
 )
 from graphkin.results.evidence import Attention, best_evidence
-from graphkin.results.function import ref_of
+from graphkin.results.function import ref_of, said_by
 from graphkin.results.html.comparison import comparison_page
+from graphkin.results.shared_words import said_words
 
 IMAGE = "<img src=x onerror=\"document.title='owned'\">"
 SCRIPT = "</script><script>document.title='owned'</script>"
@@ -50,6 +53,17 @@ HEARTBEAT = Hit(
     probability=0.987,
     evidence=Evidence(matched_share=0.93, pairs=(BlockPair(0, 0, 0.99), BlockPair(3, 4, 0.75))),
 )
+TALKING = HEARTBEAT.model_copy(
+    update={
+        "shared": (
+            EvidenceToken("str", "heartbeat of %d bytes"),
+            EvidenceToken("num", "2654435769"),
+            EvidenceToken("imp", "memcpy"),
+        ),
+        "note": "one of 3 equal copies",
+    }
+)
+"""A hit with all that a hit can have."""
 INFLATE = Hit(
     id=2,
     function="inflate.part.0",
@@ -99,7 +113,9 @@ def report(*results: FunctionResult, library: str = "library.kin") -> Report:
 
 
 def hit_named(name: str) -> Hit:
-    return changed(INFLATE, function=name, binary=name, address=None, tags={name: name})
+    said = (EvidenceToken("str", name), EvidenceToken("imp", name))
+    words = {"tags": {name: name}, "shared": said, "note": name}
+    return changed(INFLATE, function=name, binary=name, address=None, **words)
 
 
 def result_named(name: str) -> FunctionResult:
@@ -109,9 +125,11 @@ def result_named(name: str) -> FunctionResult:
 
 
 def function(count: int, name: str = "sample", instruction: str = "mov eax, 1") -> Function:
-    """A chain of blocks with a loop around it."""
-    names = (instruction.partition(" ")[0], "ret")
-    blocks = tuple(Block(0x1000 + 16 * n, 16, names, (instruction, "ret")) for n in range(count))
+    """A chain of blocks with a loop around it, each of which says its name."""
+    names, said = (instruction.partition(" ")[0], "ret"), (Token("str", name),)
+    blocks = tuple(
+        Block(0x1000 + 16 * n, 16, names, (instruction, "ret"), evidence=said) for n in range(count)
+    )
     edges = sorted({(n, n + 1) for n in range(count - 1)} | {(count - 1, 0)})
     return Function(
         name=name,
@@ -162,6 +180,7 @@ def compared_page(
         score=score,
         probability=probability,
         evidence=best_evidence(maps),
+        **said_words(said_by(left), said_by(right))._asdict(),
     )
     return comparison_page(comparison, left, right, maps)
 

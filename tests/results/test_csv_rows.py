@@ -10,8 +10,8 @@ from graphkin.results.csv_rows import COLUMNS, cell, csv_rows
 from graphkin.results.document import FunctionResult
 from tests.results.samples import (
     ADLER,
-    HEARTBEAT,
     HOSTILE,
+    TALKING,
     result,
     result_named,
 )
@@ -22,7 +22,7 @@ def read(*results: FunctionResult) -> list[dict[str, str]]:
 
 
 def test_rows() -> None:
-    rows = read(result(HEARTBEAT, ADLER), result())
+    rows = read(result(TALKING, ADLER), result())
     assert len(rows) == 2
     assert tuple(rows[0]) == COLUMNS
     assert rows[0] == {
@@ -46,9 +46,11 @@ def test_rows() -> None:
         "tags": "cve=CVE-2014-0160;package=openssl",
         "query_demangled": "",
         "demangled": "",
+        "shared": '"heartbeat of %d bytes"; 0x9e3779b9; memcpy',
+        "note": "one of 3 equal copies",
     }
-    unknown = ("probability", "score", "matched_share", "address", "tags")
-    assert [rows[1][name] for name in unknown] == [""] * 5
+    unknown = ("probability", "score", "matched_share", "address", "tags", "shared", "note")
+    assert [rows[1][name] for name in unknown] == [""] * 7
 
 
 def test_names_of_cpp_are_there_as_they_are_and_as_the_source_spells_them() -> None:
@@ -61,7 +63,7 @@ def test_names_of_cpp_are_there_as_they_are_and_as_the_source_spells_them() -> N
 def test_no_cell_begins_a_formula_and_the_name_can_be_had_back(start: str) -> None:
     name = f"{start}cmd|' /C calc'!A0"
     (row,) = read(result_named(name))
-    assert row["function"] == row["query_function"] == f"'{name}"
+    assert row["function"] == row["query_function"] == row["note"] == f"'{name}"
 
 
 @pytest.mark.parametrize("name", ["main", "?f@@YAXXZ", "_Z1fv", "x=1", "a'b", ""])

@@ -13,11 +13,20 @@ from graphkin.errors import ConfigError
 from graphkin.results.document import DOCUMENTS, FunctionResult, Report, all_schemas, schema_of
 from graphkin.results.render import FORMATS, render, to_json
 from tests.command_line import Graphkin
-from tests.results.samples import ADLER, HEARTBEAT, HOSTILE, changed, report, result, result_named
+from tests.results.samples import (
+    ADLER,
+    HEARTBEAT,
+    HOSTILE,
+    TALKING,
+    changed,
+    report,
+    result,
+    result_named,
+)
 
 
 def test_every_key() -> None:
-    document = json.loads(to_json(result(HEARTBEAT, ADLER)))
+    document = json.loads(to_json(result(TALKING, ADLER)))
     assert document["query"] == {
         "binary": "firmware/lib one.so",
         "function": "sub_1234",
@@ -46,6 +55,12 @@ def test_every_key() -> None:
         "build": "clang-14-O3",
         "tags": {"cve": "CVE-2014-0160", "package": "openssl"},
         "evidence": {"matched_share": 0.93, "pairs": [[0, 0, 0.99], [3, 4, 0.75]], "step": 0},
+        "shared": [
+            ["str", "heartbeat of %d bytes"],
+            ["num", "2654435769"],
+            ["imp", "memcpy"],
+        ],
+        "note": "one of 3 equal copies",
     }
     assert second["rank"] == 2
     assert [second[key] for key in ("address", "score", "probability", "evidence")] == [None] * 4
@@ -74,8 +89,8 @@ def test_a_name_of_cpp_is_there_raw_and_demangled() -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_what_json_has_no_number_for_is_null(value: float) -> None:
     hit = changed(ADLER, score=value, probability=value, distance=value)
-    (found,) = json.loads(to_json(result(hit)))["hits"]
-    assert found["score"] is found["probability"] is found["distance"] is None
+    (document,) = json.loads(to_json(result(hit)))["hits"]
+    assert document["score"] is document["probability"] is document["distance"] is None
 
 
 @pytest.mark.parametrize("name", [*HOSTILE, "_ZN3foo3barEi"])

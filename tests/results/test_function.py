@@ -9,7 +9,7 @@ import pytest
 
 from graphkin.binaries import Block, Function
 from graphkin.binaries.backends.native import NativeSource
-from graphkin.binaries.function import edge_kinds
+from graphkin.binaries.function import Token, edge_kinds
 from graphkin.results.function import code_of, summary, summary_of, to_dot, to_text
 from graphkin.results.render import to_json
 from tests.binaries.compiling import Compile
@@ -49,18 +49,18 @@ def block(address: int, last: str) -> Block:
 def test_a_branch_is_taken_to_where_it_points(last: str, with_text: bool) -> None:
     blocks = [block(0, last), block(0x10, "nop"), block(0x40, "ret")]
     if not with_text:
-        blocks = [one._replace(instructions=None) for one in blocks]
-    found = edge_kinds(function(*blocks, edges=((0, 1), (0, 2), (1, 2))))
-    assert found == ("not taken", "taken", "next")
+        blocks = [item._replace(instructions=None) for item in blocks]
+    kinds = edge_kinds(function(*blocks, edges=((0, 1), (0, 2), (1, 2))))
+    assert kinds == ("not taken", "taken", "next")
 
 
 def test_a_branch_back_past_padding() -> None:
     """The next block lies behind some padding, and the branch goes back."""
     blocks = (block(0, "nop"), block(0x10, "jne 0x0"), block(0x24, "ret"))
-    bare = [one._replace(instructions=None) for one in blocks]
+    bare = [item._replace(instructions=None) for item in blocks]
     for chosen in (blocks, bare):
-        found = edge_kinds(function(*chosen, edges=((0, 1), (1, 0), (1, 2))))
-        assert found == ("next", "taken", "not taken")
+        kinds = edge_kinds(function(*chosen, edges=((0, 1), (1, 0), (1, 2))))
+        assert kinds == ("next", "taken", "not taken")
 
 
 def test_jumps_and_cases() -> None:
@@ -76,9 +76,9 @@ def test_jumps_and_cases() -> None:
 
 def test_kinds_of_compiled_code(compile_c: Compile) -> None:
     source = "int a(void); int f(int x) { while (x) { if (x == 5) a(); x--; } return x; }"
-    found = next(NativeSource(compile_c(source, "-O0", "-c"), with_text=True).functions())
-    for (start, _), kind in zip(found.edges, edge_kinds(found), strict=True):
-        last = found.blocks[start].mnemonics[-1]
+    resolved = next(NativeSource(compile_c(source, "-O0", "-c"), with_text=True).functions())
+    for (start, _), kind in zip(resolved.edges, edge_kinds(resolved), strict=True):
+        last = resolved.blocks[start].mnemonics[-1]
         expected = {"jmp": ("jump",), "je": ("taken", "not taken"), "jne": ("taken", "not taken")}
         assert kind in expected.get(last, ("next",))
 
@@ -108,8 +108,36 @@ def test_text_is_a_header_and_every_block() -> None:
     ]
 
 
+SAID = (Token("str", 'say "\x1b[2J"'), Token("imp", "puts"), Token("num", "7"), Token("off", "8"))
+TALKING = replace(LOOP, blocks=(LOOP.blocks[0]._replace(evidence=SAID), *LOOP.blocks[1:]))
+
+
+def test_text_says_what_the_function_and_each_block_say() -> None:
+    lines = to_text(TALKING).splitlines()
+    assert lines[6:8] == [r'  strings    "say "\x1b[2J""', "  imports    puts"]
+    assert lines[9:16] == [
+        "0x1000:  entry",
+        "    xor     eax, eax",
+        "    nop",
+        r'    ; strings "say "\x1b[2J""',
+        "    ; imports puts",
+        "    ; constants 7",
+        "    -> 0x1004  next",
+    ]
+
+
+def test_long_lists_of_words_are_cut() -> None:
+    said = tuple(Token("str", f"a string of some length, number {n}") for n in range(50))
+    text = to_text(replace(LOOP, blocks=(LOOP.blocks[0]._replace(evidence=said),), edges=()))
+    assert max(map(len, text.splitlines())) <= 100
+    head, block = text.split("0x1000:  entry")
+    assert head.endswith('number 5" and 44 more\n\n')
+    assert '\n    ; strings "a string of some length, number 0", "a' in block
+    assert block.endswith('\n    ;         "a string of some length, number 4" and 45 more')
+
+
 def test_text_without_operands_has_the_mnemonics() -> None:
-    bare = replace(LOOP, blocks=tuple(one._replace(instructions=None) for one in LOOP.blocks))
+    bare = replace(LOOP, blocks=tuple(item._replace(instructions=None) for item in LOOP.blocks))
     assert "    jne\n    -> 0x1004  taken" in to_text(bare)
 
 
@@ -145,14 +173,14 @@ def test_the_document_is_complete() -> None:
         "callees": None,
         "blocks": [
             {
-                "address": f"{one.address:#x}",
-                "size": one.size,
-                "mnemonics": list(one.mnemonics),
-                "instructions": list(one.instructions or ()),
+                "address": f"{item.address:#x}",
+                "size": item.size,
+                "mnemonics": list(item.mnemonics),
+                "instructions": list(item.instructions or ()),
                 "operations": None,
                 "evidence": None,
             }
-            for one in LOOP.blocks
+            for item in LOOP.blocks
         ],
         "edges": [
             {"source": 0, "target": 1, "kind": "next"},
@@ -172,5 +200,8 @@ def test_dot_is_read_by_another_tool() -> None:
     assert boxes["1"].get("label") == r'"0x1004:\ladd eax, 1\ljne 0x1004\l"'
     ends = [(edge.get_source(), edge.get_destination()) for edge in graph.get_edges()]
     assert ends == [("0", "1"), ("1", "1"), ("1", "2")]
+    (talking,) = pydot.graph_from_dot_data(to_dot(TALKING))
+    label = talking.get_node("0")[0].get("label")
+    assert label.endswith(r'\l; strings \"say \"\\x1b[2J\"\"\l; imports puts\l; constants 7\l"')
     colors = [edge.get("color") for edge in graph.get_edges()]
     assert len(set(colors)) == 3

@@ -15,6 +15,7 @@ from tests.results.samples import (
     HOSTILE,
     INFLATE,
     QUERY,
+    TALKING,
     changed,
     result,
     result_named,
@@ -37,6 +38,31 @@ def test_a_search() -> None:
     near = changed(HEARTBEAT, address=0x5A0)
     table = search_table(result(near, INFLATE), width=99)
     assert table.splitlines() == SEARCH.splitlines()
+
+
+SAID = """\
+     one of 3 equal copies
+     cve=CVE-2014-0160  package=openssl
+     both say  "heartbeat of %d bytes", 0x9e3779b9, memcpy
+     block pairs  0=0 (0.99)  3=4 (0.75)
+"""
+
+
+def test_a_search_says_what_both_say_and_why_a_probability_is_low() -> None:
+    assert search_table(result(TALKING)).splitlines()[3:] == SAID.splitlines()
+    narrow = search_table(result(TALKING), width=57).splitlines()
+    assert narrow[5] == '     both say  "heartbeat of %d bytes" and 2 more'
+
+
+def test_a_scan_has_the_rarest_word_that_both_say() -> None:
+    alone = changed(TALKING, shared=TALKING.shared[2:], note=None)
+    _, head, *lines = scan_table([result(TALKING), result(alone), FOUND], width=140).splitlines()
+    assert head.endswith("  both say")
+    assert lines[0].endswith('  "heartbeat of %d bytes" +2')
+    assert lines[1] == "       one of 3 equal copies"
+    assert lines[2].endswith("  memcpy")
+    assert lines[3].endswith("libssl.so.1.0.0")
+    assert "both say" not in scan_table([FOUND])
 
 
 def test_columns_without_values_are_left_out() -> None:
@@ -82,7 +108,7 @@ def test_names_steer_nothing(name: str) -> None:
     for table in tables:
         assert all(line.isprintable() for line in table.split("\n"))
         table.encode()
-    assert tables[0].count("\n") == 3, "a name stays on its line"
+    assert tables[0].count("\n") == 5, "a name stays on its line"
 
 
 def test_names_of_cpp_are_shown_as_the_source_spells_them() -> None:

@@ -208,7 +208,7 @@ def read_input(
             limits=limits,
         )
         for function in source.functions():
-            if len(function.blocks) < min_blocks:
+            if not function.is_large(min_blocks):
                 small += 1
             else:
                 yield FunctionRecord.of(file.function(function), file.label, build, features)

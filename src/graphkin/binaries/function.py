@@ -20,6 +20,8 @@ CLONE_SUFFIX = re.compile(r"\.(?:part|isra|constprop|cold|lto_priv|llvm)(?:\.\d+
 """What gcc and clang append to the name of a function that they cut, cloned or privatised."""
 MEMBER = re.compile(r"(.+)\(([^()]+)\)$", re.DOTALL)
 """A file, and what it holds: a member of an archive, or a slice of a fat file."""
+NARROW = frozenset({"x86", "arm", "mips", "mipsel", "ppc"})
+"""Architectures whose pointers have 32 bits."""
 EdgeKind = Literal["taken", "not taken", "next", "jump", "case"]
 TARGET = re.compile(r"(?:^|[\s,#])(0x[0-9a-f]+)$")
 """An address as the last operand."""
@@ -75,7 +77,7 @@ class Function:
     """(source, target) indices of blocks, sorted, each pair once."""
     architecture: str
     """``x86-64``, ``x86``, ``aarch64``, ``arm``; ``mips`` and ``mips64`` are big-endian, ``mipsel``
-    and ``mips64el`` little-endian; ``riscv64``."""
+    and ``mips64el`` little-endian; ``riscv64``; ``ppc`` is big-endian, ``ppc64le`` is not."""
     format: str
     """``elf``, ``pe``, ``macho``, or ``raw`` for an image without a header."""
     file_hash: str
@@ -98,6 +100,14 @@ class Function:
     def base_name(self) -> str:
         """The name in the source: ``decode`` of ``decode.part.0.isra.1``."""
         return base_name(self.name)
+
+    def is_large(self, min_blocks: int) -> bool:
+        """Whether it has enough blocks, or says enough, to be known from others."""
+        from graphkin.graphs.words import is_telling  # here, because most functions are large
+
+        if len(self.blocks) >= min_blocks:
+            return True
+        return is_telling(token.kind for block in self.blocks for token in block.evidence or ())
 
     def code_hash(self) -> str:
         """SHA-256 of the code, wherever it lies: mnemonics and sizes of its blocks, and its edges.

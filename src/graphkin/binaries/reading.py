@@ -60,7 +60,8 @@ def read_functions(
     Args:
         target: the file, and the member.
         backend: what reads the file.
-        min_blocks: functions with fewer basic blocks are left out.
+        min_blocks: functions with fewer basic blocks are left out, unless they were read with
+            evidence, and say enough to be known by.
         with_text: keeps the text of every instruction.
         with_evidence: tells what functions say, where the backend knows.
         limits: what the file may cost.
@@ -208,7 +209,7 @@ def _list(
             with_evidence=with_evidence,
             limits=limits,
         ):
-            if len(function.blocks) >= min_blocks:
+            if function.is_large(min_blocks):
                 yield job.file.function(function)
             else:
                 small += 1

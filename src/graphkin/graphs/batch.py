@@ -18,7 +18,7 @@ from torch import Tensor
 
 from graphkin.errors import GraphError
 from graphkin.graphs.graph import Graph, OffsetArray, WordBags, running_offsets
-from graphkin.graphs.pair_groups import PairGroup, group_pairs
+from graphkin.graphs.pair_groups import PairGroup, distinct_graphs, group_pairs
 
 Index = OffsetArray
 
@@ -42,17 +42,18 @@ class Adjacency:
 
 @dataclass(frozen=True, eq=False)
 class WordBatch:
-    """The distinct words of each graph, one graph after the other."""
+    """The words of each owner, a graph or a node, one owner after the other."""
 
     hashes: Tensor
     """(M,) int64: the bits of the hashes, which are unsigned."""
     counts: Tensor
-    """(M,) float32: how often the graph has the word."""
+    """(M,) float32: how often the owner has the word."""
     offsets: Tensor
-    """(G + 1,) int64."""
+    """(owners + 1,) int64."""
 
     @classmethod
     def pack(cls, bags: Sequence[WordBags]) -> WordBatch:
+        """The distinct words of each graph."""
         counted = [bag.counted() for bag in bags]
         hashes = np.concatenate([words for words, _ in counted])
         counts = np.concatenate([count for _, count in counted])
@@ -61,6 +62,17 @@ class WordBatch:
             torch.from_numpy(hashes.view(np.int64)),
             torch.from_numpy(counts.astype(np.float32)),
             torch.from_numpy(offsets),
+        )
+
+    @classmethod
+    def pack_nodes(cls, bags: Sequence[WordBags]) -> WordBatch:
+        """The words of each node of each graph; one that a node has twice is there twice."""
+        hashes = np.concatenate([bag.hashes for bag in bags])
+        sizes = np.concatenate([np.diff(bag.offsets) for bag in bags])
+        return cls(
+            torch.from_numpy(hashes.view(np.int64)),
+            torch.ones(len(hashes)),
+            torch.from_numpy(running_offsets(sizes)),
         )
 
     def to(self, device: torch.device | str) -> WordBatch:
@@ -90,6 +102,8 @@ class GraphBatch:
     """(R,) int64, one for each listed edge."""
     words: WordBatch | None = None
     """The hashed words of each graph."""
+    node_words: WordBatch | None = None
+    """The hashed words of each node."""
 
     @classmethod
     def pack(cls, graphs: Sequence[Graph]) -> GraphBatch:
@@ -116,6 +130,7 @@ class GraphBatch:
         if first.has_words:
             words = [graph.node_words for graph in graphs if graph.node_words is not None]
             fields["words"] = WordBatch.pack(words)
+            fields["node_words"] = WordBatch.pack_nodes(words)
         return cls.from_arrays(node_offsets, edges, directed=first.directed, **fields)
 
     @classmethod
@@ -260,6 +275,16 @@ class PairBatch:
                 raise GraphError(f"pair {position} holds {len(pair)} graphs, not 2")
         graphs = GraphBatch.pack([graph for pair in pairs for graph in pair])
         return cls.interleaved(graphs, labels)
+
+    @classmethod
+    def pack_distinct(
+        cls, pairs: Sequence[tuple[Graph, Graph]], labels: Sequence[float] | None = None
+    ) -> PairBatch:
+        """Packs pairs whose graphs are encoded apart: a graph of several pairs is there once."""
+        graphs, left, right = distinct_graphs(pairs)
+        signs = None if labels is None else torch.tensor(labels, dtype=torch.float32)
+        index = torch.from_numpy(left), torch.from_numpy(right)
+        return cls(GraphBatch.pack(graphs), *index, signs)
 
     @classmethod
     def pack_triplets(cls, triplets: Sequence[tuple[Graph, Graph, Graph]]) -> PairBatch:

@@ -18,6 +18,8 @@ Index = NDArray[np.int64]
 GROUP_OVERHEAD = 4_000
 """What a further group costs, in cells of the |V1| x |V2| matrix: a group is a dozen small
 operator calls, and a pair of about 64 x 64 nodes takes as long as those."""
+BLOCK_CELLS = 200_000
+"""Cells of a block of pairs that are compared at once, at most, unless a single pair has more."""
 MAX_PADDING = 0.2
 """Largest share of the cells that may be padding; more groups are made until it holds."""
 
@@ -74,6 +76,29 @@ class PairGroup:
     def cells(self) -> int:
         """Cells of the padded blocks."""
         return self.rows.numel() * self.columns.shape[1]
+
+
+def pair_blocks(left: Index, right: Index) -> list[Index]:
+    """Pairs of similar size together, in blocks of at most ``BLOCK_CELLS`` padded cells.
+
+    Args:
+        left: (P,) nodes of the first graphs.
+        right: (P,) nodes of the second ones.
+
+    Returns:
+        The numbers of the pairs of each block; together they are all.
+    """
+    larger = np.maximum(left, right)
+    order = np.lexsort((np.minimum(left, right), larger))
+    blocks, start = [], 0
+    while start < len(order):
+        # Sizes rise, so that the last pair of a block decides its padding.
+        counts = np.arange(1, len(order) - start + 1)
+        within = counts * larger[order[start:]] ** 2 <= BLOCK_CELLS
+        count = max(1, int(within.sum()))
+        blocks.append(order[start : start + count])
+        start += count
+    return blocks
 
 
 def group_pairs(node_offsets: Index, left: Index, right: Index) -> list[PairGroup]:

@@ -8,16 +8,20 @@ bits are the kind of the word.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkin.graphs.graph import WordArray
+from graphkin.graphs.graph import Graph, WordArray
 
 KINDS = ("str", "imp", "num", "flt", "dat", "off")
 """Strings, imported names, integer constants, float constants, first bytes of constant tables,
 field offsets. Files store positions in this list, so kinds are only added at the end."""
+OFFSETS = "off"
+"""The kind of words that says nothing between pointers of different widths."""
 KIND_SHIFT = 60
 HASH_MASK = (1 << KIND_SHIFT) - 1
 WORDS_KEPT = 1 << 16
@@ -35,6 +39,23 @@ def word_hash(kind: str, text: str) -> int:
     return KINDS.index(kind) << KIND_SHIFT | int.from_bytes(digest, "little") & HASH_MASK
 
 
+def is_telling(kinds: Iterable[str]) -> bool:
+    """Whether words of some kinds are enough to know a graph by that is too small otherwise.
+
+    A string, a float or a table is; of imports and integers it takes two.
+    """
+    counts = Counter(kinds)
+    return counts["str"] + counts["flt"] + counts["dat"] > 0 or counts["imp"] + counts["num"] > 1
+
+
 def kinds_of(hashes: WordArray) -> NDArray[np.int64]:
     """(M,) the position in ``KINDS`` of each word."""
     return (hashes >> np.uint64(KIND_SHIFT)).astype(np.int64)
+
+
+def is_large(graph: Graph, min_blocks: int) -> bool:
+    """As :meth:`graphkin.binaries.function.Function.is_large`, of the graph of a function."""
+    if graph.num_nodes >= min_blocks:
+        return True
+    words = graph.node_words
+    return words is not None and is_telling(KINDS[kind] for kind in kinds_of(words.hashes))

@@ -9,8 +9,8 @@ from typing import Any
 
 from graphkin.learning.task import Task
 from graphkin.learning.training import TrainConfig, TrainingResult, train
-from graphkin.models import GraphEmbedder, ModelConfig, build_model
-from graphkin.models.config import INHERITED
+from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, build_model
+from graphkin.models.config import INHERITED, MODEL_NAMES
 from graphkin.models.model import GraphModel
 
 TAKEN_OVER = ("similarity", "steps", *INHERITED)
@@ -58,12 +58,13 @@ def assemble(
     settings = task.recipe(model, recipe)
     options = dict(settings.model)
     if start is not None:
-        options |= {name: getattr(start.config, name) for name in TAKEN_OVER}
+        decided = MODEL_NAMES.get(model, {})
+        options |= {name: getattr(start.config, name) for name in TAKEN_OVER if name not in decided}
     model_config = ModelConfig.named(model, **options | dict(model_options or {}))
     config = TrainConfig.from_dict({**settings.training, **(training or {})})
     built = build_model(model_config, config.seed)
     built.vocabulary = settings.vocabulary
-    if settings.words is not None and isinstance(built, GraphEmbedder):
+    if settings.words is not None and isinstance(built, GraphEmbedder | GraphMatcher):
         built.fit_words(settings.words)
     if start is not None:
         built.start_from(start)

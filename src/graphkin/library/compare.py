@@ -13,11 +13,13 @@ from graphkin.binaries.function import Function
 from graphkin.binaries.reading import read_function
 from graphkin.binaries.targets import parse_target
 from graphkin.errors import ConfigError, ModelError
+from graphkin.graphs.words import word_hash
 from graphkin.library.models import SearchModel, search_model
 from graphkin.library.probability import distances, probabilities
-from graphkin.results.document import Comparison
+from graphkin.results.document import Comparison, EvidenceToken
 from graphkin.results.evidence import best_evidence
-from graphkin.results.function import ref_of
+from graphkin.results.function import is_understood, ref_of, said_by
+from graphkin.results.shared_words import Rarity, have_same_width, said_words
 
 if TYPE_CHECKING:
     from graphkin.graphs import Graph
@@ -93,5 +95,29 @@ def compare_functions(
         score=maps.score,
         probability=probability,
         evidence=best_evidence(maps),
+        **_said(model, left, right),
     )
     return ComparedFunctions(document, (left, right), graphs, maps)
+
+
+def _said(
+    model: SearchModel, left: Function, right: Function
+) -> dict[str, tuple[EvidenceToken, ...]]:
+    """What both say and what one says, by the names of the document; empty where nobody knows."""
+    if not (is_understood(left) and is_understood(right)):
+        return {}
+    same_width = have_same_width(left.architecture, right.architecture)
+    words = said_by(left), said_by(right)
+    return said_words(*words, rarity_by(model), same_width=same_width)._asdict()
+
+
+def rarity_by(model: SearchModel) -> Rarity | None:
+    """How rare a model finds words; None for one that reads none."""
+    if not model.embedder.config.word_dim:
+        return None
+    bag = model.embedder.words
+
+    def rarity(word: EvidenceToken) -> float:
+        return float(bag.rarity_of(np.array([word_hash(*word)], dtype=np.uint64))[0])
+
+    return rarity

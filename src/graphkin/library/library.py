@@ -16,6 +16,7 @@ from graphkin.results.document import Hit
 
 if TYPE_CHECKING:
     from graphkin._support.progress import Progress
+    from graphkin.library.candidates import EncodedQuery
     from graphkin.library.models import ModelId, SearchModel
     from graphkin.models import GraphEmbedder
 
@@ -173,9 +174,10 @@ class Library:
         distinct: dict[str, Graph] = {}
         for content, graph in zip(hashes, graphs, strict=True):
             distinct.setdefault(content, graph)
-        vectors = dict(zip(distinct, self.model.vectors(list(distinct.values())), strict=True))
+        encoded = self.model.encoded(list(distinct.values()))
+        rows = {content: row for row, content in enumerate(distinct)}
         return [
-            Row(entry.key(content), entry, content, graph, vectors[content])
+            self.model.row(entry, content, graph, encoded, rows[content])
             for graph, content, entry in zip(graphs, hashes, entries, strict=True)
         ]
 
@@ -234,15 +236,19 @@ class Library:
             evidence: say of every hit which nodes match.
             progress: called as ``progress(done, total)``, in queries.
         """
+        from graphkin.library.candidates import encode_queries
+
         options = SearchOptions(top_k, rerank, where, evidence=evidence)
         hits: list[list[Hit]] = []
-        for found in self.hits(queries, options):
-            hits.append(list(found.hits))
+        if not queries:
+            return hits
+        for own in self.hits(encode_queries(self.model, queries), options):
+            hits.append(list(own.hits))
             if progress is not None:
                 progress(len(hits), len(queries))
         return hits
 
-    def hits(self, queries: Sequence[Graph], options: SearchOptions) -> Iterator[Hits]:
+    def hits(self, queries: Sequence[EncodedQuery], options: SearchOptions) -> Iterator[Hits]:
         """What each query finds, as it is found; see :mod:`graphkin.library.search`."""
         from graphkin.library.search import search
 
@@ -250,12 +256,14 @@ class Library:
 
     def rank(self, query: Graph, ids: Sequence[int], top_k: int | None = None) -> list[Hit]:
         """Graphs of the library, by id, in the order of the matcher."""
+        from graphkin.library.candidates import encode_queries
         from graphkin.library.search import rank
 
         if any(isinstance(number, Graph) for number in ids):
             raise ConfigError("rank takes ids of the library; a matcher's rank takes graphs")
         options = SearchOptions(top_k or max(len(ids), 1), rerank=max(len(ids), 1))
-        return list(rank(self.model, self.engine, query, ids, options).hits)
+        (encoded,) = encode_queries(self.model, [query])
+        return list(rank(self.model, self.engine, encoded, ids, options).hits)
 
     def stats(self) -> dict[str, Any]:
         """What is in the library, and the model that made it."""

@@ -8,15 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
+import numpy as np
 from numpy.typing import NDArray
 
 from graphkin._support.files import read_file
+from graphkin.binaries.function import NARROW
 from graphkin.errors import FormatError, ModelError
 from graphkin.graphs import Graph
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.engines.base import Metric, Space
+from graphkin.library.ranking import Ranking
+from graphkin.library.records import KnownFunction, Row
+from graphkin.library.signals import Records, Surroundings, rare_words, record_kind, signals_of
 from graphkin.models import GraphEmbedder, GraphMatcher
 from graphkin.models.calibration import Calibration
 from graphkin.models.saving import (
@@ -30,9 +35,10 @@ from graphkin.models.saving import (
 
 EMBEDDER, MATCHER = PARTS["GraphEmbedder"], PARTS["GraphMatcher"]
 CALIBRATION_FILE = "calibration.json"
+RANKING_FILE = "ranking.json"
 ID_FILE = "pin.json"
 FILES = frozenset(
-    {ID_FILE, CALIBRATION_FILE}
+    {ID_FILE, CALIBRATION_FILE, RANKING_FILE}
     | {f"{part}/{file}" for part in (EMBEDDER, MATCHER) for file in (CONFIG_FILE, WEIGHTS_FILE)}
 )
 """All that a library keeps of its model. A name in a library is somebody else's word: nothing is
@@ -53,6 +59,15 @@ class ModelId:
         return f"{self.name} {self.version} ({self.weights[:12]})"
 
 
+class Encoded(NamedTuple):
+    """What a library is searched by, of N graphs."""
+
+    vectors: NDArray[Any]
+    """(N, columns) codes, or float vectors."""
+    signals: Records | None
+    """(N,) where the model has a ranking."""
+
+
 @dataclass(frozen=True, eq=False)
 class SearchModel:
     """Models that belong together, as files, and as what they compute with."""
@@ -63,13 +78,16 @@ class SearchModel:
     embedder: GraphEmbedder
     matcher: GraphMatcher | None = None
     calibration: Calibration | None = None
+    """Of a model that is searched by codes and a matcher alone."""
+    ranking: Ranking | None = None
+    """Of a model that reads what functions say."""
 
     @classmethod
     def load(cls, path: str | Path) -> SearchModel:
         """A model that ships with graphkin, by name, or from a folder.
 
-        The folder holds ``embedder/`` and, by choice, ``matcher/`` and ``calibration.json``; or it
-        is that of an embedder alone, or of a training run.
+        The folder holds ``embedder/`` and, by choice, ``matcher/``, ``calibration.json`` and
+        ``ranking.json``; or it is that of an embedder alone, or of a training run.
         """
         home = model_home(path)
         name = str(path) if str(path) in shipped_names() else home.resolve().name
@@ -80,8 +98,9 @@ class SearchModel:
             if folder.is_dir()
             for file in (CONFIG_FILE, WEIGHTS_FILE)
         }
-        if (home / CALIBRATION_FILE).exists():
-            files[CALIBRATION_FILE] = read_file(home / CALIBRATION_FILE)
+        for file in (CALIBRATION_FILE, RANKING_FILE):
+            if (home / file).exists():
+                files[file] = read_file(home / file)
         return cls.from_files({**files, ID_FILE: _id_file(name, files)})
 
     @classmethod
@@ -91,6 +110,7 @@ class SearchModel:
         matcher: GraphMatcher | None = None,
         calibration: Calibration | None = None,
         name: str = "unnamed",
+        ranking: Ranking | None = None,
     ) -> SearchModel:
         """A model from its parts, as they are now."""
         files = _prefixed(EMBEDDER, embedder.to_files())
@@ -98,6 +118,8 @@ class SearchModel:
             files |= _prefixed(MATCHER, matcher.to_files())
         if calibration is not None:
             files[CALIBRATION_FILE] = calibration.to_json().encode()
+        if ranking is not None:
+            files[RANKING_FILE] = ranking.to_json().encode()
         return cls.from_files({**files, ID_FILE: _id_file(name, files)})
 
     @classmethod
@@ -111,10 +133,13 @@ class SearchModel:
         calibration = None
         if CALIBRATION_FILE in files:
             calibration = Calibration.from_json(files[CALIBRATION_FILE])
+        ranking = None
+        if RANKING_FILE in files:
+            ranking = Ranking.from_json(files[RANKING_FILE])
         if matcher is not None and matcher.vocabulary != embedder.vocabulary:
             raise ModelError(f"embedder and matcher of {model_id} differ in what their tokens mean")
         space_of(embedder)
-        return cls(model_id, dict(files), embedder, matcher, calibration)
+        return cls(model_id, dict(files), embedder, matcher, calibration, ranking)
 
     @property
     def space(self) -> Space:
@@ -133,9 +158,54 @@ class SearchModel:
 
     def vectors(self, graphs: Sequence[Graph]) -> NDArray[Any]:
         """(N, columns) what a library is searched by: codes, or float vectors."""
-        if self.space.metric == "hamming":
-            return self.embedder.codes(graphs)
-        return self.embedder.encode(graphs)
+        return self.encoded(graphs).vectors
+
+    def encoded(
+        self,
+        graphs: Sequence[Graph],
+        architectures: Sequence[str] = (),
+        surroundings: Sequence[Surroundings] | None = None,
+        vectors: NDArray[np.float32] | None = None,
+    ) -> Encoded:
+        """All that a search compares of graphs before it reads them.
+
+        Args:
+            graphs: N of them.
+            architectures: the processor of each, where it is known.
+            surroundings: where each stands, if they are all the functions of one file.
+            vectors: (N, V) of the embedder, where they are known.
+        """
+        if vectors is None:
+            vectors = self.embedder.encode(graphs)
+        signals = None
+        if self.ranking is not None:
+            known = architectures or [""] * len(graphs)
+            narrow = [architecture in NARROW for architecture in known]
+            signals = signals_of(self.embedder, graphs, vectors, narrow, surroundings)
+        if self.space.metric != "hamming":
+            return Encoded(vectors, signals)
+        return Encoded(self.embedder.codes_of(vectors), signals)
+
+    def row(
+        self, entry: KnownFunction, graph_hash: str, graph: Graph, encoded: Encoded, number: int
+    ) -> Row:
+        """A graph on its way into a library, which is the ``number``-th of those encoded."""
+        key = entry.key(graph_hash)
+        if encoded.signals is None:
+            return Row(key, entry, graph_hash, graph, encoded.vectors[number])
+        words, _ = rare_words(self.embedder, graph)
+        signals = encoded.signals[number].tobytes()
+        return Row(key, entry, graph_hash, graph, encoded.vectors[number], signals, words)
+
+    def signals_from(self, contents: Sequence[bytes]) -> Records:
+        """Signals as a library keeps them."""
+        kind = record_kind(self.embedder)
+        if any(len(content) != kind.itemsize for content in contents):
+            raise FormatError(
+                "functions of the library have no signals, or those of another model; make the "
+                "library anew: graphkin index NEW.kin FILES"
+            )
+        return np.frombuffer(b"".join(contents), kind)
 
 
 def search_model(model: str | Path | SearchModel | GraphEmbedder) -> SearchModel:

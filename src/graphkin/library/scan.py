@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,10 +14,15 @@ from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.reading import read_function, read_functions
 from graphkin.binaries.targets import parse_target
 from graphkin.errors import GraphkinError
+from graphkin.graphs.vocabulary import Vocabulary
+from graphkin.graphs.words import is_large, word_hash
+from graphkin.library.candidates import EncodedQuery, encode_queries
 from graphkin.library.library import Library
+from graphkin.library.models import SearchModel
 from graphkin.library.records import Filter, SearchOptions
-from graphkin.results.document import FunctionRef, FunctionResult, SearchedFile
-from graphkin.results.function import ref_of
+from graphkin.library.signals import Surroundings
+from graphkin.results.document import EvidenceToken, FunctionRef, FunctionResult, SearchedFile
+from graphkin.results.function import ref_of, said_by
 
 if TYPE_CHECKING:
     from graphkin._support.progress import Progress
@@ -41,6 +46,39 @@ class Query(NamedTuple):
 
     ref: FunctionRef
     graph: Graph
+    architecture: str = ""
+    callees: tuple[int, ...] = ()
+    """Addresses of functions of the same file that it calls."""
+    said: tuple[EvidenceToken, ...] = ()
+    """What it says, each once: a library keeps hashes only."""
+    encoded: EncodedQuery | None = None
+    """Where it was encoded with the other functions of its file."""
+
+
+def query_of(function: Function, vocabulary: Vocabulary) -> Query:
+    """A function that was read, as a query."""
+    internal = (callee for callee in function.callees or () if isinstance(callee, int))
+    graph = function.to_graph(vocabulary)
+    return Query(ref_of(function), graph, function.architecture, tuple(internal), said_by(function))
+
+
+def encode_file(model: SearchModel, queries: Sequence[Query]) -> list[Query]:
+    """Queries that are all the functions of one file: what calls what counts as well."""
+    surroundings = [Surroundings(query.ref.address or 0, query.callees) for query in queries]
+    encoded = _encoded(model, queries, surroundings)
+    return [query._replace(encoded=own) for query, own in zip(queries, encoded, strict=True)]
+
+
+def _encoded(
+    model: SearchModel, queries: Sequence[Query], surroundings: list[Surroundings] | None = None
+) -> list[EncodedQuery]:
+    return encode_queries(
+        model,
+        [query.graph for query in queries],
+        [query.architecture for query in queries],
+        surroundings,
+        [{word_hash(token.kind, token.text): token for token in query.said} for query in queries],
+    )
 
 
 def scan(
@@ -110,11 +148,14 @@ def read_queries(
         coverages: is filled with how much of the code of whole files is inside functions.
         on_error: is told of a target that cannot be read; without it, the error is raised.
     """
-    vocabulary = library.model.vocabulary
+    model = library.model
+    vocabulary = model.vocabulary
     for text in targets:
         looked_up, small = 0, list[int]()
         try:
             target = parse_target(text)
+            # What is too small to be looked up tells something of its callers.
+            is_file = model.ranking is not None and target.function is None
             functions: Iterable[Function]
             if target.function is not None:
                 functions = [read_function(target, backend)]
@@ -122,15 +163,19 @@ def read_queries(
                 functions = read_functions(
                     target,
                     backend=backend,
-                    min_blocks=min_blocks,
+                    min_blocks=1 if is_file else min_blocks,
                     with_evidence=vocabulary.reads == "evidence",
                     skipped=skipped,
                     on_small=small.append,
                     coverages=coverages,
                 )
-            for function in functions:
+            queries = (query_of(function, vocabulary) for function in functions)
+            for query in encoded_by_file(model, queries) if is_file else queries:
+                if is_file and not is_large(query.graph, min_blocks):
+                    small.append(1)
+                    continue
                 looked_up += 1
-                yield Query(ref_of(function), function.to_graph(vocabulary))
+                yield query
         except GraphkinError as error:
             if on_error is None:
                 raise
@@ -140,6 +185,12 @@ def read_queries(
                 files.append(
                     SearchedFile(binary=target.binary, functions=looked_up, small=sum(small))
                 )
+
+
+def encoded_by_file(model: SearchModel, queries: Iterable[Query]) -> Iterator[Query]:
+    """The functions of each file together, once all of them have been read."""
+    for _, own in groupby(queries, key=lambda query: query.ref.binary):
+        yield from encode_file(model, list(own))
 
 
 def look_up(
@@ -162,11 +213,16 @@ def look_up(
     total = len(queries) if isinstance(queries, Sequence) else 0
     remaining, done = iter(queries), 0
     while chunk := list(islice(remaining, at_once)):
-        hits = library.hits([query.graph for query in chunk], options)
-        for query, found in zip(chunk, hits, strict=True):
-            yield FunctionResult(
-                query=query.ref, hits=found.hits, best_left_out=found.best_left_out
-            )
+        hits = library.hits(_all_encoded(library.model, chunk), options)
+        for query, kept in zip(chunk, hits, strict=True):
+            yield FunctionResult(query=query.ref, hits=kept.hits, best_left_out=kept.best_left_out)
             done += 1
             if progress is not None:
                 progress(done, max(total, done))
+
+
+def _all_encoded(model: SearchModel, queries: Sequence[Query]) -> list[EncodedQuery]:
+    """What was not encoded with its file is encoded now."""
+    alone = [query for query in queries if query.encoded is None]
+    made = iter(_encoded(model, alone) if alone else ())
+    return [query.encoded or next(made) for query in queries]

@@ -1,13 +1,15 @@
-"""The cascade of a search: nearest codes, probability, rerank by matching, evidence.
+"""A search: candidates of each query from the library, the best of them as hits, with evidence.
 
-Each chunk of queries goes through all stages once; graphs that the matcher scores are read once,
-and serve for the evidence too.
+A model with a ranking compares signals (:mod:`graphkin.library.cascade`); one without, as earlier
+libraries carry, goes by the distance of codes and the score of a matcher. Each chunk of queries
+goes through all stages once; graphs that the matcher scores are read once, and serve for the
+evidence too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,12 +17,15 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ModelError
 from graphkin.graphs import Graph
+from graphkin.library.candidates import Candidate, EncodedQuery, score_pairs
+from graphkin.library.cascade import rank_signals, search_signals
 from graphkin.library.engines.base import Engine, UnknownIdError
 from graphkin.library.models import SearchModel
 from graphkin.library.probability import distances as distances_between
 from graphkin.library.probability import probabilities
-from graphkin.library.records import Hits, SearchOptions, Stored
-from graphkin.results.document import Evidence, Hit
+from graphkin.library.records import Hits, SearchOptions
+from graphkin.library.signals import shared_words
+from graphkin.results.document import Evidence, EvidenceToken, Hit
 from graphkin.results.evidence import best_evidence
 
 if TYPE_CHECKING:
@@ -30,21 +35,12 @@ PAIRS_AT_ONCE = 5_000
 """Pairs whose graphs are in memory together while they are scored."""
 EVIDENCE_WEIGHTS = 4_000_000
 """Attention weights of a pair, above which no evidence is computed for it."""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A graph of the library on its way to become a hit."""
-
-    stored: Stored
-    distance: float
-    rank_by_distance: int
-    probability: float | None
-    score: float | None = None
+SHARED_WORDS = 12
+"""Words that query and hit share, the rarest, that a hit lists."""
 
 
 def search(
-    model: SearchModel, engine: Engine, queries: Sequence[Graph], options: SearchOptions
+    model: SearchModel, engine: Engine, queries: Sequence[EncodedQuery], options: SearchOptions
 ) -> Iterator[Hits]:
     """The hits of each query, best first, chunk by chunk."""
     _check_matcher(model, options)
@@ -68,17 +64,22 @@ def _check_matcher(model: SearchModel, options: SearchOptions) -> None:
 
 
 def rank(
-    model: SearchModel, engine: Engine, query: Graph, ids: Sequence[int], options: SearchOptions
+    model: SearchModel,
+    engine: Engine,
+    query: EncodedQuery,
+    ids: Sequence[int],
+    options: SearchOptions,
 ) -> Hits:
     """Graphs of the library, by id, in the order of the matcher."""
     _check_matcher(model, options)
     if not len(ids):
         return Hits((), None)
-    own = model.vectors([query])[0]
-    distances = distances_between(engine.space, own, engine.vectors(ids))
+    if model.ranking is not None:
+        return _hits(model, query, *rank_signals(model, engine, query, ids), options)
+    distances = distances_between(engine.space, query.vector, engine.vectors(ids))
     order = np.argsort(distances, kind="stable")
     candidates = _candidates(
-        model, engine, query, [ids[row] for row in order.tolist()], distances[order]
+        model, engine, query.graph, [ids[row] for row in order.tolist()], distances[order]
     )
     graphs = _graphs(engine, [candidates])
     (reranked,) = _reranked(model, [query], [candidates], graphs)
@@ -86,11 +87,24 @@ def rank(
 
 
 def _search_chunk(
-    model: SearchModel, engine: Engine, queries: Sequence[Graph], options: SearchOptions
+    model: SearchModel, engine: Engine, queries: Sequence[EncodedQuery], options: SearchOptions
 ) -> list[Hits]:
-    nearest = engine.nearest(model.vectors(queries), options.candidates, options.where)
+    look_up = _search_codes if model.ranking is None else search_signals
+    candidates, graphs = look_up(model, engine, queries, options)
+    return [
+        _hits(model, query, ranked, graphs, options)
+        for query, ranked in zip(queries, candidates, strict=True)
+    ]
+
+
+def _search_codes(
+    model: SearchModel, engine: Engine, queries: Sequence[EncodedQuery], options: SearchOptions
+) -> tuple[list[list[Candidate]], dict[int, Graph]]:
+    """Candidates of each query, the best first, and the graphs that were read, by id."""
+    vectors = np.stack([query.vector for query in queries])
+    nearest = engine.nearest(vectors, options.candidates, options.where)
     candidates = [
-        _candidates(model, engine, query, ids[ids >= 0].tolist(), distances[ids >= 0])
+        _candidates(model, engine, query.graph, ids[ids >= 0].tolist(), distances[ids >= 0])
         for query, ids, distances in zip(queries, nearest.ids, nearest.distances, strict=True)
     ]
     graphs: dict[int, Graph] = {}
@@ -99,10 +113,7 @@ def _search_chunk(
         candidates = _reranked(model, queries, candidates, graphs)
     elif options.evidence:
         graphs = _graphs(engine, [nearby[: options.top] for nearby in candidates])
-    return [
-        _hits(model, query, ranked, graphs, options)
-        for query, ranked in zip(queries, candidates, strict=True)
-    ]
+    return candidates, graphs
 
 
 def _candidates(
@@ -132,16 +143,16 @@ def _graphs(engine: Engine, candidates: Sequence[Sequence[Candidate]]) -> dict[i
 
 def _reranked(
     model: SearchModel,
-    queries: Sequence[Graph],
+    queries: Sequence[EncodedQuery],
     candidates: Sequence[list[Candidate]],
     graphs: dict[int, Graph],
 ) -> list[list[Candidate]]:
     """Candidates with the matcher's scores, the most probable first."""
     assert model.matcher is not None, "_check_matcher refuses a model without"
     pairs = [
-        (query, query_hash, graphs[candidate.stored.id], candidate.stored.graph_hash)
+        (query.graph, query_hash, graphs[candidate.stored.id], candidate.stored.graph_hash)
         for query, query_hash, nearby in zip(
-            queries, (query.digest() for query in queries), candidates, strict=True
+            queries, (query.graph.digest() for query in queries), candidates, strict=True
         )
         for candidate in nearby
     ]
@@ -152,7 +163,7 @@ def _reranked(
         start += len(nearby)
         distances = np.array([candidate.distance for candidate in nearby], dtype=np.float32)
         others = [(candidate.stored.nodes, candidate.stored.graph_hash) for candidate in nearby]
-        by_score = probabilities(model, query, others, distances, own)
+        by_score = probabilities(model, query.graph, others, distances, own)
         scored = [
             replace(candidate, score=float(score), probability=probability)
             for candidate, score, probability in zip(nearby, own, by_score, strict=True)
@@ -166,34 +177,9 @@ def _order(candidate: Candidate) -> tuple[float, float, int]:
     return (-(likeness or 0.0), candidate.distance, candidate.stored.id)
 
 
-def score_pairs(
-    matcher: GraphMatcher, pairs: Sequence[tuple[Graph, str, Graph, str]]
-) -> NDArray[np.float32]:
-    """(P,) scores of the matcher; a pair of contents that occurs twice is computed once.
-
-    Compilers make equal graphs of a function at several levels, so that a third of the candidates
-    of a query may be copies of others.
-
-    Args:
-        matcher: what scores.
-        pairs: two graphs, each with its hash.
-    """
-    rows: dict[tuple[str, str], int] = {}
-    distinct: list[tuple[Graph, Graph]] = []
-    row_of = np.empty(len(pairs), dtype=np.int64)
-    for number, (left, left_hash, right, right_hash) in enumerate(pairs):
-        row = rows.setdefault((left_hash, right_hash), len(distinct))
-        if row == len(distinct):
-            distinct.append((left, right))
-        row_of[number] = row
-    if not distinct:
-        return np.zeros(0, dtype=np.float32)
-    return matcher.predict(distinct)[row_of]
-
-
 def _hits(
     model: SearchModel,
-    query: Graph,
+    query: EncodedQuery,
     candidates: Sequence[Candidate],
     graphs: dict[int, Graph],
     options: SearchOptions,
@@ -207,9 +193,14 @@ def _hits(
             left_out.append(probability)
         else:
             kept.append(candidate)
-    evidence = _evidence_of_best(model, query, kept, graphs, options)
+    evidence = _evidence_of_best(model, query.graph, kept, graphs, options)
     hits = [
-        hit_of(candidate, rank_, evidence.get(candidate.stored.graph_hash))
+        hit_of(
+            candidate,
+            rank_,
+            evidence.get(candidate.stored.graph_hash),
+            _shared(model, query, graphs.get(candidate.stored.id)),
+        )
         for rank_, candidate in enumerate(kept, start=1)
     ]
     return Hits(tuple(hits), max(left_out, default=None))
@@ -240,7 +231,22 @@ def _evidence(matcher: GraphMatcher, query: Graph, graph: Graph) -> Evidence | N
     return best_evidence(matcher.explain(query, graph))
 
 
-def hit_of(candidate: Candidate, rank_: int, evidence: Evidence | None) -> Hit:
+def _shared(
+    model: SearchModel, query: EncodedQuery, graph: Graph | None
+) -> tuple[EvidenceToken, ...]:
+    """What query and hit both say, the rarest first, as far as the query's texts are known."""
+    if graph is None or not query.texts or not model.embedder.config.word_dim:
+        return ()
+    words = shared_words(model.embedder, query.graph, graph)
+    return tuple(query.texts[word] for word in words if word in query.texts)[:SHARED_WORDS]
+
+
+def hit_of(
+    candidate: Candidate,
+    rank_: int,
+    evidence: Evidence | None,
+    shared: tuple[EvidenceToken, ...] = (),
+) -> Hit:
     """A candidate as the document of a hit."""
     stored = candidate.stored
     return Hit(
@@ -251,5 +257,7 @@ def hit_of(candidate: Candidate, rank_: int, evidence: Evidence | None) -> Hit:
         score=candidate.score,
         probability=candidate.probability,
         evidence=evidence,
+        shared=shared,
+        note=candidate.note,
         graph_hash=stored.graph_hash,
     )

@@ -11,7 +11,7 @@ from graphkin._support.settings import build, check_at_least, check_types
 from graphkin.errors import ConfigError
 
 Propagation = Literal["message", "convolution", "residual"]
-Similarity = Literal["euclidean", "cosine", "hamming", "siamese", "alignment", "joint"]
+Similarity = Literal["euclidean", "cosine", "hamming", "siamese", "alignment", "late", "joint"]
 Readout = Literal["gated", "nodes", "pooled"]
 AlignmentPool = Literal["sum", "mean"]
 NodeUpdate = Literal["gru", "mlp", "rnn", "lstm"]
@@ -39,6 +39,7 @@ class ModelConfig:
     similarity: Similarity = "euclidean"
     """How two graph vectors are compared; ``siamese`` is a 2-layer MLP on both. ``alignment``, for
     matchers, compares nodes instead: how far each lies from what it looks at in the other graph.
+    ``late``, for matchers too, compares nodes that were encoded without a look at the other graph.
     ``joint`` adds the distance of an embedder's vectors to an alignment, both trained before:
     :meth:`~graphkin.GraphMatcher.joined` makes such matchers."""
     alignment_pool: AlignmentPool = "sum"
@@ -81,6 +82,9 @@ class ModelConfig:
     """Columns of dense node features, or the size of the token vocabulary."""
     token_counts: TokenCounts = "plain"
     """Whether a token that a node has n times counts n times, or log(1 + n) times."""
+    node_degrees: bool = False
+    """Whether a node also carries how many edges lead to it and away from it; for residual steps,
+    whose means over neighbours do not tell."""
     embedder_norm: MessageNorm = "none"
     """``message_norm`` of the embedder in a joint matcher."""
     edge_input: EdgeInput = "constant"
@@ -112,8 +116,10 @@ class ModelConfig:
             raise ConfigError(
                 f"words_learned is {self.words_learned}, of {self.words_known} words that are known"
             )
-        if (self.word_dim or self.code_bits) and (self.matching or self.similarity != "cosine"):
-            raise ConfigError("words and learned codes are for embedders of cosine similarity")
+        if self.word_dim and self.similarity not in ("cosine", "late"):
+            raise ConfigError("words are for embedders of cosine similarity and late matchers")
+        if (self.code_bits or self.offset_dim) and self.similarity != "cosine":
+            raise ConfigError("learned codes and offsets are for embedders of cosine similarity")
         if not 0 < self.message_scale < math.inf:
             raise ConfigError(f"message_scale must be above 0, got {self.message_scale}")
         if not 0 < self.alignment_sharpness < math.inf:
@@ -122,8 +128,11 @@ class ModelConfig:
             )
         if self.similarity == "hamming" and self.graph_dim % 8:
             raise ConfigError(f"Hamming codes need graph_dim in whole bytes, got {self.graph_dim}")
-        if self.matching and self.propagation != "message":
-            raise ConfigError("matching works on message passing; set propagation='message'")
+        if (self.similarity == "late") != (self.matching and self.propagation == "residual"):
+            raise ConfigError(
+                "a late matcher has matching=True, propagation='residual' and similarity='late'; "
+                "other matchers work on message passing: set propagation='message'"
+            )
         if self.matching and self.similarity == "siamese":
             raise ConfigError("a Siamese head compares embeddings; set matching=False")
         if self.aligns and not (self.matching and self.steps):
@@ -134,6 +143,8 @@ class ModelConfig:
         if self.propagation != "message" and self.message_norm != "none":
             steps = {"convolution": "graph convolution has", "residual": "residual steps have"}
             raise ConfigError(f"{steps[self.propagation]} no messages to normalise")
+        if self.node_degrees and self.propagation != "residual":
+            raise ConfigError("node_degrees are for residual steps; set propagation='residual'")
         if self.propagation == "convolution" and self.reverse_messages == "separate":
             raise ConfigError("graph convolution has no separate weights for reversed edges")
         if self.propagation == "residual" and self.reverse_messages == "shared":
@@ -158,7 +169,7 @@ class ModelConfig:
 
     @classmethod
     def named(cls, name: str, **overrides: Any) -> ModelConfig:
-        """One of gnn, gmn, gcn, siamese-gnn, siamese-gcn or deepset, with any option changed."""
+        """One of gnn, gmn, gcn, siamese-gnn, siamese-gcn, deepset or late, with options changed."""
         if name not in MODEL_NAMES:
             raise ConfigError(f"unknown model {name!r}; choose one of {', '.join(MODEL_NAMES)}")
         return cls.from_dict({**MODEL_NAMES[name], **overrides})
@@ -179,6 +190,7 @@ MODEL_NAMES: dict[str, dict[str, Any]] = {
     "siamese-gnn": {"similarity": "siamese"},
     "siamese-gcn": {"propagation": "convolution", "similarity": "siamese"},
     "deepset": {"steps": 0},
+    "late": {"matching": True, "propagation": "residual", "similarity": "late"},
 }
 
 INHERITED = (
@@ -195,6 +207,7 @@ INHERITED = (
     "node_input",
     "node_input_size",
     "token_counts",
+    "node_degrees",
     "edge_input",
     "edge_input_size",
 )

@@ -13,22 +13,20 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphkin._support.progress import Progress
-from graphkin.errors import GraphError, ModelError
+from graphkin.errors import ModelError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
 from graphkin.graphs.batch import check_uniform
 from graphkin.graphs.pair_groups import distinct_graphs
-from graphkin.graphs.words import KINDS
+from graphkin.graphs.words import KINDS, OFFSETS
 from graphkin.models.config import ModelConfig, Similarity
 from graphkin.models.model import GraphModel, PairOutput, checked_pairs, size_batches
 from graphkin.models.similarity import pack_codes
-from graphkin.models.words import WordBag, WordStatistics
+from graphkin.models.words import WordBag, WordStatistics, checked_words
 
 if TYPE_CHECKING:
     from graphkin._support.progress import Progress
 
 
-OFFSETS = "off"
-"""The kind of words that says nothing between pointers of different widths."""
 CODE_SCALE = 8.0
 """Factor ahead of the tanh that a code is learned through: components of a vector are small."""
 Vectors = TypeVar("Vectors", Tensor, NDArray[np.float32])
@@ -85,13 +83,9 @@ class GraphEmbedder(GraphModel):
         graph: Tensor = self.network(batch, steps=steps)
         if not self.config.word_dim:
             return graph
-        if batch.words is None:
-            raise GraphError(
-                "the model reads what functions say, and these graphs were made without it; read "
-                "the binaries again"
-            )
-        parts = [functional.normalize(graph, dim=1), self.words(batch.words)]
-        parts += [self.offsets(batch.words)] if self.config.offset_dim else []
+        words = checked_words(batch.words)
+        parts = [functional.normalize(graph, dim=1), self.words(words)]
+        parts += [self.offsets(words)] if self.config.offset_dim else []
         weights = self.part_weights.sqrt()
         return torch.cat([weight * part for weight, part in zip(weights, parts, strict=True)], 1)
 

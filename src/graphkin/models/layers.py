@@ -51,9 +51,19 @@ class NodeEncoder(nn.Module):
             self.tokens = nn.Parameter(torch.randn(self.size, config.node_dim) * 0.1)
         self.weight = glorot(config.node_dim, width)
         self.bias = zeros(config.node_dim)
+        if config.node_degrees:
+            self.degrees = glorot(config.node_dim, 2)
+        self.has_degrees = config.node_degrees
 
     def forward(self, batch: GraphBatch) -> Tensor:
         """-> (N, D)"""
+        h = self._encoded(batch)
+        if not self.has_degrees:
+            return h
+        degrees = torch.stack([batch.incoming.offsets.diff(), batch.outgoing.offsets.diff()], 1)
+        return h + functional.linear(degrees.to(h.dtype).log1p(), self.degrees)
+
+    def _encoded(self, batch: GraphBatch) -> Tensor:
         if batch.node_kind != self.kind:
             raise GraphError(
                 f"the model takes {self.kind} node input, the graphs have {batch.node_kind}"

@@ -1,4 +1,7 @@
-"""The matching model (GMN): two graphs are compared through cross-graph attention."""
+"""The matching model (GMN): two graphs are compared through cross-graph attention.
+
+In every propagation step, as in the paper, or with ``similarity="late"`` once, after the last.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,14 @@ from torch import Tensor
 
 from graphkin._support.progress import Progress
 from graphkin.errors import ModelError
-from graphkin.graphs import Graph, PairBatch
+from graphkin.graphs import Graph, GraphBatch, PairBatch
+from graphkin.graphs.words import KINDS, OFFSETS
 from graphkin.models.attention import CrossAttention
 from graphkin.models.config import INHERITED, ModelConfig
+from graphkin.models.late import LateInteraction, NodeViews
 from graphkin.models.model import GraphModel, PairOutput, checked_pairs, size_batches
 from graphkin.models.network import Observer
+from graphkin.models.words import WordBag, WordStatistics, checked_words
 
 if TYPE_CHECKING:
     from graphkin._support.progress import Progress
@@ -56,10 +62,27 @@ class GraphMatcher(GraphModel):
         if isinstance(config, ModelConfig) and not config.matching:
             raise ModelError("a config with matching=False makes a GraphEmbedder")
         super().__init__(config)
+        if config.similarity == "late":
+            self.late = LateInteraction(config)
+        if config.word_dim:
+            said = [kind for kind in KINDS if kind != OFFSETS]
+            self.words = WordBag(config.word_dim, config.words_known, 0, said)
+
+    def fit_words(self, statistics: WordStatistics) -> None:
+        """Takes over how rare words are."""
+        self.words.fit(statistics)
 
     def forward(self, batch: PairBatch, steps: int | None = None) -> PairOutput:
+        if self.config.similarity == "late":
+            return PairOutput(*self.late(self._views(batch.graphs, steps), batch))
         left, right = batch.split(self._vectors(batch, steps))
         return PairOutput(self.compare(left, right), left, right)
+
+    def _views(self, batch: GraphBatch, steps: int | None) -> NodeViews:
+        said = None
+        if self.config.word_dim:
+            said = self.words.totals(checked_words(batch.node_words))
+        return self.late.views(self.network.states(batch, steps=steps), said)
 
     def _vectors(
         self, batch: PairBatch, steps: int | None, observe: Observer | None = None
@@ -85,8 +108,9 @@ class GraphMatcher(GraphModel):
         pairs = checked_pairs(pairs)
         scores = np.zeros(len(pairs), dtype=np.float32)
         done = 0
+        pack = PairBatch.pack_distinct if self.config.similarity == "late" else PairBatch.pack
         for members in size_batches([a.num_nodes + b.num_nodes for a, b in pairs], 2):
-            batch = PairBatch.pack([pairs[index] for index in members]).to(self.device)
+            batch = pack([pairs[index] for index in members]).to(self.device)
             scores[members] = self(batch, steps).scores.float().cpu().numpy()
             done += len(members)
             if progress is not None:
@@ -145,6 +169,8 @@ class GraphMatcher(GraphModel):
         if not self.config.steps:
             raise ModelError("a model with 0 propagation steps has no attention to show")
         batch = PairBatch.pack([(left, right)]).to(self.device)
+        if self.config.similarity == "late":
+            return self._explain_late(batch, steps)
         group = batch.groups[0]
         left_to_right: list[NDArray[np.float32]] = []
         right_to_left: list[NDArray[np.float32]] = []
@@ -160,3 +186,11 @@ class GraphMatcher(GraphModel):
         vectors = self._vectors(batch, steps, keep)
         score = float(self.compare(vectors[0:1], vectors[1:2])[0])
         return AttentionMaps(left_to_right, right_to_left, score)
+
+    def _explain_late(self, batch: PairBatch, steps: int | None) -> AttentionMaps:
+        """There is one look at the other graph, after the last step."""
+        views = self._views(batch.graphs, steps)
+        ahead, back = (
+            weights.float().cpu().numpy() for weights in self.late.weights(views, batch.graphs)
+        )
+        return AttentionMaps([ahead], [back], float(self.late(views, batch)[0][0]))

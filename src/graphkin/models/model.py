@@ -124,9 +124,9 @@ class GraphModel(nn.Module, ABC):
 
     def prepare(self, batch: PairBatch) -> PairBatch:
         """Computes what the model derives from a batch: off a training loop's critical path."""
-        if self.config.matching:
+        if self.config.matching and self.config.similarity != "late":
             _ = batch.groups
-        if self.config.reverse_messages != "none":
+        if self.config.reverse_messages != "none" or self.config.node_degrees:
             _ = batch.graphs.outgoing
         if starts_alike(self.config):
             _ = batch.graphs.degree_classes
@@ -252,7 +252,14 @@ class GraphModel(nn.Module, ABC):
         if self.vocabulary != other.vocabulary:
             raise ModelError("the model to start from has another vocabulary; use its words")
         tensors = other.state_dict()
-        if self.config.matching and not other.config.matching:
+        if self.config.similarity == "late" and other.config.similarity != "late":
+            # It compares nodes: the encoder and the steps are what the two have in common, and
+            # how rare words are.
+            own = self.state_dict()
+            shared = [f"words.{name}" for name in ("hashes", "rarity", "unseen")]
+            shared += [name for name in own if name.startswith("network.")]
+            tensors = own | {name: tensors[name] for name in shared if name in tensors}
+        elif self.config.matching and not other.config.matching:
             own = self.state_dict()
             added = _tensor_names(self, CrossAttention)
             if self.config.similarity == "alignment":

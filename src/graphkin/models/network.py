@@ -81,7 +81,7 @@ class GraphNetwork(nn.Module):
             self.steps = nn.ModuleList(step(config) for _ in range(count))
         if config.aligns:
             self.alignment = Alignment(config)
-        else:
+        elif config.similarity != "late":
             self.aggregator = READOUTS[config.readout](config)
 
     def forward(
@@ -92,12 +92,8 @@ class GraphNetwork(nn.Module):
         observe: Observer | None = None,
     ) -> Tensor:
         """Graph vectors (graphs, G) after ``steps`` propagation steps (default: T)."""
-        h: Tensor = self.nodes(batch)  # (N, D)
+        h = self.states(batch, groups, steps, observe)
         count = self._count(steps)
-        if self.config.propagation != "message":
-            h = self._convolve(h, batch, count)
-        elif count or observe:
-            h = self._propagate(h, batch, groups, count, observe)
         vectors: Tensor
         if self.config.aligns:
             sharpness = self.config.alignment_sharpness
@@ -106,6 +102,20 @@ class GraphNetwork(nn.Module):
         else:
             vectors = self.aggregator(h, batch)
         return vectors
+
+    def states(
+        self,
+        batch: GraphBatch,
+        groups: Sequence[PairGroup] = (),
+        steps: int | None = None,
+        observe: Observer | None = None,
+    ) -> Tensor:
+        """Node states (N, D) after ``steps`` propagation steps (default: T)."""
+        h: Tensor = self.nodes(batch)  # (N, D)
+        count = self._count(steps)
+        if self.config.propagation != "message":
+            return self._convolve(h, batch, count)
+        return self._propagate(h, batch, groups, count, observe) if count or observe else h
 
     def _propagate(
         self,

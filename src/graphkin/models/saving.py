@@ -36,6 +36,7 @@ ADDED_OPTIONS: dict[str, Any] = {
     "message_norm": "none",
     "readout": "gated",
     "token_counts": "plain",
+    "node_degrees": False,
     "word_dim": 0,
     "offset_dim": 0,
     "words_known": 0,

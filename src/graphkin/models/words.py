@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from graphkin.errors import GraphError
 from graphkin.graphs.batch import WordBatch
 from graphkin.graphs.graph import Graph, WordArray
 from graphkin.graphs.words import KIND_SHIFT, KINDS
@@ -111,6 +112,10 @@ class WordBag(nn.Module):
 
     def forward(self, words: WordBatch) -> Tensor:
         """-> (G, dim), each of length 1 or 0."""
+        return functional.normalize(self.totals(words), dim=1)
+
+    def totals(self, words: WordBatch) -> Tensor:
+        """-> (G, dim), the longer the more and the rarer the words are."""
         graphs = len(words.offsets) - 1
         owners = torch.repeat_interleave(words.offsets.diff())  # (M,) the graph of each word
         kinds = (words.hashes >> KIND_SHIFT) & 0xF
@@ -126,8 +131,7 @@ class WordBag(nn.Module):
             vectors = vectors + own[:, None] * self.directions[rows]
         weights = (1 + counts.log()) * rarity * scale.exp()
         total = vectors.new_zeros(graphs, self.dim)
-        total = total.index_add(0, owners, weights[:, None] * vectors)
-        return functional.normalize(total, dim=1)
+        return total.index_add(0, owners, weights[:, None] * vectors)
 
     def rarity_of(self, hashes: WordArray) -> NDArray[np.float32]:
         """(M,) how rare words are."""
@@ -142,6 +146,16 @@ class WordBag(nn.Module):
         is_known = self.hashes[near] == hashes
         rarity = torch.where(is_known, self.rarity[near], self.unseen)
         return rarity, torch.where(is_known, self.rows[near], 0)
+
+
+def checked_words(words: WordBatch | None) -> WordBatch:
+    """Refuses graphs without words."""
+    if words is None:
+        raise GraphError(
+            "the model reads what functions say, and these graphs were made without it; read the "
+            "binaries again"
+        )
+    return words
 
 
 def signs(hashes: Tensor, dim: int) -> Tensor:

@@ -15,12 +15,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from graphkin.results.document import FunctionRef, FunctionResult, Hit
 from graphkin.results.text import address_text, number_text, printable
+from graphkin.results.word_text import word_text
 
 COLUMNS = (
     "query_binary", "query_function", "query_address", "query_blocks",
     "rank", "rank_by_distance", "probability", "score", "distance", "matched_share",
     "binary", "function", "address", "blocks", "architecture", "compiler", "build", "tags",
-    "query_demangled", "demangled",
+    "query_demangled", "demangled", "shared", "note",
 )  # fmt: skip
 FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"
 """Letters that begin a formula; some programs read the wide ones of East Asia alike."""
@@ -31,8 +32,9 @@ def csv_rows(results: Iterable[FunctionResult]) -> Iterator[str]:
     """Lines with their ends: the names of the columns, then a row for each hit.
 
     ``query_demangled`` and ``demangled`` are how C++ and Rust sources spell a name, where that is
-    not the name itself. Addresses are hexadecimal, tags ``key=value`` with ``;`` between, and what
-    is not known is empty. A query without hits has no row.
+    not the name itself. ``shared`` is what both say, with ``;`` between and strings in quotes; JSON
+    has it whole. Addresses are hexadecimal, tags ``key=value`` with ``;`` between, and what is not
+    known is empty. A query without hits has no row.
     """
     yield _line(COLUMNS)
     for result in results:
@@ -62,6 +64,8 @@ def _cells(query: FunctionRef, hit: Hit) -> list[str]:
         cell(";".join(f"{key}={value}" for key, value in sorted(hit.tags.items()))),
         cell(query.demangled or ""),
         cell(hit.demangled or ""),
+        cell("; ".join(map(word_text, hit.shared))),
+        cell(hit.note or ""),
     ]
 
 

@@ -121,6 +121,14 @@ class LibraryFunction(FunctionRef):
     """Whatever somebody wants to find it by, such as ``cve: CVE-2014-0160``."""
 
 
+class EvidenceToken(NamedTuple):
+    """One thing that a block says."""
+
+    kind: str
+    """``str``, ``imp``, ``num``, ``off``, ``flt`` or ``dat``; see :class:`CodeBlock`."""
+    text: Name
+
+
 class BlockPair(NamedTuple):
     """A block of the query and the block of the hit that it matches."""
 
@@ -158,6 +166,11 @@ class Hit(LibraryFunction):
     probability: Number = None
     """That both are the same code; null where the model is not calibrated."""
     evidence: Evidence | None = None
+    shared: tuple[EvidenceToken, ...] = ()
+    """``[kind, text]`` of what the query and the hit both say, the rarest first."""
+    note: Name | None = None
+    """Why the probability is what it is, where that needs saying: too small to tell, one of N equal
+    copies."""
     graph_hash: Annotated[str, Field(exclude=True)] = ""
     """Of its graph: hits of one hash are copies of each other."""
 
@@ -241,6 +254,14 @@ class Comparison(Document):
     probability: Number
     """That they are the same function, as if one had been found by the other in a library."""
     evidence: Evidence
+    shared: tuple[EvidenceToken, ...] | None = None
+    """``[kind, text]`` of what both say: the rarest first, if the model knows which are rare; else
+    strings first, without constants that many functions have. Null where it is not known what one
+    of them says."""
+    only_left: tuple[EvidenceToken, ...] | None = None
+    """What the left one says and the right one does not, likewise; the first few."""
+    only_right: tuple[EvidenceToken, ...] | None = None
+    """The other way round."""
 
 
 class FunctionSummary(NamedFunction):
@@ -264,13 +285,6 @@ class FunctionList(Document):
     """In the order of the file."""
     coverage: tuple[CodeCoverage, ...] = ()
     """Of the file, or of each file of an archive, where the backend knows."""
-
-
-class EvidenceToken(NamedTuple):
-    """One thing that a block says."""
-
-    kind: str
-    text: Name
 
 
 class CodeBlock(Document):

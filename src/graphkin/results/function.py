@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, repeat
 
 from graphkin.binaries.demangling import shown_name
 from graphkin.binaries.function import Block, Function, edge_kinds
@@ -16,6 +17,7 @@ from graphkin.results.document import (
     FunctionSummary,
 )
 from graphkin.results.text import address_text, plural
+from graphkin.results.word_text import packed, titled_lines, titled_words
 
 EDGE_COLORS = {
     "taken": "#009e73",
@@ -25,7 +27,12 @@ EDGE_COLORS = {
     "case": "#0072b2",
 }
 """Okabe and Ito's colours, which stay apart for colour-blind eyes."""
-EVIDENCE_TITLES = {"strings": ("str",), "imports": ("imp",), "constants": ("num", "flt")}
+BLOCK_TITLES = ("strings", "imports", "constants", "tables")
+"""What is shown of the words of a block."""
+HEAD_TITLES = ("strings", "imports")
+"""What is shown of the words of a whole function, ahead of its blocks."""
+HEAD_WIDTH = 98
+"""Columns of those lines, behind their indent."""
 ROLE_COLORS = {"entry": "#b7e4c7", "exit": "#f8c4bd"}
 
 
@@ -65,6 +72,14 @@ def _header(function: Function) -> Iterator[str]:
         yield f"  of {function.unit}"
     if function.compiler:
         yield f"  {function.compiler}"
+    yield from (
+        f"  {line}" for line in titled_lines(said_by(function), HEAD_TITLES, width=HEAD_WIDTH)
+    )
+
+
+def is_understood(function: Function) -> bool:
+    """Whether it is known what the blocks of a function say."""
+    return all(block.evidence is not None for block in function.blocks)
 
 
 def _block_lines(function: Function) -> Iterator[str]:
@@ -82,13 +97,18 @@ def _block_lines(function: Function) -> Iterator[str]:
         yield from leads.get(number, ())
 
 
-def evidence_lines(block: Block) -> Iterator[str]:
-    """What a block says to people, a line for each kind: strings, imports and constants."""
-    for title, kinds in EVIDENCE_TITLES.items():
-        texts = [token.text for token in block.evidence or () if token.kind in kinds]
-        if texts:
-            shown = (f'"{text}"' if title == "strings" else text for text in dict.fromkeys(texts))
-            yield f"; {title} {', '.join(shown)}"
+def evidence_lines(block: Block, width: int = 90, most_lines: int = 3) -> Iterator[str]:
+    """What a block says to people: strings, imports, constants and tables.
+
+    Args:
+        block: with its evidence, where that is known.
+        width: columns of a line.
+        most_lines: of each kind of words; those that do not fit are counted.
+    """
+    for title, texts in titled_words(block.evidence or (), BLOCK_TITLES):
+        starts = chain([f"; {title} "], repeat(f"; {' ' * len(title)} "))
+        lines = packed(texts, width - len(title) - len(";  "), most_lines)
+        yield from map("".join, zip(starts, lines, strict=False))
 
 
 def _instructions(block: Block) -> tuple[str, ...]:
@@ -99,6 +119,12 @@ def _parts(instruction: str) -> tuple[str, str]:
     mnemonic, _, operands = instruction.partition(" ")
     # A space, where a mnemonic is as wide as its column.
     return (mnemonic if len(mnemonic) < 8 else f"{mnemonic} "), operands
+
+
+def said_by(function: Function) -> tuple[EvidenceToken, ...]:
+    """What a function says, each once, in order."""
+    tokens = (token for block in function.blocks for token in block.evidence or ())
+    return tuple(dict.fromkeys(EvidenceToken(*token) for token in tokens))
 
 
 def ref_of(function: Function, reference: str | None = None) -> FunctionRef:
@@ -195,7 +221,7 @@ def to_dot(function: Function) -> str:
     ]
     roles = block_roles(function)
     for number, block in enumerate(function.blocks):
-        text = [f"0x{block.address:x}:", *_instructions(block)]
+        text = [f"0x{block.address:x}:", *_instructions(block), *evidence_lines(block)]
         # \l ends a line that is aligned to the left.
         label = "".join(_escaped(line) + r"\l" for line in text)
         fill = ROLE_COLORS.get(roles[number], "white")

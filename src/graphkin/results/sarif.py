@@ -21,6 +21,7 @@ from graphkin.results.document import FunctionRef, FunctionResult, Hit, Report
 from graphkin.results.grouping import likelihood, vulnerabilities
 from graphkin.results.sarif_rules import UNTAGGED, message_text, rule, rule_ids, severity
 from graphkin.results.text import address_text, encodable, plural, share_text, shortened
+from graphkin.results.word_text import words_line
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -34,9 +35,11 @@ MOST_RESULTS = 25_000
 MOST_NOTIFICATIONS = 100
 MOST_LETTERS = 200
 """Of a name in a message; C++ has names of thousands."""
+MOST_WORDS = 5
+"""Of what the function and a hit both say."""
 HIT_FIELDS = {
     "id", "function", "binary", "address", "architecture", "build", "tags", "distance", "score",
-    "probability",
+    "probability", "shared", "note",
 }  # fmt: skip
 """Of each hit of a result. Pairs of blocks stay out: GitHub takes 10 MB of a compressed file."""
 
@@ -58,8 +61,8 @@ def sarif(report: Report, root: str | os.PathLike[str] | None = None) -> dict[st
         root: the directory that locations are relative to; the current one by default. A file
             outside it gets its absolute ``file:`` URI.
     """
-    asked = report.options.get("where", {}).get("tags", {})
-    findings = [finding for result in report.results for finding in _findings(result, asked)]
+    tag_filter = report.options.get("where", {}).get("tags", {})
+    findings = [finding for result in report.results for finding in _findings(result, tag_filter)]
     by_rule: dict[str, list[Hit]] = {}
     for finding in findings:
         by_rule.setdefault(finding.rule_id, []).extend(finding.hits)
@@ -110,11 +113,11 @@ def sarif(report: Report, root: str | os.PathLike[str] | None = None) -> dict[st
     }
 
 
-def _findings(result: FunctionResult, asked: Collection[str]) -> list[Finding]:
+def _findings(result: FunctionResult, tag_filter: Collection[str]) -> list[Finding]:
     """By rule; that a function is known at all is said only where no tag says more."""
     by_rule: dict[str, list[Hit]] = {}
     for hit in result.hits:
-        for name in rule_ids(hit, asked):
+        for name in rule_ids(hit, tag_filter):
             by_rule.setdefault(name, []).append(hit)
     if result.hits and not by_rule:
         by_rule[UNTAGGED] = list(result.hits)
@@ -128,12 +131,12 @@ def _most_severe(findings: list[Finding], severities: dict[str, float]) -> list[
     if len(findings) <= MOST_RESULTS:
         return findings
 
-    def order(place: int) -> tuple[float, tuple[float, float, float]]:
-        finding = findings[place]
+    def order(number: int) -> tuple[float, tuple[float, float, float]]:
+        finding = findings[number]
         return -severities[finding.rule_id], likelihood(finding.hits[0])
 
-    places = sorted(range(len(findings)), key=order)[:MOST_RESULTS]
-    return [findings[place] for place in sorted(places)]
+    numbers = sorted(range(len(findings)), key=order)[:MOST_RESULTS]
+    return [findings[number] for number in sorted(numbers)]
 
 
 def _notifications(report: Report, left_out: int) -> list[dict[str, Any]]:
@@ -169,12 +172,17 @@ def _result(
         "partialFingerprints": fingerprint,
         "properties": {
             **hit.model_dump(mode="json", include={"probability", "score", "distance"}),
-            "hits": [item.model_dump(mode="json", include=HIT_FIELDS) for item in finding.hits],
+            "hits": [_hit(item) for item in finding.hits],
         },
     }
     if document["properties"]["probability"] is not None:
         document["rank"] = round(100 * document["properties"]["probability"], 3)
     return document
+
+
+def _hit(hit: Hit) -> dict[str, Any]:
+    shown = hit.model_copy(update={"shared": hit.shared[:MOST_WORDS]})
+    return shown.model_dump(mode="json", include=HIT_FIELDS)
 
 
 def level(probability: float | None) -> str:
@@ -218,6 +226,10 @@ def _message(finding: Finding) -> str:
         parts.append(
             f"; {share_text(hit.evidence.matched_share or 0.0)} of its blocks have a partner"
         )
+    if hit.shared:
+        parts.append(f"; both say {message_text(words_line(hit.shared, MOST_LETTERS))}")
+    if hit.note:
+        parts.append(f"; {message_text(shortened(hit.note, MOST_LETTERS))}")
     address = address_text(query.address)
     return "".join(parts) + (f". It is at {address}." if address else ".")
 
@@ -237,14 +249,14 @@ def _fingerprints(findings: Sequence[Finding], artifacts: Artifacts) -> Iterator
     ]
     numbers: dict[int, int] = {}
     copies: Counter[tuple[str, str]] = Counter()
-    for place in sorted(range(len(findings)), key=lambda n: findings[n].query.address or 0):
-        copies[keys[place]] += 1
-        numbers[place] = copies[keys[place]]
-    for place, (_, digest) in enumerate(keys):
+    for number in sorted(range(len(findings)), key=lambda n: findings[n].query.address or 0):
+        copies[keys[number]] += 1
+        numbers[number] = copies[keys[number]]
+    for number, (_, digest) in enumerate(keys):
         yield {
-            "graphkinFunction/v2": f"{digest}:{numbers[place]}",
+            "graphkinFunction/v2": f"{digest}:{numbers[number]}",
             # The name that GitHub matches alerts by.
-            "primaryLocationLineHash": f"{digest[:16]}:{numbers[place]}",
+            "primaryLocationLineHash": f"{digest[:16]}:{numbers[number]}",
         }
 
 

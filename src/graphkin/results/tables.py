@@ -17,6 +17,7 @@ from graphkin.results.document import (
     SearchedFile,
 )
 from graphkin.results.grouping import Counts, count, groups
+from graphkin.results.shared_words import said_lists
 from graphkin.results.text import (
     address_text,
     distance_text,
@@ -28,6 +29,7 @@ from graphkin.results.text import (
     shortened,
     telling_ends,
 )
+from graphkin.results.word_text import first_word, titled_lines, words_line
 
 GAP = "  "
 INDENT = "     "
@@ -37,6 +39,8 @@ LEAST_NAME = 6
 """Columns that a name keeps, however narrow the table."""
 INSTRUCTIONS = 3
 """Of a block, in the list of matched ones."""
+WIDTH = 100
+"""Columns of a table, unless others are asked for."""
 HALF = 44
 """Columns for the instructions of one side."""
 
@@ -55,7 +59,7 @@ class Column:
     """Where they are too long, folders are left out first that tell nothing apart."""
 
 
-def search_table(result: FunctionResult, *, width: int = 100) -> str:
+def search_table(result: FunctionResult, *, width: int = WIDTH) -> str:
     """What was found for one function: a row for each hit, and its evidence below it.
 
     ``before`` is the rank by distance alone, ``blocks`` the share of the query's blocks that have
@@ -92,7 +96,7 @@ def hits_tables(results: Iterable[FunctionResult], files: Sequence[SearchedFile]
 
 
 def scan_table(
-    results: Iterable[FunctionResult], files: Sequence[SearchedFile] = (), *, width: int = 100
+    results: Iterable[FunctionResult], files: Sequence[SearchedFile] = (), *, width: int = WIDTH
 ) -> str:
     """One line for each function that has a hit, with its best one, under the tags of that hit.
 
@@ -101,20 +105,20 @@ def scan_table(
     """
     everything = list(results)
     counts = count(everything, files)
-    several = len({result.query.binary for result in everything}) > 1
+    names_files = len({result.query.binary for result in everything}) > 1
     lines = []
     for group in groups(everything):
         lines += [shortened(group.title, width)]
-        rows = _scan_lines(group.results, width - len(GAP), several=several)
+        rows = _scan_lines(group.results, width - len(GAP), names_files=names_files)
         lines += [GAP + line for line in rows]
         lines += [""]
     end = _end(counts)
     if counts.files == 1:
         only = files[0].binary if files else everything[0].query.binary
-        place = shortened(only, max(width - len(end), LEAST_NAME))
+        subject = shortened(only, max(width - len(end), LEAST_NAME))
     else:
-        place = plural(counts.files, "file")
-    return "\n".join([*lines, place + end])
+        subject = plural(counts.files, "file")
+    return "\n".join([*lines, subject + end])
 
 
 def _end(counts: Counts) -> str:
@@ -130,8 +134,12 @@ def _end(counts: Counts) -> str:
     return f": no function was looked up; too few blocks: {plural(counts.small, 'function')}"
 
 
-def _scan_lines(results: Sequence[FunctionResult], width: int, *, several: bool) -> list[str]:
-    """The table of a group; which file a function is in, where there are several."""
+def _scan_lines(results: Sequence[FunctionResult], width: int, *, names_files: bool) -> list[str]:
+    """The table of a group; which file a function is in, where there are several.
+
+    ``both say`` is the rarest word that the function and the hit share, and how many there are
+    beside it.
+    """
     queries = [result.query for result in results]
     best = [result.hits[0] for result in results]
     columns = [
@@ -141,10 +149,16 @@ def _scan_lines(results: Sequence[FunctionResult], width: int, *, several: bool)
         Column("is like", [hit.shown for hit in best], share=FUNCTION),
         Column("of", [hit.binary for hit in best], share=FILE, are_paths=True),
     ]
-    if several:
+    if names_files:
         files = [query.binary for query in queries]
         columns.insert(-2, Column("in", files, share=FILE, are_paths=True))
-    return _lines(columns, width)
+    if any(hit.shared for hit in best):
+        columns.append(Column("both say", [first_word(hit.shared) for hit in best], share=FUNCTION))
+    head, *rows = _lines(columns, width)
+    lines = [head]
+    for row, hit in zip(rows, best, strict=True):
+        lines += [row, *_note(hit, width)]
+    return lines
 
 
 def _measures(hits: Sequence[Hit]) -> list[Column]:
@@ -163,19 +177,22 @@ def _share(evidence: Evidence | None) -> str:
 
 
 def _sentence(query: FunctionRef, width: int) -> str:
-    place = f" at {address_text(query.address)}" if query.address is not None else ""
-    end = f"{place}, {plural(query.blocks, 'block')}"
+    location = f" at {address_text(query.address)}" if query.address is not None else ""
+    end = f"{location}, {plural(query.blocks, 'block')}"
     room = max(width - len(" of ") - len(end), 2 * LEAST_NAME)
     function = shortened(query.shown, room // 2)
     return f"{function} of {shortened(query.binary, room - cell_len(function))}{end}"
 
 
 def _details(hit: Hit, width: int) -> list[str]:
-    """Tags and the strongest pairs of blocks, as many as fit on a line."""
-    lines = []
+    """A note, tags, what both say and the strongest pairs of blocks, as many as fit on a line."""
+    lines = _note(hit, width)
     if hit.tags:
         tags = "  ".join(f"{key}={value}" for key, value in sorted(hit.tags.items()))
         lines.append(INDENT + shortened(tags, width - len(INDENT)))
+    if hit.shared:
+        start = f"{INDENT}both say  "
+        lines.append(start + words_line(hit.shared, width - len(start)))
     if hit.evidence is not None and hit.evidence.pairs:
         line = f"{INDENT}block pairs"
         for pair in hit.evidence.pairs:
@@ -185,6 +202,10 @@ def _details(hit: Hit, width: int) -> list[str]:
             line += more
         lines.append(line)
     return lines
+
+
+def _note(hit: Hit, width: int) -> list[str]:
+    return [INDENT + shortened(hit.note, width - len(INDENT))] if hit.note else []
 
 
 def _lines(columns: Sequence[Column], width: int) -> list[str]:
@@ -215,14 +236,14 @@ def _widths(columns: Sequence[Column], width: int) -> list[int]:
     ]
     fixed = sum(size for size, column in zip(widths, columns, strict=True) if not column.share)
     room = width - fixed - len(GAP) * (len(columns) - 1)
-    names = [place for place, column in enumerate(columns) if column.share]
-    names.sort(key=lambda place: widths[place] / columns[place].share)
-    shares = sum(columns[place].share for place in names)
-    for place in names:
-        own = room * columns[place].share // shares
-        widths[place] = min(widths[place], max(own, LEAST_NAME))
-        room -= widths[place]
-        shares -= columns[place].share
+    names = [number for number, column in enumerate(columns) if column.share]
+    names.sort(key=lambda number: widths[number] / columns[number].share)
+    shares = sum(columns[number].share for number in names)
+    for number in names:
+        own = room * columns[number].share // shares
+        widths[number] = min(widths[number], max(own, LEAST_NAME))
+        room -= widths[number]
+        shares -= columns[number].share
     return widths
 
 
@@ -242,6 +263,8 @@ def comparison_text(comparison: Comparison, left: Function, right: Function) -> 
         f"distance of the codes             {distance_text(comparison.distance)}",
         f"blocks that have a partner        {share_text(evidence.matched_share or 0.0)}",
     ]
+    for title, words in said_lists(comparison):
+        lines += ["", title, *(GAP + line for line in titled_lines(words, width=WIDTH - len(GAP)))]
     if evidence.pairs:
         lines += ["", "strongest pairs of blocks"]
     for pair in evidence.pairs:

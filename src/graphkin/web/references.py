@@ -59,7 +59,7 @@ class References:
             blocks=stored.nodes,
             reference=reference,
         )
-        return Query(ref, graph)
+        return Query(ref, graph, entry.architecture)
 
     def with_text(self, reference: str) -> tuple[Function, bool]:
         """The function with its instructions; False where only their mnemonics are known."""

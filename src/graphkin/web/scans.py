@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphkin import __version__
 from graphkin.library.library import Library
 from graphkin.library.records import SearchOptions
-from graphkin.library.scan import look_up
+from graphkin.library.scan import Query, encoded_by_file, look_up
 from graphkin.results.document import FunctionResult, Report, Tool
 from graphkin.web import api_documents as api
 from graphkin.web.jobs import Job
@@ -31,7 +31,7 @@ class ScanJob(Job):
         self._library = library
         self._uploads = uploads
         self.upload = upload
-        self._min_blocks = request.query_min_blocks
+        self._min_blocks = request.min_blocks
         self._options = SearchOptions(
             request.top,
             request.rerank,
@@ -49,9 +49,9 @@ class ScanJob(Job):
 
     def work(self) -> None:
         queries = [
-            self.upload.query(function, f"upload:{self.upload.id}:{number}")
-            for number, function in enumerate(self._uploads.functions(self.upload.id))
-            if self._min_blocks <= function.blocks <= self._most_blocks
+            query
+            for query in self._queries()
+            if self._min_blocks <= query.ref.blocks <= self._most_blocks
         ]
         self.total = len(queries)
         self.checkpoint()
@@ -61,6 +61,15 @@ class ScanJob(Job):
             if result.hits:
                 self.with_hits.append(bounded(result))
             self.checkpoint()
+
+    def _queries(self) -> list[Query]:
+        """All functions of the file, encoded together where that tells more of them."""
+        queries = [
+            self.upload.query(function, f"upload:{self.upload.id}:{number}")
+            for number, function in enumerate(self._uploads.functions(self.upload.id))
+        ]
+        model = self._library.model
+        return queries if model.ranking is None else list(encoded_by_file(model, queries))
 
     def body(self) -> api.Scan:
         """How far it is."""
@@ -81,7 +90,7 @@ class ScanJob(Job):
             tool=Tool(version=__version__),
             library=library,
             model=str(self._library.model_id),
-            options={**self._options.to_dict(), "query_min_blocks": self._min_blocks},
+            options={**self._options.to_dict(), "min_blocks": self._min_blocks},
             results=tuple(self.results),
             skipped=tuple(self.upload.facts.reasons),
         )

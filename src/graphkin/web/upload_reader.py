@@ -24,7 +24,8 @@ from graphkin.errors import FormatError
 from graphkin.graphs import Graph
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.records import Stored
-from graphkin.results.document import FunctionResult, LibraryFunction
+from graphkin.results.document import EvidenceToken, FunctionResult, LibraryFunction
+from graphkin.results.function import said_by
 from graphkin.web.limits import ServerLimits
 
 R = TypeVar("R")
@@ -34,6 +35,8 @@ MARGIN_SECONDS = 5.0
 MOST_REASONS = 20
 MOST_LETTERS = 1_000
 """Of a name: a file can make thousands of huge ones out of few bytes."""
+MOST_SAID = 100
+"""Strings, imports and constants of a function that are kept to be shown."""
 OBJECT_BYTES = 1_000
 """Of memory for a function beside its names and arrays."""
 
@@ -54,12 +57,17 @@ class UploadedFunction:
     unit: str | None
     graph: Graph
     code_hash: str
+    callees: tuple[int, ...] = ()
+    """Addresses of functions of the same file that it calls."""
+    said: tuple[EvidenceToken, ...] = ()
+    """What it says, each once."""
 
     @property
     def nbytes(self) -> int:
         """Of memory, about."""
         texts = (self.name, self.demangled, self.member, self.unit)
         letters = sum(len(text or "") for text in texts)
+        letters += sum(len(token.text) for token in self.said) + 2 * len(self.callees)
         arrays = self.graph.arrays().values()
         return OBJECT_BYTES + 4 * letters + sum(array.nbytes for array in arrays)
 
@@ -215,6 +223,8 @@ def _listed(function: Function, file: Input, vocabulary: Vocabulary) -> Uploaded
         unit=cut(function.unit) if function.unit else None,
         graph=function.to_graph(vocabulary),
         code_hash=function.code_hash(),
+        callees=tuple(callee for callee in function.callees or () if isinstance(callee, int)),
+        said=said_by(function)[:MOST_SAID],
     )
 
 
@@ -256,8 +266,16 @@ def library_function(stored: Stored) -> LibraryFunction:
 
 
 def bounded(result: FunctionResult) -> FunctionResult:
-    """A result whose hits have names of bounded length."""
-    hits = tuple(hit.model_copy(update={"function": cut(hit.function)}) for hit in result.hits)
+    """A result whose hits have names and words of bounded length."""
+    hits = tuple(
+        hit.model_copy(
+            update={
+                "function": cut(hit.function),
+                "shared": tuple(word._replace(text=cut(word.text)) for word in hit.shared),
+            }
+        )
+        for hit in result.hits
+    )
     return result.model_copy(update={"hits": hits})
 
 

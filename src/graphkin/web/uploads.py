@@ -57,7 +57,7 @@ class Upload:
             reference=reference,
             code_hash=function.code_hash,
         )
-        return Query(ref, function.graph)
+        return Query(ref, function.graph, self.facts.architecture, function.callees, function.said)
 
     def document(self) -> api.Binary:
         """The file as the API describes it."""

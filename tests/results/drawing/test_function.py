@@ -11,6 +11,7 @@ import pytest
 from matplotlib import image
 
 from graphkin.binaries import Block, Function
+from graphkin.binaries.function import Token
 from graphkin.errors import ConfigError, StorageError
 from graphkin.results.drawing.function import (
     CROWDED_LINES,
@@ -54,8 +55,8 @@ LOOP = function(5, ((0, 1), (1, 2), (1, 3), (2, 4), (3, 1), (3, 4)))
 
 
 def svg_texts(path: Path) -> list[str]:
-    found = re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text(encoding="utf-8"))
-    return [text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") for text in found]
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text(encoding="utf-8"))
+    return [text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") for text in texts]
 
 
 @pytest.mark.parametrize("ending", MAGIC)
@@ -83,8 +84,8 @@ def test_the_picture_shows_lines_and_marks(tmp_path: Path) -> None:
     plot_function(LOOP, tmp_path / "picture.png")
     pixels = (image.imread(tmp_path / "picture.png")[..., :3] * 255).round().astype(int)
     for color in ("009e73", "d55e00", "a0408a", "b7e4c7", "f8c4bd"):
-        wanted = np.array([int(color[at : at + 2], 16) for at in (0, 2, 4)])
-        assert (np.abs(pixels - wanted).max(axis=-1) <= 2).sum() > 50, color
+        expected = np.array([int(color[at : at + 2], 16) for at in (0, 2, 4)])
+        assert (np.abs(pixels - expected).max(axis=-1) <= 2).sum() > 50, color
 
 
 def test_every_instruction_and_address_is_written(tmp_path: Path) -> None:
@@ -128,6 +129,18 @@ def test_short_blocks_are_whole(number: int) -> None:
 def test_long_operands_are_cut() -> None:
     (line,) = box_lines(Block(0, 1, ("x",), ("x " + "y" * 200,)), MAX_LINES)
     assert line.operands == "y" * (MAX_LETTERS - 1) + "…"
+
+
+def test_what_a_block_says_is_below_its_instructions() -> None:
+    said = (Token("str", "ding\n\x1b[2J" + "dong" * 20), Token("imp", "puts"))
+    lines = box_lines(Block(0, 1, ("nop",), ("nop",), None, said), MAX_LINES)
+    assert [line.mnemonic[:16] for line in lines] == [
+        "nop",
+        r'; strings "ding\x'[:16],
+        "; imports puts",
+    ]
+    assert all(len(line.mnemonic) <= MAX_LETTERS for line in lines)
+    assert all(line.mnemonic.isprintable() for line in lines)
 
 
 def test_boxes_of_a_crowded_picture_are_shorter(tmp_path: Path) -> None:

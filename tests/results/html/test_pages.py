@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from graphkin.binaries import Block
+from graphkin.binaries.function import Token
 from graphkin.errors import ConfigError
 from graphkin.results.document import FunctionResult
 from graphkin.results.html.scan import scan_page
@@ -23,6 +24,7 @@ from tests.results.samples import (
     HOSTILE,
     INFLATE,
     QUERY,
+    TALKING,
     Parsed,
     attention,
     changed,
@@ -37,7 +39,7 @@ ELEMENTS = {
     "html", "head", "meta", "title", "style", "body", "script", "noscript", "header", "main",
     "section", "div", "span", "h1", "h2", "p", "dl", "dt", "dd", "label", "input", "output",
     "button", "table", "thead", "tbody", "tr", "th", "td", "svg", "path", "pre", "b", "i",
-    "small", "code", "template",
+    "small", "code", "template", "details", "summary",
 }  # fmt: skip
 """All that a page is made of; none of them loads anything by itself."""
 
@@ -159,6 +161,29 @@ def test_every_instruction_is_there() -> None:
     assert code[1] == "<b>nop</b>\n<b>ret</b>"
 
 
+def test_every_block_says_what_it_says() -> None:
+    said = Token("str", "<b>bold</b>"), Token("imp", "puts"), Token("dat", "00ff" * 4)
+    talking = replace(function(1), blocks=(Block(0x1000, 4, ("nop",), ("nop",), None, said),))
+    page = compared_page(talking, function(2), maps=attention(1, 2))
+    assert contents(page, "pre")[0].split("\n") == [
+        "<b>nop</b>",
+        "<i>; strings &quot;&lt;b&gt;bold&lt;/b&gt;&quot;</i>",
+        "<i>; imports puts</i>",
+        "<i>; tables 00ff00ff00ff00ff</i>",
+    ]
+
+
+def test_a_comparison_says_what_both_say_and_what_one_says() -> None:
+    left, right = function(2, "both"), function(3, "both")
+    both = compared_page(left, right, maps=attention(2, 3))
+    assert Parsed(both).texts["span"][0] == '"both"'
+    assert Parsed(both).texts["h2"][2:3] == ["both say"]
+    other = compared_page(left, function(3, "other"), maps=attention(2, 3))
+    titles = ["nothing that both say", "only the left says", "only the right says"]
+    assert Parsed(other).texts["h2"][2:5] == titles
+    assert {'"both"', '"other"'} <= set(Parsed(other).texts["dd"])
+
+
 def test_a_function_without_blocks_is_refused() -> None:
     empty = replace(function(2, "nothing"), blocks=(), edges=())
     with pytest.raises(ConfigError, match="nothing of nothing has no blocks"):
@@ -176,9 +201,18 @@ def test_a_scan_lists_functions_with_hits() -> None:
     ], "vulnerabilities come first"
     assert "CVE-2014-0160  package=openssl" in texts["td"]
     hits = data_of(page)
-    assert [len(found) for found in hits] == [2, 1]
+    assert [len(actual) for actual in hits] == [2, 1]
     assert hits[0][0]["address"] == "0xffffffff81000123", "a script would round the number"
     assert hits[0][0]["evidence"]["pairs"] == [[0, 0, 0.99], [3, 4, 0.75]]
+
+
+def test_a_scan_says_what_both_say_and_why_a_probability_is_low() -> None:
+    page = scanned(result(TALKING, INFLATE))
+    said = '"heartbeat of %d bytes", 0x9e3779b9, memcpy'
+    assert Parsed(page).texts["small"] == [f"both say {said}", "one of 3 equal copies"]
+    first, second = data_of(page)[0]
+    assert (first["shared"], first["note"]) == (said, "one of 3 equal copies")
+    assert (second["shared"], second["note"]) == ("", None)
 
 
 def test_a_scan_that_found_nothing_says_so() -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
+from tests.binaries.compiling import Compile
 from tests.web.browser.objects import branching, object_file
 from tests.web.browser.using import (
+    SUSPECT,
     comparison,
     expect_scan_to_end,
     functions,
     hits,
     kin,
     open_file,
+    pick,
     rows,
     start_scan,
     view,
@@ -34,14 +37,14 @@ def expect_harmless(page: Page) -> None:
 
 def hostile_file(folder: Path) -> Path:
     file = folder / NAMED
-    bodies = (branching(8 + number, number) for number in range(len(HOSTILE)))
-    file.write_bytes(object_file(zip(HOSTILE, bodies, strict=True)))
+    graphs = (branching(8 + number, number) for number in range(len(HOSTILE)))
+    file.write_bytes(object_file(zip(HOSTILE, graphs, strict=True)))
     return file
 
 
 def test_names_of_a_file_are_text(page: Page, tmp_path: Path) -> None:
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    queries: list[str] = []
+    page.on("request", lambda request: queries.append(request.url))
     open_file(page, hostile_file(tmp_path))
     expect(rows(page)).to_have_count(len(HOSTILE))
     for name in (IMAGE, SCRIPT):
@@ -65,4 +68,44 @@ def test_names_of_a_file_are_text(page: Page, tmp_path: Path) -> None:
     expect(page.get_by_role("heading", name=NAMED)).to_be_visible()
     expect(page.get_by_role("button", name=IMAGE)).to_be_visible()
     expect_harmless(page)
-    assert not [url for url in asked if url.endswith("/x")]
+    assert not [url for url in queries if url.endswith("/x")]
+
+
+def test_strings_in_code_are_text(page: Page, compile_c: Compile) -> None:
+    source = r"""
+    int puts(const char *text);
+    int loud(int n) {
+        if (n > 3) return puts("<img src=x onerror=document.title='owned'>");
+        while (n--) puts("\x1b[2J</script><script>document.title='owned'</script>");
+        return n;
+    }
+    """
+    open_file(page, compile_c(source, "-O1", "-shared", "-fPIC"))
+    page.get_by_role("searchbox", name="Filter functions").fill("loud")
+    rows(page).click()
+    kin(page).get_by_text("Its code, and what it says").click()
+    code = kin(page).get_by_role("region", name="Code of the function")
+    expect(code.get_by_text(f'; strings "{IMAGE}"')).to_be_visible()
+    expect(code.get_by_text(r'; strings "\u001b[2J</script><script>')).to_be_visible()
+    expect_harmless(page)
+
+
+def test_what_both_say_is_text(page: Page) -> None:
+    said = [["str", IMAGE], ["num", "2654435769"], ["imp", "memcpy"], ["str", TURNED], ["off", "8"]]
+
+    def talking(route: Route) -> None:
+        answer = route.fetch()
+        document = answer.json()
+        for hit in document["hits"][:1]:
+            hit |= {"shared": said, "note": SCRIPT}
+        route.fulfill(response=answer, json=document)
+
+    page.route("**/api/search", talking)
+    open_file(page)
+    pick(page, SUSPECT)
+    best = hits(page).first
+    expect(best).to_contain_text(f'both say "{IMAGE}", 0x9e3779b9, memcpy')
+    expect(best).to_contain_text(r'"main\u202etxt.exe\u001b[2J" and 1 more')
+    expect(best).to_contain_text(SCRIPT)
+    expect(hits(page).nth(1)).not_to_contain_text("both say")
+    expect_harmless(page)

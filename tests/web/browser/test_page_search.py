@@ -20,8 +20,8 @@ MANY = 3000
 
 def listed(page: Page, server: str) -> list[dict[str, Any]]:
     """What the server says of the firmware's functions."""
-    found = page.request.get(f"{server}api/binaries/{FIRMWARE_ID}/functions")
-    rows: list[dict[str, Any]] = found.json()["functions"]
+    actual = page.request.get(f"{server}api/binaries/{FIRMWARE_ID}/functions")
+    rows: list[dict[str, Any]] = actual.json()["functions"]
     return rows
 
 
@@ -64,6 +64,22 @@ def test_the_kin_of_a_function(page: Page) -> None:
     chosen = rows(page).and_(page.get_by_role("row", selected=True))
     expect(chosen).to_contain_text([SUSPECT])
     expect(page).to_have_title(re.compile(rf"{SUSPECT[2:]} · gateway"))
+
+
+def test_the_code_of_a_function_and_what_it_says(page: Page) -> None:
+    open_file(page)
+    pick(page, "0x400580")
+    code = kin(page).get_by_role("region", name="Code of the function")
+    expect(code).to_be_hidden()
+    kin(page).get_by_text("Its code, and what it says").click()
+    expect(code.get_by_role("definition").first).to_contain_text(
+        '"admin password: %s", "demo-only-secret"'
+    )
+    block = code.locator(".blocks > div").filter(has_text="0x400580").first
+    expect(block).to_contain_text("push    r")
+    expect(code.get_by_text('; strings "admin password: %s"')).to_be_visible()
+    pick(page, "0x4004c0")
+    expect(code.get_by_role("definition").first).to_contain_text('"alias"')
 
 
 def test_by_keyboard_alone(page: Page) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphkin.binaries.corpus import BinaryRecord, FunctionRecord
 from graphkin.binaries.coverage import Coverage
@@ -17,16 +19,20 @@ from graphkin.binaries.function import Skipped
 from graphkin.binaries.workers import Done, Failure
 from graphkin.graphs import Graph, TokenBags
 from graphkin.graphs.vocabulary import Vocabulary
+from graphkin.graphs.words import is_large
 from graphkin.library.indexing.file_queue import FileJob, Result
-from graphkin.library.records import KnownFunction, Row, Vector
+from graphkin.library.records import KnownFunction, Row
+from graphkin.library.signals import Surroundings
 
 if TYPE_CHECKING:
     from graphkin.library.models import SearchModel
 
 BATCH = 1000
-"""Functions that are embedded and stored at once."""
-REMEMBERED = 100_000
+"""Functions that are embedded and stored at once, about: files are not split for it."""
+REMEMBERED = 20_000
 """Vectors of the latest distinct graphs that are kept: builds of one library share many."""
+LARGEST_FILE = 20_000
+"""Functions of a file that are looked at together: what calls what is known among these."""
 
 
 class Pending(NamedTuple):
@@ -36,6 +42,10 @@ class Pending(NamedTuple):
     entry: KnownFunction
     graph_hash: str
     graph: Graph
+    callees: tuple[int, ...] | None = None
+    """Addresses of functions of the same file that it calls, where all of the file is read."""
+    is_small: bool = False
+    """Whether it is read for the sake of those that it calls or is called by, and not kept."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +65,7 @@ class FileEnd:
 
 @dataclass
 class Batch:
-    """Functions to embed at once, of whichever files they are."""
+    """Functions to embed at once, those of a file together."""
 
     functions: list[Pending] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -63,14 +73,28 @@ class Batch:
     ends: list[FileEnd] = field(default_factory=list)
     """Files whose last function is in this batch, or in one before."""
     known_files: set[str] = field(default_factory=set)
-    """Hashes of the files whose functions were dropped."""
+    """Hashes of the files of which the library holds something."""
+    known: set[bytes] = field(default_factory=set)
+    """Keys of functions that the library holds, and that stand beside new ones in their files."""
+
+    def take(self, path: str, functions: Sequence[Pending]) -> None:
+        """Adds functions of a file."""
+        self.functions += functions
+        self.counts[path] += sum(not function.is_small for function in functions)
 
     def without(self, known: Callable[[Iterable[bytes]], set[bytes]]) -> Batch:
-        """The same batch without functions that the library holds already."""
+        """The same batch without files of which the library holds all that is here."""
         present = known([function.key for function in self.functions])
-        left = [function for function in self.functions if function.key not in present]
+        if not present:
+            return self
+        new = {
+            item.entry.file_hash
+            for item in self.functions
+            if not item.is_small and item.key not in present
+        }
+        left = [item for item in self.functions if item.entry.file_hash in new]
         files = {item.entry.file_hash for item in self.functions if item.key in present}
-        return Batch(left, self.counts, self.ends, files)
+        return Batch(left, self.counts, self.ends, files, present)
 
 
 @dataclass
@@ -90,9 +114,12 @@ Stream = Iterator[tuple[FileJob, Pending | FileSummary | Failure | Done]]
 
 
 def ready(
-    results: Iterable[tuple[FileJob, Result]], vocabulary: Vocabulary, tags: Mapping[str, str]
+    results: Iterable[tuple[FileJob, Result]],
+    vocabulary: Vocabulary,
+    tags: Mapping[str, str],
+    min_blocks: int = 1,
 ) -> Stream:
-    """Makes graphs and entries of what was read."""
+    """Makes graphs and entries of what was read; smaller functions are marked so."""
     for job, result in results:
         if not isinstance(result, FunctionRecord):
             yield job, result
@@ -106,7 +133,11 @@ def ready(
             node_words=result.said,
         )
         address, size = result.metadata["address"], result.metadata["size"]
-        yield job, pending(graph, job, result.binary, result.name, address, size, tags)
+        made = pending(graph, job, result.binary, result.name, address, size, tags)
+        if result.said is not None and job.file_hash:
+            callees = tuple(result.metadata.get("callees", ()))
+            made = made._replace(callees=callees, is_small=not is_large(graph, min_blocks))
+        yield job, made
 
 
 def pending(
@@ -135,22 +166,28 @@ def pending(
 
 
 def batches(stream: Stream, settings: str) -> Iterator[Batch]:
-    """Cuts a stream into batches; a file ends in the batch of its last function, or later.
+    """Cuts a stream into batches; the functions of a file are in one, unless they are very many.
 
     A file that changed while it was read is not finished: the next run reads it again.
     """
     batch = Batch()
+    coming: dict[str, list[Pending]] = {}
+    small: Counter[str] = Counter()
     summaries: dict[str, FileSummary] = {}
     changed: set[str] = set()
     for job, result in stream:
         if isinstance(result, Pending):
-            batch.functions.append(result)
-            batch.counts[job.path] += 1
+            own = coming.setdefault(job.path, [])
+            own.append(result)
+            small[job.path] += result.is_small
+            if len(own) >= LARGEST_FILE:
+                batch.take(job.path, coming.pop(job.path))
             if result.entry.file_hash != job.file_hash:
                 changed.add(job.path)
         elif isinstance(result, FileSummary):
             summaries[job.path] = result
         else:
+            batch.take(job.path, coming.pop(job.path, []))
             summary = summaries.pop(job.path, FileSummary(0, []))
             skipped = list(summary.skipped)
             if isinstance(result, Failure):
@@ -162,7 +199,7 @@ def batches(stream: Stream, settings: str) -> Iterator[Batch]:
                     job.path,
                     file_hash,
                     settings,
-                    summary.small,
+                    summary.small + small.pop(job.path, 0),
                     skipped,
                     summary.seconds,
                     summary.coverages,
@@ -171,6 +208,8 @@ def batches(stream: Stream, settings: str) -> Iterator[Batch]:
         if len(batch.functions) >= BATCH or len(batch.ends) >= BATCH:
             yield batch
             batch = Batch()
+    for path, own in coming.items():
+        batch.take(path, own)
     if batch.functions or batch.ends:
         yield batch
 
@@ -181,26 +220,63 @@ def _reason(failure: Failure, job: FileJob) -> str:
 
 
 class Embedding:
-    """Makes rows; a graph that came a short while ago is not embedded again."""
+    """Makes rows, file by file: what calls what in a file is part of what is known of it.
+
+    A graph that came a short while ago is not embedded again.
+    """
 
     def __init__(self, model: SearchModel) -> None:
         self._model = model
-        self._made: dict[str, Vector] = {}
+        self._made: dict[str, NDArray[np.float32]] = {}
 
     def chunk(self, batch: Batch) -> Chunk:
         """Embeds a batch."""
         started = time.thread_time()
-        distinct = {
-            function.graph_hash: function.graph
-            for function in batch.functions
-            if function.graph_hash not in self._made
-        }
-        if distinct:
-            vectors = self._model.vectors(list(distinct.values()))
-            # Copies, because a view would keep the vectors of the whole batch.
-            self._made |= zip(distinct, map(np.copy, vectors), strict=True)
-        rows = [Row(*function, self._made[function.graph_hash]) for function in batch.functions]
-        for graph_hash in list(self._made)[: max(0, len(self._made) - REMEMBERED)]:
-            del self._made[graph_hash]
+        rows = [
+            row
+            for _, functions in groupby(batch.functions, key=_file_of)
+            for row in self._rows(list(functions))
+            if row.key not in batch.known
+        ]
         spent = time.thread_time() - started
         return Chunk(rows, batch.counts, batch.ends, spent, batch.known_files)
+
+    def _rows(self, functions: Sequence[Pending]) -> list[Row]:
+        """Those of one file."""
+        model = self._model
+        surroundings = [
+            Surroundings(item.entry.address or 0, item.callees)
+            for item in functions
+            if item.callees is not None
+        ]
+        encoded = model.encoded(
+            [function.graph for function in functions],
+            [function.entry.architecture for function in functions],
+            surroundings if len(surroundings) == len(functions) else None,
+            self._vectors(functions),
+        )
+        return [
+            model.row(item.entry, item.graph_hash, item.graph, encoded, number)
+            for number, item in enumerate(functions)
+            if not item.is_small
+        ]
+
+    def _vectors(self, functions: Sequence[Pending]) -> NDArray[np.float32]:
+        """(N, V) of the embedder."""
+        new = {
+            function.graph_hash: function.graph
+            for function in functions
+            if function.graph_hash not in self._made
+        }
+        if new:
+            # Copies, because a view would keep the vectors of the whole file.
+            vectors = self._model.embedder.encode(list(new.values()))
+            self._made |= zip(new, map(np.copy, vectors), strict=True)
+        vectors = np.stack([self._made[function.graph_hash] for function in functions])
+        for graph_hash in list(self._made)[: max(0, len(self._made) - REMEMBERED)]:
+            del self._made[graph_hash]
+        return vectors
+
+
+def _file_of(function: Pending) -> tuple[str, str]:
+    return function.entry.binary, function.entry.file_hash

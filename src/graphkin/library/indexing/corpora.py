@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from graphkin._support.files import PathLike
@@ -14,6 +13,7 @@ from graphkin.errors import ConfigError, FormatError
 from graphkin.graphs import Graph, TokenBags
 from graphkin.graphs.graph import IntArray
 from graphkin.graphs.vocabulary import Vocabulary
+from graphkin.graphs.words import is_large
 from graphkin.library.indexing.batches import Pending, Stream, pending
 from graphkin.library.indexing.file_queue import FileJob
 
@@ -53,28 +53,31 @@ class CorpusJob:
                 f"reads {vocabulary.reads}; extract the binaries again"
             )
         tokens = vocabulary.encode(words.decode(token) for token in range(len(words)))
-        small: Counter[FileJob] = Counter()
-        files = dict.fromkeys(self.jobs.values())
+        left = dict.fromkeys(self.jobs.values(), 0)
         try:
-            for number, job in self._numbers(small):
+            numbers = list(self._numbers())
+            for _, job in numbers:
+                left[job] += 1
+            for number, job in numbers:
                 yield job, self._function(number, job, tokens, tags)
+                left[job] -= 1
+                if not left[job]:
+                    del left[job]
+                    yield job, FileSummary(0, [])
+                    yield job, Done()
         except FormatError as error:
-            for job in files:
+            for job in left:
                 yield job, Failure(str(error))
             return
-        for job in files:
-            yield job, FileSummary(small[job], [])
+        for job in left:
+            yield job, FileSummary(0, [])
             yield job, Done()
 
-    def _numbers(self, small: Counter[FileJob]) -> Iterator[tuple[int, FileJob]]:
-        """Functions to add, with their files; small ones are counted."""
-        for number, size in enumerate(self._corpus.store.node_counts.tolist()):
+    def _numbers(self) -> Iterator[tuple[int, FileJob]]:
+        """Functions of the files to add."""
+        for number in range(len(self._corpus)):
             job = self.jobs.get(self._corpus.entry(number).binary)
-            if job is None:
-                continue
-            if size < self._min_blocks:
-                small[job] += 1
-            else:
+            if job is not None:
                 yield number, job
 
     def _function(
@@ -92,7 +95,9 @@ class CorpusJob:
             node_words=stored.node_words,
         )
         entry = self._corpus.entry(number)
-        return pending(graph, job, entry.binary, entry.name, entry.address, entry.size, tags)
+        made = pending(graph, job, entry.binary, entry.name, entry.address, entry.size, tags)
+        is_small = not is_large(graph, self._min_blocks)
+        return made._replace(callees=tuple(entry.callees), is_small=is_small)
 
 
 def open_corpora(

@@ -10,7 +10,7 @@ with what their functions say (``graphkin extract --evidence``).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -76,6 +76,7 @@ class ProjectTask:
         corpus: the folder that ``graphkin extract --evidence`` wrote.
         test: projects to measure on at the end.
         validation: projects by which recipes are chosen; all others are trained on.
+        min_nodes: smaller graphs are too much alike to be told apart, and are left out.
         max_nodes: larger graphs are left out of training.
         dropped_kinds: share of the graphs in training from which each kind of words is taken, so
             that functions without strings, or with their imports linked in, are found as well.
@@ -86,6 +87,7 @@ class ProjectTask:
     corpus: str
     test: tuple[str, ...] = TEST
     validation: tuple[str, ...] = VALIDATION
+    min_nodes: int = 5
     max_nodes: int = 400
     dropped_kinds: float = 0.1
     seed: int = 0
@@ -96,7 +98,7 @@ class ProjectTask:
         for name in ("test", "validation"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         check_types(self)
-        check_at_least(self, 0, "seed", "max_nodes")
+        check_at_least(self, 0, "seed", "min_nodes", "max_nodes")
         check_at_least(self, 2, "evaluation_size")
         if not 0 <= self.dropped_kinds < 1:
             raise ConfigError(f"dropped_kinds must lie in [0, 1), got {self.dropped_kinds}")
@@ -108,20 +110,21 @@ class ProjectTask:
         if mode != "kin":
             raise ConfigError(f"projects are learned by mode='kin', got {mode!r}")
         rng = generator(self.seed, "training", step)
-        drawn = self._drawn(rng, size)
+        drawn = self.drawn(rng, size)
         is_across = bool(rng.random() < ACROSS)
         chosen = _pairs(drawn, is_across, rng) or _pairs(drawn, not is_across, rng)
         chosen = chosen[rank::world]
         graphs = [
             (
-                self._without_kinds(self.graph(left), rng),
-                self._without_kinds(self.graph(right), rng),
+                self.without_kinds(self.graph(left), rng),
+                self.without_kinds(self.graph(right), rng),
             )
             for (left, right), _ in chosen
         ]
         return PairBatch.pack(graphs, [group for _, group in chosen])
 
-    def _drawn(self, rng: Generator, size: int) -> list[SourceFunction]:
+    def drawn(self, rng: Generator, size: int) -> list[SourceFunction]:
+        """Functions to train on, each once, of few projects."""
         names = list(self._trained)
         shares = np.array([len(self._trained[name]) for name in names]) ** BALANCE
         drawn: dict[tuple[str, str], SourceFunction] = {}
@@ -133,7 +136,7 @@ class ProjectTask:
                 drawn[item.project, item.name] = item
         return list(drawn.values())
 
-    def _without_kinds(self, graph: Graph, rng: Generator) -> Graph:
+    def without_kinds(self, graph: Graph, rng: Generator) -> Graph:
         """The graph, now and then without some kinds of words."""
         dropped = np.flatnonzero(rng.random(len(KINDS)) < self.dropped_kinds)
         words = graph.node_words
@@ -183,11 +186,16 @@ class ProjectTask:
         return self.graph(a.number), self.graph(b.number), self.graph(third.number)
 
     def recipe(self, model: str, kind: str = "strong") -> Recipe:
-        """Settings that train an embedder of functions."""
-        if (model, kind) != ("gnn", "strong"):
+        """Settings that train an embedder, or a late matcher over one."""
+        recipes = {"gnn": self._embedder_recipe, "late": self._matcher_recipe}
+        if model not in recipes or kind != "strong":
             raise ConfigError(
-                f"projects train the model gnn by the recipe strong, got {model!r} and {kind!r}"
+                f"projects train the models {' and '.join(recipes)} by the recipe strong, got "
+                f"{model!r} and {kind!r}"
             )
+        return recipes[model]()
+
+    def _embedder_recipe(self) -> Recipe:
         statistics = self.statistics
         known = len(statistics.hashes)
         options: dict[str, Any] = {
@@ -199,6 +207,7 @@ class ProjectTask:
             "node_dim": 96,
             "steps": 4,
             "token_counts": "log",
+            "node_degrees": True,
             "node_input": "tokens",
             "node_input_size": len(self.vocabulary),
             "word_dim": 256,
@@ -217,6 +226,19 @@ class ProjectTask:
             "keep": "last",
         }
         return Recipe(options, training, self.vocabulary, statistics)
+
+    def _matcher_recipe(self) -> Recipe:
+        own = self._embedder_recipe()
+        left_out = ("similarity", "offset_dim", "words_learned", "code_bits")
+        options = {name: value for name, value in own.model.items() if name not in left_out}
+        training = {
+            **own.training,
+            "mode": "lists",
+            "scale": 1.0,
+            "batch_size": 32,
+            "learning_rate": 1e-3,
+        }
+        return Recipe({**options, "word_dim": 128}, training, own.vocabulary, own.words)
 
     def describe(self) -> dict[str, Any]:
         """The parameters, ready for JSON; the corpus by its content."""
@@ -237,6 +259,14 @@ class ProjectTask:
     def graph(self, number: int) -> Graph:
         """A graph of the corpus."""
         return _graph(self.corpus, number)
+
+    def trained(self) -> list[SourceFunction]:
+        """The functions that training makes pairs of, by project."""
+        return [item for functions in self._trained.values() for item in functions]
+
+    def functions_of(self, projects: Collection[str]) -> list[SourceFunction]:
+        """The functions of some projects."""
+        return [item for item in self._functions if item.project in projects]
 
     def functions(self, split: str) -> list[SourceFunction]:
         """The functions of ``training``, ``validation`` or ``test``."""
@@ -259,7 +289,7 @@ class ProjectTask:
 
     @cached_property
     def _functions(self) -> list[SourceFunction]:
-        return source_functions(self._corpus)
+        return source_functions(self._corpus, self.min_nodes)
 
     @cached_property
     def _trained(self) -> dict[str, list[SourceFunction]]:
@@ -293,23 +323,25 @@ def _pairs(
     functions: Sequence[SourceFunction], is_across: bool, rng: Generator
 ) -> list[tuple[tuple[int, int], int]]:
     """Two graphs of each function that has such, and its group."""
-    pairs = ((_two_builds(item, is_across, rng), item.group) for item in functions)
-    return [(pair, group) for pair, group in pairs if pair is not None]
+    pairs = ((two_builds(item, is_across, rng), item.group) for item in functions)
+    return [((pair[0].number, pair[1].number), group) for pair, group in pairs if pair is not None]
 
 
-def _two_builds(item: SourceFunction, is_across: bool, rng: Generator) -> tuple[int, int] | None:
-    """Graphs of two builds, of pointers of different widths or of the same; None without such."""
+def two_builds(item: SourceFunction, is_across: bool, rng: Generator) -> tuple[Build, Build] | None:
+    """Two builds, of pointers of different widths or of the same; None without such."""
     first = item.builds[rng.integers(len(item.builds))]
     others = [
         build
         for build in item.builds
         if build != first and (build.is_narrow != first.is_narrow) == is_across
     ]
-    return (first.number, others[rng.integers(len(others))].number) if others else None
+    return (first, others[rng.integers(len(others))]) if others else None
 
 
-def source_functions(corpus: FunctionCorpus) -> list[SourceFunction]:
+def source_functions(corpus: FunctionCorpus, min_nodes: int = 1) -> list[SourceFunction]:
     """Every function whose name is there once in a build, in the builds that have it.
+
+    A graph with fewer nodes than ``min_nodes`` is passed over, but its name counts.
 
     Clones that compilers split off are left out: what they are a part of is not theirs to say.
     """
@@ -318,12 +350,12 @@ def source_functions(corpus: FunctionCorpus) -> list[SourceFunction]:
         if entry.name == entry.base_name:
             key = entry.binary.build, entry.name
             numbers[key][entry.binary.library].append(number)
-    functions = []
+    functions, sizes = [], corpus.store.node_counts
     for (project, name), configurations in sorted(numbers.items()):
         builds = tuple(
             Build(configuration, listed[0])
             for configuration, listed in sorted(configurations.items())
-            if len(listed) == 1
+            if len(listed) == 1 and sizes[listed[0]] >= min_nodes
         )
         if builds:
             functions.append(SourceFunction(project, name, builds))

@@ -14,7 +14,13 @@ from graphkin.binaries.function import Block, Function, edge_kinds
 from graphkin.errors import ConfigError
 from graphkin.results.drawing.layout import Layout, Spacing, lay_out
 from graphkin.results.drawing.pictures import picture_ending
-from graphkin.results.function import EDGE_COLORS, ROLE_COLORS, block_roles, summary
+from graphkin.results.function import (
+    EDGE_COLORS,
+    ROLE_COLORS,
+    block_roles,
+    evidence_lines,
+    summary,
+)
 
 TEXT_LIMIT = 200
 """Blocks up to which instructions are shown."""
@@ -125,7 +131,8 @@ def resolution(width: float, height: float) -> float:
 
 
 def box_lines(block: Block, most: int) -> list[BoxLine]:
-    """The lines of a block's box: all instructions, or the first, a gap and the last ones."""
+    """The lines of a block's box: all instructions, or the first, a gap and the last ones; then
+    what the block says."""
     texts = block.instructions or block.mnemonics
     if len(texts) > most:
         hidden = len(texts) - most + 1
@@ -139,7 +146,8 @@ def box_lines(block: Block, most: int) -> list[BoxLine]:
         if len(operands) > MAX_LETTERS:
             operands = operands[: MAX_LETTERS - 1] + "…"
         lines.append(BoxLine(mnemonic, operands))
-    return lines
+    said = evidence_lines(block, MAX_LETTERS, most_lines=1)
+    return lines + [BoxLine(line, "") for line in said]
 
 
 class _Picture:
@@ -250,8 +258,8 @@ class _Picture:
         column = _column(self._lines[number]) * LETTER
         for row, line in enumerate(self._lines[number], start=1):
             below = y + STRIP + row * LINE - 1.0
-            hidden = line.mnemonic.startswith("…")
-            _write(axis, x + PADDING, below, line.mnemonic, FAINT if hidden else MNEMONIC)
+            is_code = not line.mnemonic.startswith(("…", ";"))
+            _write(axis, x + PADDING, below, line.mnemonic, MNEMONIC if is_code else FAINT)
             if line.operands:
                 _write(axis, x + PADDING + column, below, line.operands, INK)
 
@@ -361,14 +369,14 @@ def _shared_parts(
     paths: Iterable[Sequence[tuple[float, float]]], kinds: Iterable[str]
 ) -> list[list[tuple[float, float]]]:
     """Stretches where lines of different kinds lie on each other."""
-    found: dict[tuple[bool, float], list[tuple[float, float, str]]] = {}
+    lines: dict[tuple[bool, float], list[tuple[float, float, str]]] = {}
     for path, kind in zip(paths, kinds, strict=True):
         for (x, y), (next_x, next_y) in pairwise(path):
             upright = x == next_x
             low, high = sorted((y, next_y) if upright else (x, next_x))
-            found.setdefault((upright, x if upright else y), []).append((low, high, kind))
+            lines.setdefault((upright, x if upright else y), []).append((low, high, kind))
     parts = []
-    for (upright, place), stretches in found.items():
+    for (upright, level), stretches in lines.items():
         if len({kind for _, _, kind in stretches}) < 2:
             continue
         stops = sorted({stop for low, high, _ in stretches for stop in (low, high)})
@@ -376,5 +384,5 @@ def _shared_parts(
             over = {kind for low, high, kind in stretches if low <= start and end <= high}
             if len(over) > 1:
                 ends = [start, end]
-                parts.append([(place, at) if upright else (at, place) for at in ends])
+                parts.append([(level, at) if upright else (at, level) for at in ends])
     return parts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,14 @@ from numpy.typing import NDArray
 
 from graphkin.binaries.function import Function
 from graphkin.errors import ConfigError
-from graphkin.results.document import Comparison
+from graphkin.results.document import Comparison, EvidenceToken
 from graphkin.results.evidence import LEAST_WEIGHT, Attention, mutual_pairs
 from graphkin.results.function import summary
 from graphkin.results.html.function import Drawing, draw
 from graphkin.results.html.page import facts, page, text
+from graphkin.results.shared_words import said_lists
 from graphkin.results.text import distance_text, number_text, share_text
+from graphkin.results.word_text import titled_words, word_text
 
 SCRIPTS = ("comparison_view",)
 LEAST = 0.01
@@ -67,6 +70,7 @@ def comparison_page(
         "left_head": _head(left),
         "right_head": _head(right),
         "facts": facts(numbers),
+        "said": _said(comparison),
         "share": f"{share_text(share)} ({matched} of {len(left.blocks)})",
         "shown": str(shown.step),
         "last": str(last),
@@ -87,6 +91,30 @@ def _head(function: Function) -> str:
     if function.compiler:
         lines.append(function.compiler)
     return f"<h2>{text(function.shown)}</h2>" + "".join(f"<p>{text(line)}</p>" for line in lines)
+
+
+def _said(comparison: Comparison) -> str:
+    """What both say on one line, which opens to all that both or one of them says."""
+    lists = said_lists(comparison)
+    if not lists:
+        return ""
+    (title, both), *_ = lists
+    first = ", ".join(map(word_text, both))
+    sections = "".join(
+        f"<section><h2>{text(name)}</h2>{_word_lists(words)}</section>" for name, words in lists
+    )
+    return (
+        f'<details class="said"><summary><b>{text(title)}</b> <span>{text(first)}</span></summary>'
+        f'<div class="lists">{sections}</div></details>'
+    )
+
+
+def _word_lists(words: Sequence[EvidenceToken]) -> str:
+    rows = "".join(
+        f"<div><dt>{title}</dt><dd>{text(', '.join(texts))}</dd></div>"
+        for title, texts in titled_words(words)
+    )
+    return f"<dl>{rows}</dl>"
 
 
 def _geometry(drawing: Drawing, function: Function) -> dict[str, object]:

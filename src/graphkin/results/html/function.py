@@ -81,7 +81,7 @@ def _lines(block: Block) -> list[tuple[str, str]]:
     for instruction in block.instructions or block.mnemonics:
         mnemonic, _, operands = printable(instruction).partition(" ")
         lines.append((mnemonic, operands))
-    lines += (("", printable(line)) for line in evidence_lines(block))
+    lines += (("", line) for line in evidence_lines(block, MOST_LETTERS))
     return lines
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from graphkin.results.coverage import coverage_text
-from graphkin.results.document import FunctionResult, Report
+from graphkin.results.document import FunctionResult, Hit, Report
 from graphkin.results.grouping import count, groups, tag_title
 from graphkin.results.html.page import facts, page, text
 from graphkin.results.sarif import level
 from graphkin.results.text import address_text, distance_text, number_text, share_text
+from graphkin.results.word_text import word_text, words_line
+
+MOST_LETTERS = 120
+"""Of what both say, in the row of a function; its details have all of it."""
 
 
 def scan_page(report: Report, title: str = "graphkin scan") -> str:
@@ -26,7 +32,7 @@ def scan_page(report: Report, title: str = "graphkin scan") -> str:
         ("library", report.library),
         ("model", report.model),
     ]
-    data = [[hit.to_dict() for hit in result.hits] for result in with_hits]
+    data = [[_details(hit) for hit in result.hits] for result in with_hits]
     markup = {
         "title": text(title),
         "facts": facts(numbers),
@@ -59,11 +65,22 @@ def _row(number: int, result: FunctionResult) -> str:
             "" if evidence is None else share_text(evidence.matched_share or 0.0),
             str(-1 if evidence is None else evidence.matched_share or 0.0),
         ),
-        _cell(f"<span>{text(best.shown)}</span>"),
+        _cell(f"<span>{text(best.shown)}</span>{_remarks(best)}", best.shown),
         _cell(text(best.binary)),
         _cell(text(tags)),
     )
     return f'<tr data-row="{number}">{"".join(cells)}</tr>'
+
+
+def _remarks(hit: Hit) -> str:
+    """What both say, and why the probability is what it is."""
+    said = f"both say {words_line(hit.shared, MOST_LETTERS)}" if hit.shared else ""
+    return "".join(f"<small>{text(line)}</small>" for line in (said, hit.note) if line)
+
+
+def _details(hit: Hit) -> dict[str, Any]:
+    """A hit as the page's script shows it: words as text."""
+    return {**hit.to_dict(), "shared": ", ".join(map(word_text, hit.shared))}
 
 
 def _cell(markup: str, key: str | None = None) -> str:

@@ -16,6 +16,9 @@ import {
   tagTexts,
 } from "./format.js";
 import { href } from "./router.js";
+import { wordsLine } from "./words.js";
+
+const MOST_WORDS = 4; // of what both say
 
 /** A probability with its colour and a bar. */
 export function probabilityBar(value) {
@@ -71,8 +74,21 @@ function name(hit) {
     make("span", { class: "mono function-name", title: hit.function }, named(nameOf(hit))),
     make("span", { class: "quiet of" }, fileName(hit.binary), hit.address && ` · ${hit.address}`),
     tagList(tagTexts(hit.tags)),
+    ...remarks(hit),
   ];
 }
+
+/** What the query and a hit both say, and why the probability is what it is. */
+export const remarks = ({ shared, note }) => [
+  shared.length > 0 &&
+    make(
+      "span",
+      { class: "said", title: `both say ${wordsLine(shared, shared.length)}` },
+      make("span", { class: "quiet" }, "both say "),
+      wordsLine(shared, MOST_WORDS),
+    ),
+  note && make("span", { class: "quiet note-line" }, note),
+];
 
 /** The table; columns without any value are left out. */
 export function hitsTable(hits, query) {

@@ -1,6 +1,7 @@
 // The kin of one function: settings, the search, and what it found.
 
 import { get, post, status } from "./api.js";
+import { codePanel } from "./code.js";
 import { byId, calm, empty, emptyLibrary, failure, fill, make, say, spinner } from "./dom.js";
 import { nameOf, plural, probability, seconds, wildcard } from "./format.js";
 import { fileName, hitsTable, named, summary } from "./hits.js";
@@ -19,6 +20,7 @@ const DEFAULTS = Object.fromEntries(
 /** `onSettings` gets the settings that differ from the defaults, after a person changed one. */
 export function kinPanel(onSettings) {
   const form = byId("kin-settings");
+  const code = codePanel();
   const note = byId("kin-status");
   const found = byId("kin-found");
   let running = null;
@@ -95,6 +97,7 @@ export function kinPanel(onSettings) {
     /** Says why there are no kin to show. */
     showNothing(content) {
       fill(byId("kin-head"));
+      code.hide();
       showInstead(content);
     },
 
@@ -104,6 +107,7 @@ export function kinPanel(onSettings) {
       const { functions, can_rerank: canRerank } = status();
       form.elements.rerank.disabled = !canRerank;
       form.hidden = false;
+      code.show(reference);
       if (known) showHead(reference, known);
       else if (asked !== reference) fill(byId("kin-head"));
       if (!functions) return showInstead(emptyLibrary());

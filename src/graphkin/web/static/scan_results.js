@@ -13,9 +13,18 @@ import {
   tagTexts,
   words,
 } from "./format.js";
-import { compareLink, fileName, hitsTable, named, probabilityBar, tagList } from "./hits.js";
+import {
+  compareLink,
+  fileName,
+  hitsTable,
+  named,
+  probabilityBar,
+  remarks,
+  tagList,
+} from "./hits.js";
 import { growing, sorter } from "./lists.js";
 import { href } from "./router.js";
+import { wordText } from "./words.js";
 
 const REFRESH_MS = 250;
 const FORMATS = ["html", "json", "csv", "sarif"];
@@ -157,7 +166,13 @@ const nothingText = (size, over) => {
 };
 
 function textOf({ query, hits }) {
-  const texts = hits.flatMap((hit) => [nameOf(hit), hit.function, hit.binary, ...tagTexts(hit.tags)]);
+  const texts = hits.flatMap((hit) => [
+    nameOf(hit),
+    hit.function,
+    hit.binary,
+    ...tagTexts(hit.tags),
+    ...hit.shared.map(wordText),
+  ]);
   return [nameOf(query), query.function, query.address, ...texts].join(" ").toLowerCase();
 }
 
@@ -230,6 +245,7 @@ function resultRow(result) {
       make("span", { class: "mono", title: hit.function }, named(nameOf(hit))),
       others > 0 && make("span", { class: "quiet" }, ` and ${plural(others, "other")}`),
       tagList(tagTexts(hit.tags)),
+      ...remarks(hit),
     ),
     cell("of", "", fileName(hit.binary), build),
     make("td", { class: "act" }, compareLink(query.reference, hit.reference, nameOf(hit))),

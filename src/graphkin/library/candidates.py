@@ -1,0 +1,89 @@
+"""A query on its way through a search, and what may become its hits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkin.graphs import Graph
+from graphkin.library.models import SearchModel
+from graphkin.library.records import Stored, Vector
+from graphkin.library.signals import Surroundings
+from graphkin.results.document import EvidenceToken
+
+if TYPE_CHECKING:
+    from graphkin.models import GraphMatcher
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedQuery:
+    """A graph to look for, with all that is compared of it before graphs are read."""
+
+    graph: Graph
+    vector: Vector
+    signals: np.void | None = None
+    """Where the model has a ranking."""
+    texts: Mapping[int, EvidenceToken] = field(default_factory=dict)
+    """What it says, by the hash of the word: a library keeps hashes only."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A graph of the library on its way to become a hit."""
+
+    stored: Stored
+    distance: float
+    rank_by_distance: int
+    probability: float | None
+    score: float | None = None
+    note: str | None = None
+    """Why the probability is what it is, where that needs saying."""
+
+
+def encode_queries(
+    model: SearchModel,
+    graphs: Sequence[Graph],
+    architectures: Sequence[str] = (),
+    surroundings: Sequence[Surroundings] | None = None,
+    texts: Sequence[Mapping[int, EvidenceToken]] | None = None,
+) -> list[EncodedQuery]:
+    """Queries from graphs; the arguments are those of :meth:`SearchModel.encoded`."""
+    encoded = model.encoded(graphs, architectures, surroundings)
+    return [
+        EncodedQuery(
+            graph,
+            encoded.vectors[row],
+            None if encoded.signals is None else encoded.signals[row],
+            {} if texts is None else texts[row],
+        )
+        for row, graph in enumerate(graphs)
+    ]
+
+
+def score_pairs(
+    matcher: GraphMatcher, pairs: Sequence[tuple[Graph, str, Graph, str]]
+) -> NDArray[np.float32]:
+    """(P,) scores of the matcher; a pair of contents that occurs twice is computed once.
+
+    Compilers make equal graphs of a function at several levels, so that a third of the candidates
+    of a query may be copies of others.
+
+    Args:
+        matcher: what scores.
+        pairs: two graphs, each with its hash.
+    """
+    rows: dict[tuple[str, str], int] = {}
+    distinct: list[tuple[Graph, Graph]] = []
+    row_of = np.empty(len(pairs), dtype=np.int64)
+    for number, (left, left_hash, right, right_hash) in enumerate(pairs):
+        row = rows.setdefault((left_hash, right_hash), len(distinct))
+        if row == len(distinct):
+            distinct.append((left, right))
+        row_of[number] = row
+    if not distinct:
+        return np.zeros(0, dtype=np.float32)
+    return matcher.predict(distinct)[row_of]

@@ -1,0 +1,273 @@
+"""From signals to an order and a probability: all that a search knows of a pair, in one regression.
+
+The probability of a hit says how likely it is that both are the same function, among all that the
+library holds: a small function that many others equal is not certain, whatever its distance.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkin.errors import FormatError
+from graphkin.library.signals import AROUND, OWN, Floats, Records, cosines
+from graphkin.models.calibration import Logistic
+
+FORMAT = {"format": "graphkin ranking", "version": 1}
+COUNTS = ("callee_count", "caller_count")
+ORDERED_BY = (*OWN, *AROUND, *COUNTS)
+"""What candidates are ordered by: products of vectors, and how far the numbers of callees and
+callers are apart."""
+ALONE = (
+    *OWN,
+    "total",
+    "margin",
+    "blocks",
+    "edges",
+    "operations",
+    "callees",
+    "strength",
+    "least_strength",
+    "size",
+    "widths_differ",
+    "equal",
+)
+"""Features of a pair: products of vectors; their weighted sum, and by how much it is above that of
+the best other function; logarithms of ratios of blocks, edges and operations, and of the numbers of
+callees; how much the query says, and the one of the two that says less; the logarithm of the
+query's blocks; whether pointers differ in width; whether the graphs are equal."""
+IN_FILES = (*AROUND, "callers", "has_callees", "has_callers")
+"""Where both are known with all functions of their files: products of what they call and are called
+by, the ratio of the numbers of callers, and whether both have any."""
+MATCHED = ("exact_words", "score", "score_margin")
+"""Of candidates that the matcher has seen: the exact cosine of what both say, the matcher's score,
+and by how much it is above that of the best other function."""
+VARIANTS = {
+    "alone": ALONE,
+    "matched": ALONE + MATCHED,
+    "alone in files": ALONE + IN_FILES,
+    "matched in files": ALONE + IN_FILES + MATCHED,
+    "pair": tuple(name for name in ALONE + MATCHED if not name.endswith("margin")),
+}
+"""What is known of a pair: of functions alone or in their files, before or after the matcher saw
+them; and of two functions that are compared by themselves, without any others."""
+UNIQUE_EQUAL = 0.99
+"""Least probability of a function that is equal to the query, where no other name has it."""
+SMALL_BLOCKS, SMALL_STRENGTH = 8, 10.0
+"""A function with fewer blocks, which says less, is too small to be told from others like it."""
+LEVEL = 0.03
+"""Totals that are no further apart are level: nothing tells such candidates apart."""
+TOO_SMALL = "too small to tell"
+
+
+class Candidates(NamedTuple):
+    """Functions of a library that may be the same as a query."""
+
+    records: Records
+    """(N,) their signals."""
+    blocks: NDArray[np.int64]
+    """(N,)"""
+    equal: NDArray[np.bool_]
+    """(N,) whether the graph is exactly that of the query."""
+    identities: Sequence[str]
+    """Of which source function each is, as far as the library can tell: builds of one function
+    do not compete."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """How candidates are ordered, and how probable they are; see ``ranking.json`` of a model."""
+
+    order: dict[str, float]
+    """Weights over ``ORDERED_BY``, to order candidates before they are matched."""
+    regressions: dict[str, Logistic]
+    """By the name of a variant in ``VARIANTS``."""
+    fitted_on: dict[str, Any]
+    """Projects, queries and pools of the fit."""
+
+    def totals(self, query: np.void, records: Records) -> Floats:
+        """(N,) how alike candidates are by their vectors, to order them."""
+        total = np.zeros(len(records), np.float32)
+        apart = records["narrow"] != query["narrow"]
+        in_files = records["in_file"] & query["in_file"]
+        for name, weight in self.order.items():
+            if name in COUNTS:
+                total -= weight * in_files * _ratio(query[name], records[name])
+            elif name == "offsets":
+                total += weight * np.where(apart, 0, cosines(query, records, name))
+            else:
+                total += weight * cosines(query, records, name)
+        return total
+
+    def features(
+        self,
+        query: np.void,
+        blocks: int,
+        candidates: Candidates,
+        scores: Floats | None = None,
+        exact_words: Floats | None = None,
+    ) -> dict[str, NDArray[np.float64]]:
+        """(N,) each feature that can be known.
+
+        Args:
+            query: its signals.
+            blocks: of the query.
+            candidates: all that were considered; margins are among them.
+            scores: (N,) the matcher's, where it saw them.
+            exact_words: (N,) cosines of what query and candidates say, likewise.
+        """
+        records = candidates.records
+        apart = records["narrow"] != query["narrow"]
+        own = {name: cosines(query, records, name).astype(np.float64) for name in OWN + AROUND}
+        own["offsets"] = np.where(apart, 0, own["offsets"])
+        total = self.totals(query, records).astype(np.float64)
+        features = own | {
+            "total": total,
+            "margin": _margins(total, candidates.identities),
+            "blocks": _ratio(blocks, candidates.blocks),
+            "edges": _ratio(query["edges"], records["edges"]),
+            "operations": _ratio(query["operations"], records["operations"]),
+            "callees": _ratio(query["callee_count"], records["callee_count"]),
+            "callers": _ratio(query["caller_count"], records["caller_count"]),
+            "has_callees": 1.0 * (query["callees_scale"] > 0) * (records["callees_scale"] > 0),
+            "has_callers": 1.0 * (query["callers_scale"] > 0) * (records["callers_scale"] > 0),
+            "strength": np.full(len(records), np.log1p(query["strength"])),
+            "least_strength": np.log1p(np.minimum(query["strength"], records["strength"])),
+            "size": np.full(len(records), np.log2(max(blocks, 1))),
+            "widths_differ": apart.astype(np.float64),
+            "equal": candidates.equal.astype(np.float64),
+        }
+        if scores is not None and exact_words is not None:
+            features |= {
+                "exact_words": exact_words.astype(np.float64),
+                "score": scores.astype(np.float64),
+                "score_margin": _margins(scores.astype(np.float64), candidates.identities),
+            }
+        return features
+
+    def probabilities(
+        self,
+        query: np.void,
+        blocks: int,
+        candidates: Candidates,
+        scores: Floats | None = None,
+        exact_words: Floats | None = None,
+    ) -> NDArray[np.float64]:
+        """(N,) how likely each candidate is the same function as the query; see :meth:`features`.
+
+        Over different functions they add up to at most 1.
+        """
+        features = self.features(query, blocks, candidates, scores, exact_words)
+        in_files = (candidates.records["in_file"] & query["in_file"]).astype(bool)
+        probabilities = np.zeros(len(candidates.records))
+        for chosen, ending in ((~in_files, ""), (in_files, " in files")):
+            variant = ("alone" if scores is None else "matched") + ending
+            columns = [features[name][chosen] for name in VARIANTS[variant]]
+            if chosen.any():
+                probabilities[chosen] = self.regressions[variant](np.column_stack(columns))
+        probabilities = _with_equal(probabilities, candidates)
+        if is_small(query, blocks):
+            probabilities = np.minimum(probabilities, 1 / _level(features["total"], candidates))
+        return _shared(probabilities, candidates.identities)
+
+    def pair_probability(
+        self, query: np.void, blocks: int, other: Candidates, score: float, exact_words: float
+    ) -> float:
+        """How likely two functions are the same, of which nobody knows what else there is."""
+        scores, words = np.array([[score], [exact_words]], np.float32)
+        features = self.features(query, blocks, other, scores, words)
+        columns = [features[name] for name in VARIANTS["pair"]]
+        probability = self.regressions["pair"](np.column_stack(columns))
+        return float(_with_equal(probability, other)[0])
+
+    def to_json(self) -> str:
+        return json.dumps({**FORMAT, **asdict(self)}, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Ranking:
+        """Reads what :meth:`to_json` wrote."""
+        try:
+            values = json.loads(text)
+            if {name: values.get(name) for name in FORMAT} != FORMAT:
+                raise FormatError("this is not a ranking that this graphkin reads")
+            order = {name: float(values["order"][name]) for name in ORDERED_BY}
+            regressions = {
+                variant: _logistic(values["regressions"][variant], len(names))
+                for variant, names in VARIANTS.items()
+            }
+            return cls(order, regressions, dict(values["fitted_on"]))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            if isinstance(error, FormatError):
+                raise
+            raise FormatError(f"a ranking is damaged: {error!r}") from error
+
+
+def is_small(query: np.void, blocks: int) -> bool:
+    """Whether a function is so small, and says so little, that others may well equal it."""
+    return bool(blocks < SMALL_BLOCKS and query["strength"] < SMALL_STRENGTH)
+
+
+def _logistic(values: dict[str, Any], count: int) -> Logistic:
+    logistic = Logistic(tuple(map(float, values["weights"])), float(values["bias"]))
+    if len(logistic.weights) != count or not np.isfinite([*logistic.weights, logistic.bias]).all():
+        raise FormatError(f"a ranking needs {count} finite weights, got {values}")
+    return logistic
+
+
+def _ratio(ours: Any, theirs: NDArray[Any]) -> NDArray[np.float64]:
+    """(N,) how many times larger one number is than the other, as log2."""
+    distances: NDArray[np.float64] = np.abs(
+        np.log2(1.0 + float(ours)) - np.log2(1.0 + theirs.astype(np.float64))
+    )
+    return distances
+
+
+def _margins(values: NDArray[np.float64], identities: Sequence[str]) -> NDArray[np.float64]:
+    """(N,) by how much each value is above the best of another function."""
+    best: dict[str, float] = {}
+    for identity, value in zip(identities, values.tolist(), strict=True):
+        best[identity] = max(value, best.get(identity, -np.inf))
+    ordered = sorted(best.values(), reverse=True)
+    first = ordered[0] if ordered else 0.0
+    second = ordered[1] if len(ordered) > 1 else 0.0
+    rivals = [
+        second if best[identity] == first and ordered.count(first) == 1 else first
+        for identity in identities
+    ]
+    margins: NDArray[np.float64] = values - np.array(rivals)
+    return margins
+
+
+def _with_equal(probabilities: NDArray[np.float64], candidates: Candidates) -> NDArray[np.float64]:
+    """Equal code is nearly certain; if different functions have it, they share that."""
+    if not candidates.equal.any():
+        return probabilities
+    names = {
+        name for name, equal in zip(candidates.identities, candidates.equal, strict=True) if equal
+    }
+    least = np.where(candidates.equal, UNIQUE_EQUAL / len(names), 0)
+    return np.maximum(probabilities, least)
+
+
+def _level(totals: NDArray[np.float64], candidates: Candidates) -> NDArray[np.float64]:
+    """(N,) how many functions have a total that is level with that of each, or above."""
+    best: dict[str, float] = {}
+    for identity, total in zip(candidates.identities, totals.tolist(), strict=True):
+        best[identity] = max(total, best.get(identity, -np.inf))
+    ordered = np.sort(list(best.values()))
+    above = len(ordered) - np.searchsorted(ordered, totals - LEVEL)
+    return np.maximum(above, 1).astype(np.float64)
+
+
+def _shared(probabilities: NDArray[np.float64], identities: Sequence[str]) -> NDArray[np.float64]:
+    """Different functions exclude each other: their probabilities add up to at most 1."""
+    best: dict[str, float] = {}
+    for identity, value in zip(identities, probabilities.tolist(), strict=True):
+        best[identity] = max(value, best.get(identity, 0.0))
+    shared: NDArray[np.float64] = probabilities / max(1.0, sum(best.values()))
+    return shared

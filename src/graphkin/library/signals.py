@@ -1,0 +1,168 @@
+"""What a search compares beside the code: vectors of a function, of its callees and its callers.
+
+A function's signals are one record of fixed size, in whole bytes: parts of the embedder's vector as
+8-bit numbers with a scale each, and counts. An engine keeps them without knowing what they mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkin.graphs import Graph
+from graphkin.graphs.words import KINDS, OFFSETS, kinds_of
+from graphkin.models import GraphEmbedder
+
+Records = NDArray[np.void]
+"""(N,) of the kind that :func:`record_kind` gives."""
+Floats = NDArray[np.float32]
+OWN = ("graph", "words", "offsets")
+"""Parts of a function's own vector."""
+AROUND = ("callees", "callers")
+"""The same of the functions that it calls, and that call it: graph and words side by side."""
+RARE = 5.0
+"""Rarity from which on a word is worth looking for by itself."""
+
+
+class Surroundings(NamedTuple):
+    """Where a function stands in its file."""
+
+    address: int
+    callees: Sequence[int]
+    """Addresses of functions of the same file that it calls."""
+
+
+def record_kind(embedder: GraphEmbedder) -> np.dtype[np.void]:
+    """How the signals of a function lie in bytes."""
+    config = embedder.config
+    widths = {
+        "graph": config.graph_dim,
+        "words": config.word_dim,
+        "offsets": config.offset_dim,
+        **dict.fromkeys(AROUND, config.graph_dim + config.word_dim),
+    }
+    fields: list[tuple[Any, ...]] = []
+    for name, width in widths.items():
+        fields += [(name, "i1", (width,)), (f"{name}_scale", "<f4")]
+    counts = ("operations", "edges", "callee_count", "caller_count")
+    fields += [(name, "<u4") for name in counts]
+    return np.dtype([*fields, ("strength", "<f4"), ("in_file", "u1"), ("narrow", "u1")])
+
+
+def signals_of(
+    embedder: GraphEmbedder,
+    graphs: Sequence[Graph],
+    vectors: Floats,
+    narrow: Sequence[bool],
+    surroundings: Sequence[Surroundings] | None = None,
+) -> Records:
+    """The signals of functions.
+
+    Args:
+        embedder: what made the vectors.
+        graphs: N functions.
+        vectors: (N, V) of :meth:`GraphEmbedder.encode`.
+        narrow: whether each is of a processor with pointers of 32 bits.
+        surroundings: where each stands, if they are all the functions of one file.
+    """
+    records = np.zeros(len(graphs), record_kind(embedder))
+    for name in OWN:
+        _put(records, name, embedder.part(vectors, name))
+    records["edges"] = [graph.num_edges for graph in graphs]
+    records["operations"] = [
+        0 if graph.node_tokens is None else len(graph.node_tokens.ids) for graph in graphs
+    ]
+    records["strength"] = _strengths(embedder, graphs)
+    records["narrow"] = narrow
+    if surroundings is not None:
+        own = np.concatenate([embedder.part(vectors, name) for name in ("graph", "words")], axis=1)
+        _add_surroundings(records, own, surroundings)
+    return records
+
+
+def _add_surroundings(records: Records, own: Floats, surroundings: Sequence[Surroundings]) -> None:
+    rows = {item.address: row for row, item in enumerate(surroundings)}
+    calls = np.array(
+        [
+            (row, rows[address])
+            for row, item in enumerate(surroundings)
+            for address in item.callees
+            if address in rows
+        ],
+        dtype=np.int64,
+    ).reshape(-1, 2)
+    for name, from_, to in (("callees", 0, 1), ("callers", 1, 0)):
+        total = np.zeros_like(own)
+        np.add.at(total, calls[:, from_], own[calls[:, to]])
+        lengths = np.linalg.norm(total, axis=1, keepdims=True)
+        _put(records, name, (total / np.where(lengths > 0, lengths, 1)).astype(np.float32))
+    records["callee_count"] = [len(item.callees) for item in surroundings]
+    records["caller_count"] = np.bincount(calls[:, 1], minlength=len(records))
+    records["in_file"] = 1
+
+
+def _put(records: Records, name: str, vectors: Floats) -> None:
+    """Rounds to 8 bits, by the largest number of each vector."""
+    largest = np.abs(vectors).max(axis=1, initial=0)
+    scales = np.where(largest > 0, largest / 127, 1)
+    records[name] = np.rint(vectors / scales[:, None])
+    records[f"{name}_scale"] = np.where(largest > 0, scales, 0)
+
+
+def cosines(query: np.void, records: Records, name: str) -> Floats:
+    """(N,) the product of a part of one function with that of others; 0 where there is none."""
+    own = query[name].astype(np.float32) * query[f"{name}_scale"]
+    products: Floats = records[name].astype(np.float32) @ own * records[f"{name}_scale"]
+    return products
+
+
+def rare_words(embedder: GraphEmbedder, graph: Graph) -> tuple[NDArray[np.uint64], Floats]:
+    """The words of a function that few others have, each once, and how rare they are."""
+    hashes = _distinct(graph)
+    rarity = embedder.words.rarity_of(hashes)
+    return hashes[rarity > RARE], rarity[rarity > RARE]
+
+
+def shared_words(embedder: GraphEmbedder, left: Graph, right: Graph) -> list[int]:
+    """The words that two functions both say, offsets left out, the rarest first."""
+    words = np.intersect1d(_distinct(left), _distinct(right), assume_unique=True)
+    order = np.argsort(-embedder.words.rarity_of(words), kind="stable")
+    return [int(word) for word in words[order]]
+
+
+def word_cosine(embedder: GraphEmbedder, left: Graph, right: Graph) -> float:
+    """The exact cosine of what two functions say, offsets left out."""
+    (ours, own), (theirs, other) = (_weighted(embedder, graph) for graph in (left, right))
+    _, rows, columns = np.intersect1d(ours, theirs, assume_unique=True, return_indices=True)
+    lengths = float(np.linalg.norm(own) * np.linalg.norm(other))
+    return float(own[rows] @ other[columns]) / lengths if lengths else 0.0
+
+
+def _weighted(embedder: GraphEmbedder, graph: Graph) -> tuple[NDArray[np.uint64], Floats]:
+    """The distinct words of a graph, and what each weighs."""
+    if graph.node_words is None:
+        return np.zeros(0, np.uint64), np.zeros(0, np.float32)
+    hashes, counts = graph.node_words.counted()
+    kept = kinds_of(hashes) != KINDS.index(OFFSETS)
+    weights = (1 + np.log(counts[kept])) * embedder.words.rarity_of(hashes[kept])
+    return hashes[kept], weights.astype(np.float32)
+
+
+def _strengths(embedder: GraphEmbedder, graphs: Sequence[Graph]) -> Floats:
+    """(N,) the summed rarity of what each function says, offsets left out."""
+    said = [_distinct(graph) for graph in graphs]
+    owners = np.repeat(np.arange(len(graphs)), [len(words) for words in said])
+    rarity = embedder.words.rarity_of(np.concatenate([np.zeros(0, np.uint64), *said]))
+    return np.bincount(owners, rarity, len(graphs)).astype(np.float32)
+
+
+def _distinct(graph: Graph) -> NDArray[np.uint64]:
+    """The words of a function, offsets left out, each once."""
+    if graph.node_words is None:
+        return np.zeros(0, np.uint64)
+    hashes = graph.node_words.counted()[0]
+    kept: NDArray[np.uint64] = hashes[kinds_of(hashes) != KINDS.index(OFFSETS)]
+    return kept
