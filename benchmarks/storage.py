@@ -170,7 +170,7 @@ def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--functions", type=int, default=1_000_000)
+    parser.add_argument("--functions", type=int, default=1_000_000, help="20,000 or more")
     parser.add_argument("--signals", type=int, default=1_536, help="bytes of each function")
     parser.add_argument("--words", type=int, default=8, help="rare words of each function")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
