@@ -61,7 +61,9 @@ def ship(
     late = GraphMatcher.from_pretrained(matcher)
     processors = sorted({binary.architecture for binary in corpus.binaries})
     for model in (small, late):
-        model.trained_on = {**(model.trained_on or {}), "processors": processors}
+        record = model.trained_on or {}
+        task = {**record.get("task", {}), "processors": processors}
+        model.trained_on = {**record, "task": task}
         model.save_pretrained(output / PARTS[type(model).__name__])
     (output / RANKING_FILE).unlink(missing_ok=True)
     model = SearchModel.load(output)
@@ -106,7 +108,7 @@ An embedder, a matcher and a ranking for functions of binaries: control-flow gra
 basic blocks with the operations that they do and with what they say, their strings, imports and
 constants. Is this the same function, whatever compiler, level and processor made it?
 
-Trained on code for {", ".join(about[0].get("processors", ()))}.
+Trained on code for {", ".join(about[0].get("task", {}).get("processors", ()))}.
 
 ## Command
 
