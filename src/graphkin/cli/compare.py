@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphkin.cli.options import Backend, Html, Json, Raw, checked_backend
+from graphkin.cli.options import Backend, Html, Json, Raw, checked_backend, show_warnings
 
 
 def register(app: typer.Typer) -> None:
@@ -40,6 +40,7 @@ def compare(
     if plot is not None:
         picture_ending(plot)
     compared = run(left, right, model, backend=checked_backend(backend, raw))
+    show_warnings(compared.document.warnings)
     if html is not None:
         page = comparison_page(compared.document, *compared.functions, compared.maps)
         write_atomically(html, page.encode())

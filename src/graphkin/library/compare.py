@@ -16,6 +16,7 @@ from graphkin.errors import ConfigError, ModelError
 from graphkin.graphs.words import word_hash
 from graphkin.library.models import SearchModel, search_model
 from graphkin.library.probability import distances, probabilities
+from graphkin.library.processors import processor_warnings
 from graphkin.results.document import Comparison, EvidenceToken
 from graphkin.results.evidence import best_evidence
 from graphkin.results.function import is_understood, ref_of, said_by
@@ -96,6 +97,7 @@ def compare_functions(
         probability=probability,
         evidence=best_evidence(maps),
         **_said(model, left, right),
+        warnings=processor_warnings(model, [left.architecture, right.architecture]),
     )
     return ComparedFunctions(document, (left, right), graphs, maps)
 
