@@ -11,9 +11,10 @@ Each file is copied with some of what it says blotted out, and read again:
 Truth is every function symbol of an ELF file or of a PE file that has a symbol table, the list of
 function starts of a Mach-O file, and the exception directory of other PE files, which leaves out
 leaf functions: there, only recall tells. Parts that compilers split off (``.cold``) are not
-functions. Stubs of the linker (``.plt``, ``.MIPS.stubs``) count neither way. Files
-whose names tell a processor and a compiler (``x86_64-gcc-O2.so``) are counted together; others by
-format and processor.
+functions. Stubs of the linker (``.plt``, ``.MIPS.stubs``) count neither way, nor do PowerPC's
+routines that save and restore registers, which have an entry for each register. Files whose names
+tell a processor and a compiler (``x86_64-gcc-O2.so``) are counted together; others by format and
+processor.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -42,6 +44,8 @@ TABLES = (".eh_frame", ".eh_frame_hdr", ".ARM.exidx", ".ARM.extab")
 UNWIND_SEGMENTS = (0x6474E550, 0x70000001)
 """PT_GNU_EH_FRAME and PT_ARM_EXIDX."""
 FUNCTION_KINDS = (2, 10)
+SAVED_REGISTERS = re.compile(r"_(save|rest)(gpr|fpr|vr)\d?_\d+(_x)?$")
+"""PowerPC's routines that save and restore registers from one on."""
 
 
 @dataclass
@@ -253,11 +257,18 @@ def stub_ranges(path: Path) -> list[tuple[int, int]]:
         image = load(path.read_bytes(), str(path))
         starts = [extent.start for extent in image.extents]
         return [(start, start + 1) for start in starts if image.read(start, 2) == b"\xff\x25"]
-    return [
+    ranges = [
         (section.virtual_address, section.virtual_address + section.size)
         for section in binary.sections
         if str(section.name).startswith((".plt", ".MIPS.stubs"))
     ]
+    if isinstance(binary, lief.ELF.Binary):
+        ranges += [
+            (symbol.value, symbol.value + 1)
+            for symbol in binary.symtab_symbols
+            if SAVED_REGISTERS.fullmatch(str(symbol.name))
+        ]
+    return ranges
 
 
 def _outside(starts: set[int], ranges: list[tuple[int, int]]) -> set[int]:

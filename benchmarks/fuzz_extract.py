@@ -63,6 +63,8 @@ COMPILERS = (
     "i686-linux-gnu-gcc",
     "mips-linux-gnu-gcc",
     "mipsel-linux-gnu-gcc",
+    "powerpc-linux-gnu-gcc",
+    "powerpc64le-linux-gnu-gcc",
     "x86_64-w64-mingw32-gcc",
     "i686-w64-mingw32-gcc",
 )
@@ -206,9 +208,9 @@ def _samples(file: Path) -> dict[str, bytes]:
     return _LOADED[file]
 
 
-def collect(given: Sequence[Path], folder: Path) -> dict[str, bytes]:
+def collect(paths: Sequence[Path], folder: Path) -> dict[str, bytes]:
     """Contents of all samples by name."""
-    paths = [*given, *compile_all(folder)]
+    paths = [*paths, *compile_all(folder)]
     paths += [path for path in sorted(COMMITTED.rglob("*")) if looks_like_binary(path)]
     small = [path for path in paths if path.stat().st_size <= MAX_SAMPLE]
     return {f"{number}-{path.name}": path.read_bytes() for number, path in enumerate(small)}

@@ -168,15 +168,15 @@ def measure(builds: Builds, target: str, level: str, with_scan: bool) -> Iterato
 
 def _functions(files: Sequence[Path]) -> dict[tuple[str, str, str | None], Function]:
     """Functions by file and name; names that a file has twice are left out."""
-    found: dict[tuple[str, str, str | None], Function] = {}
+    functions: dict[tuple[str, str, str | None], Function] = {}
     twice = set()
     for file in files:
         for function in NativeSource(file).functions():
             key = (file.name, function.name, function.unit)
-            if key in found:
+            if key in functions:
                 twice.add(key)
-            found[key] = function
-    return {key: function for key, function in found.items() if key not in twice}
+            functions[key] = function
+    return {key: function for key, function in functions.items() if key not in twice}
 
 
 def _graph(function: Function) -> Graph:

@@ -74,6 +74,8 @@ FILES: tuple[DebianFile | WheelFile, ...] = (
         for architecture in ("amd64", "i386", "arm64", "armhf", "mipsel", "mips64el")
     ),
     DebianFile("busybox, static", BUSYBOX, "riscv64", "usr/bin/busybox", "trixie"),
+    DebianFile("busybox, static", BUSYBOX, "ppc64el", "bin/busybox"),
+    DebianFile("busybox", "busybox", "ppc64el", "bin/busybox"),
     DebianFile("busybox", "busybox", "arm64", "bin/busybox"),
     DebianFile("busybox", "busybox", "i386", "bin/busybox"),
     DebianFile("mksh, static with musl", "mksh", "amd64", "usr/lib/x86_64-linux-musl/bin/mksh"),
@@ -257,8 +259,8 @@ def measured(row: Row, file: DebianFile | WheelFile, downloads: Downloads, secon
         answer = _run(command, downloads.folder)
     except Unavailable as error:
         return Row(row.title, row.package, row.processor, row.member, reason=str(error))
-    found = Measure(**json.loads(answer.replace(f"{package.parent}/", "")))
-    return Row(row.title, package.name, row.processor, row.member, found)
+    measure = Measure(**json.loads(answer.replace(f"{package.parent}/", "")))
+    return Row(row.title, package.name, row.processor, row.member, measure)
 
 
 def measure(label: str, seconds: float) -> Measure:
@@ -312,13 +314,13 @@ def markdown(rows: list[Row]) -> Iterator[str]:
     )
     yield "|---|---|--:|--:|--:|--:|--:|--:|---|"
     for row in rows:
-        found = row.measure
-        if found is not None:
+        measure = row.measure
+        if measure is not None:
             yield (
-                f"| {row.title} | {row.processor} | {found.bytes / 1e6:.1f} MB "
-                f"| {found.functions:,} | {found.coverage:.1%} | {found.in_blocks:.1%} "
-                f"| {found.seconds:.1f} | {found.memory_bytes / 1e6:.0f} MB "
-                f"| {'yes' if found.warnings else 'no'} |"
+                f"| {row.title} | {row.processor} | {measure.bytes / 1e6:.1f} MB "
+                f"| {measure.functions:,} | {measure.coverage:.1%} | {measure.in_blocks:.1%} "
+                f"| {measure.seconds:.1f} | {measure.memory_bytes / 1e6:.0f} MB "
+                f"| {'yes' if measure.warnings else 'no'} |"
             )
     for row in rows:
         name = f"{row.title}, {row.processor}"

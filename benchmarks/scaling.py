@@ -1,6 +1,6 @@
 """Time and peak memory of scoring ONE pair of sparse graphs, as the graphs grow.
 
-    python benchmarks/scaling.py [--json] [--out scaling.png] [--literal]
+    python benchmarks/scaling.py [--json] [--output scaling.png] [--literal]
 
 Every case runs in a fresh process. Idle is the process with its libraries loaded, the model
 built and a tiny pair scored; the peak is the most resident memory at any moment from then on,
@@ -68,7 +68,7 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true", help="print a JSON list instead of tables")
     parser.add_argument(
-        "--out", type=Path, default=Path("scaling.png"), help="the plot (default %(default)s)"
+        "--output", type=Path, default=Path("scaling.png"), help="the plot (default %(default)s)"
     )
     parser.add_argument(
         "--literal",
@@ -86,22 +86,22 @@ def main() -> None:
         print(json.dumps([asdict(row) for row in rows], indent=2))
     else:
         print_tables(rows)
-    if arguments.out:
-        plot(rows, arguments.out)
+    if arguments.output:
+        plot(rows, arguments.output)
 
 
 def cases(literal: bool) -> list[tuple[str, str, int, float]]:
     """(series, model, nodes, mean degree) of every case."""
-    found = [("nodes", model, n, MEAN_DEGREE) for model in ("gnn", "gmn") for n in SIZES]
+    cases = [("nodes", model, n, MEAN_DEGREE) for model in ("gnn", "gmn") for n in SIZES]
     if literal:
         small = [n for n in SIZES if n <= LITERAL_LIMIT]
-        found += [("nodes", "gmn-literal", n, MEAN_DEGREE) for n in small]
-    found += [
+        cases += [("nodes", "gmn-literal", n, MEAN_DEGREE) for n in small]
+    cases += [
         ("edges", model, EDGE_SERIES_NODES, degree)
         for model in ("gnn", "gmn")
         for degree in EDGE_SERIES_DEGREES
     ]
-    return found
+    return cases
 
 
 def run_in_new_process(series: str, model: str, nodes: int, degree: float) -> Row:

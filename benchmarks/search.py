@@ -227,39 +227,40 @@ def adding_speed(folder: Path, model: SearchModel, binary: Path) -> dict[str, An
     }
 
 
-def _search_text(found: dict[str, Any]) -> str:
+def _search_text(measured: dict[str, Any]) -> str:
     return (
-        f"search of {found['codes']:,} codes, top {TOP}, with metadata: {found['search_ms']:.2f} "
-        f"ms, {found['ratio']:.2f}x faiss's bare scan ({found['faiss_ms']:.2f} ms); memory "
-        f"bandwidth alone {found['limit_ms']:.2f} ms; with a filter {found['filtered_ms']:.2f} ms"
+        f"search of {measured['codes']:,} codes, top {TOP}, with metadata: "
+        f"{measured['search_ms']:.2f} ms, {measured['ratio']:.2f}x faiss's bare scan "
+        f"({measured['faiss_ms']:.2f} ms); memory bandwidth alone {measured['limit_ms']:.2f} ms; "
+        f"with a filter {measured['filtered_ms']:.2f} ms"
     )
 
 
-def _opening_text(found: dict[str, Any]) -> str:
+def _opening_text(measured: dict[str, Any]) -> str:
     return (
-        f"opening it: {found['open_seconds']:.2f} s; adding rows: "
-        f"{found['rows_added_per_second']:,.0f}/s, {found['bytes_per_row']:.0f} bytes each"
+        f"opening it: {measured['open_seconds']:.2f} s; adding rows: "
+        f"{measured['rows_added_per_second']:,.0f}/s, {measured['bytes_per_row']:.0f} bytes each"
     )
 
 
-def text(found: dict[str, Any]) -> str:
-    search = found["search"]
+def text(measured: dict[str, Any]) -> str:
+    search = measured["search"]
     lines = [_search_text(search), _opening_text(search)]
-    if "rerank" in found:
-        one = found["rerank"]
+    if "rerank" in measured:
+        one = measured["rerank"]
         lines.append(
             f"rerank of {one['candidates']} candidates, {one['blocks']:.0f} blocks each: "
             f"{one['ms']:.0f} ms"
         )
-    if "scan" in found:
-        one = found["scan"]
+    if "scan" in measured:
+        one = measured["scan"]
         stages = ", ".join(f"{name} {spent:.2f}" for name, spent in one["stages"].items())
         lines.append(
             f"scan of {one['binary']}, {one['functions']:,} functions of {one['blocks']:.0f} "
             f"blocks, against {one['library']:,}, rerank 20: {one['seconds']:.1f} s, "
             f"{one['seconds_for_1000']:.1f} s for 1,000 (seconds: {stages})"
         )
-        one = found["adding"]
+        one = measured["adding"]
         lines.append(
             f"adding it: {one['functions_per_core_second']:,.0f} functions/s on one core (and "
             f"{one['small'] / one['core_seconds']:,.0f} smaller ones read); again: "
@@ -281,12 +282,14 @@ def main() -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
         model = SearchModel.load(options.model)
-        found = {"search": code_search(folder, options.codes, options.repeats)}
-        found["rerank"] = rerank_time(model, 50, 100, options.repeats)
+        measured = {"search": code_search(folder, options.codes, options.repeats)}
+        measured["rerank"] = rerank_time(model, 50, 100, options.repeats)
         if options.binary is not None:
-            found["scan"] = scan_time(folder, model, options.library, options.binary)
-            found["adding"] = adding_speed(folder, SearchModel.load(options.model), options.binary)
-    print(json.dumps(found, indent=1) if options.json else text(found))
+            measured["scan"] = scan_time(folder, model, options.library, options.binary)
+            measured["adding"] = adding_speed(
+                folder, SearchModel.load(options.model), options.binary
+            )
+    print(json.dumps(measured, indent=1) if options.json else text(measured))
 
 
 if __name__ == "__main__":

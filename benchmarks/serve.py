@@ -100,9 +100,9 @@ def timed_searches(address: str, queries: list[str], rerank: int) -> tuple[list[
     for query in queries:
         content = json.dumps({"query": query, "top": TOP, "rerank": rerank}).encode()
         began = time.perf_counter()
-        status, found = client.ask("POST", "/api/search", content)
+        status, answer = client.ask("POST", "/api/search", content)
         times.append(1e3 * (time.perf_counter() - began))
-        errors += status != 200 or not found["hits"]
+        errors += status != 200 or not answer["hits"]
     return times, errors
 
 
@@ -114,9 +114,9 @@ def search_times(
     shares = [rng.choice(queries, each).tolist() for _ in range(clients)]
     began = time.perf_counter()
     with ThreadPoolExecutor(clients) as pool:
-        found = list(pool.map(lambda share: timed_searches(address, share, rerank), shares))
+        of_clients = list(pool.map(lambda share: timed_searches(address, share, rerank), shares))
     spent = time.perf_counter() - began
-    times = np.concatenate([times for times, _ in found])
+    times = np.concatenate([times for times, _ in of_clients])
     return {
         "clients": clients,
         "rerank": rerank,
@@ -125,7 +125,7 @@ def search_times(
         "p95_ms": float(np.percentile(times, 95)),
         "max_ms": float(times.max()),
         "per_second": len(times) / spent,
-        "errors": sum(errors for _, errors in found),
+        "errors": sum(errors for _, errors in of_clients),
     }
 
 
@@ -171,12 +171,12 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
             }
 
 
-def shown(found: dict[str, Any]) -> str:
-    paint = found["first_paint"]
+def shown(times: dict[str, Any]) -> str:
+    paint = times["first_paint"]
     lines = [
         (
-            f"library of {found['entries']:,} functions; queries of {found['binary']}, "
-            f"{found['query_blocks']:.0f} blocks on average"
+            f"library of {times['entries']:,} functions; queries of {times['binary']}, "
+            f"{times['query_blocks']:.0f} blocks on average"
         ),
         (
             f"first paint: median {paint['median_ms']:.0f} ms, at most {paint['max_ms']:.0f} ms "
@@ -187,7 +187,7 @@ def shown(found: dict[str, Any]) -> str:
     lines += [
         f"{one['rerank']:>6}  {one['clients']:>7}  {one['median_ms']:>9.0f}  {one['p95_ms']:>6.0f}"
         f"  {one['max_ms']:>6.0f}  {one['per_second']:>10.1f}  {one['errors']:>6}"
-        for one in found["search"]
+        for one in times["search"]
     ]
     return "\n".join(lines)
 
@@ -201,8 +201,8 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=20, help="searches of each client")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    found = measured(options)
-    print(json.dumps(found) if options.json else shown(found))
+    times = measured(options)
+    print(json.dumps(times) if options.json else shown(times))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from dataclasses import MISSING, fields
 from importlib import import_module
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import typer.main
 
@@ -35,13 +35,6 @@ from graphkin.research.reproduce.results import CHECKOUT, read_results
 HERE = Path(__file__).parent
 COLUMNS = 100
 PART = re.compile(r"(<!-- generated: (\S+) ?(\S*) -->\n).*?(<!-- end -->)", re.DOTALL)
-VARYING = {
-    "--model": "The model: for train the kind to make, elsewhere a trained one, by folder or name.",
-    "--output": "Where the result goes: a file, or a new folder.",
-    "-o": "Where the result goes: a file, or a new folder.",
-    "--plot": "Draw the result: a file that ends in .png, .svg or .pdf.",
-}
-"""Options whose help says what the verb at hand makes of their one meaning, which stands here."""
 TYPE_NAMES = {int: "integer", float: "number", bool: "true or false", str: "text", NoneType: "none"}
 
 
@@ -164,16 +157,25 @@ def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
         yield from commands(child, (*path, name))
 
 
-def meanings() -> dict[str, dict[tuple[str, str], list[str]]]:
-    """What each option means: its help text and type, and the commands that have it so.
+class Meaning(NamedTuple):
+    """Of an option."""
 
-    More than one meaning is refused by a test, but for ``VARYING``.
-    """
-    options: dict[str, dict[tuple[str, str], list[str]]] = {}
+    text: str
+    type: str
+    least: float | None
+    most: float | None
+    panel: str | None
+    """Of the help, where it stands in one with a title."""
+
+
+def meanings() -> dict[str, dict[Meaning, list[str]]]:
+    """What each option means, and the commands that have it so; a test refuses a second meaning."""
+    options: dict[str, dict[Meaning, list[str]]] = {}
     for path, command in commands(typer.main.get_command(app)):
         for option in command.params:
             if option.param_type_name == "option":
-                kind = (option.help, option.bare_type())
+                limits = (option.min, option.max)
+                kind = Meaning(option.help, option.bare_type(), *limits, option.rich_help_panel)
                 for name in option.opts:
                     options.setdefault(name, {}).setdefault(kind, []).append(" ".join(path))
     return dict(sorted(options.items()))
@@ -192,7 +194,7 @@ def command_options(_: str) -> str:
             whole = [leaf for leaf in leaves if leaf.partition(" ")[0] == verb]
             part = [command for command in having if command.partition(" ")[0] == verb]
             shown += [verb] if set(whole) == set(part) else part
-        meaning = VARYING.get(name) or " / ".join(text for text, _ in kinds)
+        meaning = " / ".join(kind.text for kind in kinds)
         rows.append((f"`{name}`", meaning, ", ".join(shown) or "graphkin"))
     return table(("option", "meaning", "commands"), rows)
 

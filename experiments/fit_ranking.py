@@ -28,9 +28,19 @@ WEIGHTS = {
     "offsets": (0.0, 0.3, 0.6),
     "callees": (0.0, 0.2, 0.4),
     "callers": (0.0, 0.3, 0.6),
+    "callee_count": (0.0, 0.07, 0.14),
+    "caller_count": (0.0, 0.07, 0.14),
 }
 """That are tried, beside the graph's of 1, one after the other."""
-FIRST = {"graph": 1.0, "words": 1.0, "offsets": 0.3, "callees": 0.3, "callers": 0.5}
+FIRST = {
+    "graph": 1.0,
+    "words": 0.7,
+    "offsets": 0.3,
+    "callees": 0.4,
+    "callers": 0.6,
+    "callee_count": 0.07,
+    "caller_count": 0.07,
+}
 DROPPED_CALLERS = 0.3
 """Share of the queries in files whose callers are taken as unknown: a program links a part of a
 library, and its functions have other callers there."""

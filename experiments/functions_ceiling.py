@@ -54,32 +54,34 @@ def twins(block: RetrievalPool, words: int) -> dict[str, np.ndarray]:
     bags = [mnemonics(graph, words) for graph in block.pool]
     shapes = [shape(graph) for graph in block.pool]
     digests = [graph.digest() for graph in block.pool]
-    found = {name: [] for name in ("equal", *map(str, SHARES))}  # type: dict[str, list[int]]
+    twins = {name: [] for name in ("equal", *map(str, SHARES))}  # type: dict[str, list[int]]
     for answer in range(len(block.queries)):
         others = [n for n in range(len(block.pool)) if n != answer]
         alike = [n for n in others if shapes[n] == shapes[answer]]
-        apart = np.array([difference(bags[answer], bags[n]) for n in alike])
-        found["equal"].append(sum(digests[n] == digests[answer] for n in alike))
+        distances = np.array([difference(bags[answer], bags[n]) for n in alike])
+        twins["equal"].append(sum(digests[n] == digests[answer] for n in alike))
         for share in SHARES:
-            found[str(share)].append(int((apart <= share).sum()))
-    return {name: np.array(counts) for name, counts in found.items()}
+            twins[str(share)].append(int((distances <= share).sum()))
+    return {name: np.array(counts) for name, counts in twins.items()}
 
 
 def ceiling(blocks: Sequence[RetrievalPool], words: int) -> dict[str, Any]:
     """The best recall at 1 that is to be expected, by how alike twins must be."""
-    counts = [twins(block, words) for block in blocks]
-    together = {name: np.concatenate([one[name] for one in counts]) for name in counts[0]}
-    apart = [
+    of_blocks = [twins(block, words) for block in blocks]
+    together = {name: np.concatenate([part[name] for part in of_blocks]) for name in of_blocks[0]}
+    distances = [
         difference(mnemonics(query, words), mnemonics(answer, words))
         for block in blocks
         for query, answer in zip(block.queries, block.pool, strict=False)
     ]
     return {
-        "queries": len(apart),
+        "queries": len(distances),
         "pool": max(len(block.pool) for block in blocks),
-        "with_twins": {name: float((found > 0).mean()) for name, found in together.items()},
-        "recall_at_1": {name: float((1 / (1 + found)).mean()) for name, found in together.items()},
-        "mnemonics_between_builds": float(np.median(apart)),
+        "with_twins": {name: float((counts > 0).mean()) for name, counts in together.items()},
+        "recall_at_1": {
+            name: float((1 / (1 + counts)).mean()) for name, counts in together.items()
+        },
+        "mnemonics_between_builds": float(np.median(distances)),
     }
 
 
@@ -111,10 +113,10 @@ def main() -> None:
             "pools of 100": task.retrieval("test"),
             "all functions": replace(task, pool=0).retrieval("test"),
         }
-        asked, held = (build_named(task, name) for name in HARDEST)
-        if asked is not None and held is not None:
+        queries, known = (build_named(task, name) for name in HARDEST)
+        if queries is not None and known is not None:
             for size, name in HARDEST_POOLS.items():
-                pools[name] = pools_between(replace(task, pool=size), "test", asked, held)
+                pools[name] = pools_between(replace(task, pool=size), "test", queries, known)
         for name, blocks in pools.items():
             measured[f"{protocol}, {name}"] = ceiling(blocks, words)
     digest = task.data.digest

@@ -1,13 +1,13 @@
 """Search and rerank on functions that no model has seen; and the model that ships with graphkin.
 
     python experiments/functions_search.py --corpus corpus.graphs --embedder runs/embedder \\
-        --matcher runs/matcher --out runs/functions
+        --matcher runs/matcher --output runs/functions
 
 fits the calibration on validation functions, half of which the searched library holds, puts
-embedder, matcher and calibration into ``--out``, and measures on test functions: through libraries
-made for it, recall at 1 and MRR at 10, by codes alone and reranked, in pools of 100 and of all
-functions, and from gcc -O0 to clang -O3; how often a best hit of some probability is right; and
-pairs and triplets, also of matcher and embedder joined. The result is also written to
+embedder, matcher and calibration into ``--output``, and measures on test functions: through
+libraries made for it, recall at 1 and MRR at 10, by codes alone and reranked, in pools of 100 and
+of all functions, and from gcc -O0 to clang -O3; how often a best hit of some probability is right;
+and pairs and triplets, also of matcher and embedder joined. The result is also written to
 ``experiments/results/functions-search.json``.
 """
 
@@ -56,7 +56,7 @@ BINS = 10
 class Examples:
     """Candidates that searches found: are they the function that was looked for?"""
 
-    figures: np.ndarray
+    features: np.ndarray
     """(N, 4)"""
     scores: np.ndarray
     """(N,) of the matcher."""
@@ -69,23 +69,23 @@ class Examples:
 
     @property
     def matched(self) -> np.ndarray:
-        """(N, 5) figures and scores."""
-        return np.column_stack([self.figures, self.scores])
+        """(N, 5) features and scores."""
+        return np.column_stack([self.features, self.scores])
 
-    def best(self, chances: np.ndarray) -> np.ndarray:
+    def best(self, probabilities: np.ndarray) -> np.ndarray:
         """(Q,) the places of the likeliest candidate of each query."""
-        order = np.lexsort([-chances, self.numbers])
+        order = np.lexsort([-probabilities, self.numbers])
         return order[np.unique(self.numbers[order], return_index=True)[1]]
 
 
-def fitted(model: Logistic, figures: np.ndarray, found: Examples) -> Logistic:
+def fitted(model: Logistic, features: np.ndarray, examples: Examples) -> Logistic:
     """Probabilities for the best hit of each query, by the order that a model gives.
 
     The order stays, and the probabilities are right on those hits (Platt scaling).
     """
-    best = found.best(model(figures))
-    sums = figures[best] @ np.array(model.weights) + model.bias
-    line = Logistic.fit(sums[:, None], found.labels[best])
+    best = examples.best(model(features))
+    sums = features[best] @ np.array(model.weights) + model.bias
+    line = Logistic.fit(sums[:, None], examples.labels[best])
     (slope,) = line.weights
     return Logistic(tuple(slope * w for w in model.weights), slope * model.bias + line.bias)
 
@@ -94,14 +94,14 @@ def one_build_each(
     task: FunctionTask, split: str, rng: np.random.Generator
 ) -> list[tuple[int, Graph, Graph]]:
     """(group, query, candidate) of each group of a split: two builds, whose graphs may be equal."""
-    found = []
+    chosen = []
     seen: set[int] = set()
     for item in task.classes(split):
         if item.group not in seen:
             seen.add(item.group)
-            asked, held = rng.permutation(list(item.graphs.values()))[:2].tolist()
-            found.append((item.group, *task.graphs_of([asked, held])))
-    return found
+            query, answer = rng.permutation(list(item.graphs.values()))[:2].tolist()
+            chosen.append((item.group, *task.graphs_of([query, answer])))
+    return chosen
 
 
 def examples(model: SearchModel, task: FunctionTask, split: str, seed: int) -> Examples:
@@ -110,20 +110,20 @@ def examples(model: SearchModel, task: FunctionTask, split: str, seed: int) -> E
     The others of the library are training functions, one build of each.
     """
     rng = np.random.default_rng(seed)
-    asked, known = (one_build_each(task, name, rng) for name in (split, "training"))
+    queries, known = (one_build_each(task, name, rng) for name in (split, "training"))
     held = [(group, graph) for group, _, graph in known]
-    held += [(group, graph) for number, (group, _, graph) in enumerate(asked) if number % 2]
+    held += [(group, graph) for number, (group, _, graph) in enumerate(queries) if number % 2]
     with TemporaryDirectory() as folder, Library.create(Path(folder) / "l.kin", model) as index:
         index.add([g for _, g in held], [{"function": str(group)} for group, _ in held])
         with counter(f"calibrating on {split}") as progress:
-            found = index.search_many(
-                [query for _, query, _ in asked],
+            hits_of_each = index.search_many(
+                [query for _, query, _ in queries],
                 CANDIDATES,
                 rerank=CANDIDATES,
                 progress=progress,
             )
     rows, scores, labels, numbers = [], [], [], []
-    for number, ((group, query, _), hits) in enumerate(zip(asked, found, strict=True)):
+    for number, ((group, query, _), hits) in enumerate(zip(queries, hits_of_each, strict=True)):
         distances = np.array([hit.distance for hit in hits], dtype=np.float32)
         others = [(hit.blocks, hit.graph_hash) for hit in hits]
         rows.append(features_of(model.space, query, others, distances))
@@ -131,55 +131,55 @@ def examples(model: SearchModel, task: FunctionTask, split: str, seed: int) -> E
         labels += [hit.function == str(group) for hit in hits]
         numbers += [number] * len(hits)
     columns = [np.concatenate(rows), *map(np.array, (scores, labels, numbers))]
-    return Examples(*columns, pool=len(held), queries=len(asked))
+    return Examples(*columns, pool=len(held), queries=len(queries))
 
 
-def reliability(chances: np.ndarray, found: Examples) -> dict[str, Any]:
+def reliability(probabilities: np.ndarray, examples: Examples) -> dict[str, Any]:
     """How far the probabilities of best hits are from the share that is right, by bins."""
-    best = found.best(chances)
-    chances, labels = chances[best], found.labels[best]
-    places = np.minimum((chances * BINS).astype(int), BINS - 1)
+    best = examples.best(probabilities)
+    probabilities, labels = probabilities[best], examples.labels[best]
+    places = np.minimum((probabilities * BINS).astype(int), BINS - 1)
     bins = []
     for place in range(BINS):
         chosen = places == place
         if chosen.any():
-            said, right = float(chances[chosen].mean()), float(labels[chosen].mean())
+            said, right = float(probabilities[chosen].mean()), float(labels[chosen].mean())
             bins.append({"count": int(chosen.sum()), "said": said, "right": right})
     error = sum(one["count"] * abs(one["said"] - one["right"]) for one in bins) / len(labels)
     return {
-        "queries": found.queries,
-        "pool": found.pool,
+        "queries": examples.queries,
+        "pool": examples.pool,
         "right": float(labels.mean()),
         "expected_calibration_error": error,
-        "brier": float(np.square(chances - labels).mean()),
+        "brier": float(np.square(probabilities - labels).mean()),
         "bins": bins,
     }
 
 
 def pools(task: FunctionTask) -> dict[str, list[RetrievalPool]]:
     """Test functions to look for, and what to look for them in."""
-    found = {
+    pools = {
         "pools of 100": replace(task, pool=100).retrieval("test"),
         "all functions": replace(task, pool=0).retrieval("test"),
     }
-    asked, held = (build_named(task, name) for name in HARDEST)
-    if asked is not None and held is not None:
+    query_build, pool_build = (build_named(task, name) for name in HARDEST)
+    if query_build is not None and pool_build is not None:
         for size, name in HARDEST_POOLS.items():
-            found[name] = pools_between(replace(task, pool=size), "test", asked, held)
-    return found
+            pools[name] = pools_between(replace(task, pool=size), "test", query_build, pool_build)
+    return pools
 
 
-def ranks(found: Sequence[Sequence[Hit]], reranked: bool) -> np.ndarray:
+def ranks(hits_of_each: Sequence[Sequence[Hit]], reranked: bool) -> np.ndarray:
     """(Q,) place of the right hit, from 1; what ties with it counts as ahead."""
-    places = []
-    for number, hits in enumerate(found):
+    positions = []
+    for number, hits in enumerate(hits_of_each):
         keys = [-(hit.probability or 0.0) if reranked else hit.distance for hit in hits]
         own = next(
             (key for key, hit in zip(keys, hits, strict=True) if hit.function == str(number)),
             np.inf,
         )
-        places.append(sum(key <= own for key in keys) if own < np.inf else np.inf)
-    return np.array(places, dtype=np.float64)
+        positions.append(sum(key <= own for key in keys) if own < np.inf else np.inf)
+    return np.array(positions, dtype=np.float64)
 
 
 def search_quality(
@@ -197,8 +197,8 @@ def search_quality(
                 index.add(block.pool, numbers)
                 count = len(block.pool)
                 before.append(ranks(index.search_many(block.queries, count), reranked=False))
-                found = index.search_many(block.queries, rerank, rerank=rerank)
-                after.append(ranks(found, reranked=True))
+                hits = index.search_many(block.queries, rerank, rerank=rerank)
+                after.append(ranks(hits, reranked=True))
             progress(done + 1, len(blocks))
     return {
         "queries": sum(len(block.queries) for block in blocks),
@@ -218,12 +218,12 @@ def retrieval(places: np.ndarray) -> dict[str, float]:
 
 def pair_scores(model: Any, task: FunctionTask) -> dict[str, Any]:
     """Pair AUC and triplet accuracy by both protocols."""
-    found = {}
+    measured = {}
     for protocol in ("paper", "clean"):
         sets = replace(task, protocol=protocol, min_builds=0).evaluation_sets("test")
         for name, one in sets.items():
-            found[f"{protocol}, {name}"] = {"data": one.digest, "metrics": evaluate(model, one)}
-    return found
+            measured[f"{protocol}, {name}"] = {"data": one.digest, "metrics": evaluate(model, one)}
+    return measured
 
 
 def both(metrics: dict[str, float]) -> str:
@@ -250,8 +250,8 @@ def table(measured: dict[str, Any]) -> str:
         "|---|---|---|---|",
     ]
     for name in measured["pairs"]["embedder"]:
-        found = [measured["pairs"][side][name]["metrics"] for side in sides]
-        lines.append(f"| {name} | {' | '.join(map(both, found))} |")
+        metrics = [measured["pairs"][side][name]["metrics"] for side in sides]
+        lines.append(f"| {name} | {' | '.join(map(both, metrics))} |")
     small = (both(measured["bundled"][side]) for side in sides)
     lines.append(f"| 150 small functions, two builds each | {' | '.join(small)} |")
     for name, one in measured["calibration"].items():
@@ -288,7 +288,7 @@ For probabilities it needs a calibration of its own, by `graphkin.learning.relia
 
 def card(measured: dict[str, Any]) -> str:
     """The model card."""
-    found = measured["calibration"]["reranked"]
+    tried = measured["calibration"]["reranked"]
     return f"""\
 # functions
 
@@ -300,15 +300,15 @@ compiler or at another level?
 
 ```sh
 graphkin extract ffmpeg-5.1.9 -o corpus.graphs
-graphkin train functions --corpus corpus.graphs --model gnn --recipe strong --steps 10000 \\
-    --set model.message_norm=graph --set task.min_builds=3 --out runs/embedder
-graphkin train functions --corpus corpus.graphs --model gmn --start-from runs/embedder/model \\
+graphkin train functions --corpus corpus.graphs --kind gnn --recipe strong --steps 10000 \\
+    --set model.message_norm=graph --set task.min_builds=3 --output runs/embedder
+graphkin train functions --corpus corpus.graphs --kind gmn --start-from runs/embedder/model \\
     --mode pairs --batch-size 20 --steps 12000 --hard-negatives 0.3 --set task.min_builds=3 \\
     --set task.max_nodes=300 --set model.similarity=alignment --set model.alignment_pool=mean \\
     --set model.message_norm=none --set train.loss=margin --set train.margin=0.5 \\
-    --set train.learning_rate=5e-4 --set train.evaluate_every=1000 --out runs/matcher
+    --set train.learning_rate=5e-4 --set train.evaluate_every=1000 --output runs/matcher
 python experiments/functions_search.py --corpus corpus.graphs --embedder runs/embedder \\
-    --matcher runs/matcher --out src/graphkin/models/shipped/functions
+    --matcher runs/matcher --output src/graphkin/models/shipped/functions
 ```
 
 The cards in `embedder/` and `matcher/` have every setting.
@@ -328,7 +328,7 @@ matcher `{measured["hashes"][MATCHER]}`.
 ## Scores
 
 On test functions, in per cent; a tie counts against the model. The calibration was tried on
-searches for {found["queries"]} test functions in a library of {found["pool"]:,}, which held half of
+searches for {tried["queries"]} test functions in a library of {tried["pool"]:,}, which held half of
 them.
 
 {table(measured)}
@@ -346,7 +346,7 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--embedder", type=Path, required=True)
     parser.add_argument("--matcher", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--fit-only", action="store_true", help="leave the test functions alone")
     options = parser.parse_args()
@@ -361,7 +361,7 @@ def main() -> None:
     plain = SearchModel.of(embedder, matcher, name="functions")
     seen = examples(plain, task, "validation", options.seed)
     calibration = Calibration(
-        distance=fitted(Logistic.fit(seen.figures, seen.labels), seen.figures, seen),
+        distance=fitted(Logistic.fit(seen.features, seen.labels), seen.features, seen),
         matched=fitted(Logistic.fit(seen.matched, seen.labels), seen.matched, seen),
         pool=seen.pool,
         queries=seen.queries,
@@ -370,9 +370,9 @@ def main() -> None:
     pairs = replace(task, min_builds=0).evaluation_set("validation")
     for one in (embedder, matcher):
         one.calibration = fit_calibration(one, pairs)
-    embedder.save_pretrained(options.out / EMBEDDER)
-    matcher.save_pretrained(options.out / MATCHER)
-    write_atomically(options.out / CALIBRATION_FILE, calibration.to_json().encode())
+    embedder.save_pretrained(options.output / EMBEDDER)
+    matcher.save_pretrained(options.output / MATCHER)
+    write_atomically(options.output / CALIBRATION_FILE, calibration.to_json().encode())
     if options.fit_only:
         return
     model = SearchModel.of(embedder, matcher, calibration, name="functions")
@@ -385,7 +385,7 @@ def main() -> None:
         "corpus": task.data.digest,
         "seed": options.seed,
         "hashes": {
-            part: hashlib.sha256((options.out / part / WEIGHTS_FILE).read_bytes()).hexdigest()
+            part: hashlib.sha256((options.output / part / WEIGHTS_FILE).read_bytes()).hexdigest()
             for part in (EMBEDDER, MATCHER)
         },
         "search": {
@@ -399,13 +399,13 @@ def main() -> None:
         },
         "join_weight": float(joined.head.weight),
         "calibration": {
-            "by codes": reliability(calibration.distance(tested.figures), tested),
+            "by codes": reliability(calibration.distance(tested.features), tested),
             "reranked": reliability(calibration.matched(tested.matched), tested),
         },
         "versions": {name: version(name) for name in PACKAGES},
         "machine": platform.processor() or platform.machine(),
     }
-    write_atomically(options.out / "README.md", card(measured).encode())
+    write_atomically(options.output / "README.md", card(measured).encode())
     write_atomically(RESULT, json.dumps(measured, indent=1).encode())
     print(table(measured))
 

@@ -1,9 +1,9 @@
 """Function similarity after a short training, beside the baselines, by both protocols.
 
-    python experiments/functions_short.py --corpus corpus.graphs --out runs/functions-short
+    python experiments/functions_short.py --corpus corpus.graphs --output runs/functions-short
 
 trains a GMN with mnemonics for 8,000 steps, some twenty minutes on one core, and evaluates it
-and the baselines on the test functions. The same command goes on with what is in ``--out``.
+and the baselines on the test functions. The same command goes on with what is in ``--output``.
 It proves the pipeline from binaries to scores; it is not the paper's table, whose models were
 trained for far longer.
 """
@@ -59,14 +59,22 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--corpus", type=Path, required=True)
-    parser.add_argument("--out", type=Path, default=Path("runs/functions-short"))
+    parser.add_argument("--output", type=Path, default=Path("runs/functions-short"))
     parser.add_argument("--steps", type=int, default=STEPS)
     options = parser.parse_args()
     corpus = ("--corpus", str(options.corpus))
-    run = ("--model", "gmn", "--steps", str(options.steps), "--out", str(options.out), "--resume")
+    run = (
+        "--kind",
+        "gmn",
+        "--steps",
+        str(options.steps),
+        "--output",
+        str(options.output),
+        "--resume",
+    )
     training = graphkin("train", "functions", *corpus, *run)
     evaluations = {name: graphkin("eval", "functions", name, *corpus) for name in BASELINES}
-    evaluations["gmn"] = graphkin("eval", "functions", str(options.out), *corpus)
+    evaluations["gmn"] = graphkin("eval", "functions", str(options.output), *corpus)
     document = {
         "experiment": "functions-short",
         "command": f"python experiments/functions_short.py --steps {options.steps}",

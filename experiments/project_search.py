@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphkin.binaries.corpus import FunctionCorpus
 from graphkin.graphs import Graph
-from graphkin.graphs.words import KINDS, is_telling, kinds_of
+from graphkin.graphs.words import KINDS, kinds_of
 from graphkin.library.candidates import score_pairs
 from graphkin.library.models import SearchModel
 from graphkin.library.ranking import Candidates, Ranking
@@ -102,19 +102,17 @@ class Searches:
         for project, members in sorted(self._members[configuration].items()):
             entries = [self._corpus.entry(number) for number in members]
             graphs = [self.task.graph(number) for number in members]
-            kept = np.array([is_indexed(graph, self.task.min_nodes) for graph in graphs])
-            at = np.flatnonzero(kept)
-            graphs = [graphs[row] for row in at]
             vectors = embedder.encode(graphs)
-            around = [Surroundings(entries[row].address, entries[row].callees) for row in at]
-            narrow = [configuration.startswith(NARROW)] * len(at)
+            around = [Surroundings(entry.address, entry.callees) for entry in entries]
+            narrow = [configuration.startswith(NARROW)] * len(graphs)
             signals = signals_of(embedder, graphs, vectors, narrow, around)
-            large = np.array([graph.num_nodes >= self.task.min_nodes for graph in graphs])
+            large = [
+                row for row, graph in enumerate(graphs) if graph.num_nodes >= self.task.min_nodes
+            ]
             records.append(signals[large])
             codes.append(embedder.codes_of(vectors)[large])
-            chosen = at[large]
-            numbers += [members[row] for row in chosen]
-            names += [(project, entries[row].name) for row in chosen]
+            numbers += [members[row] for row in large]
+            names += [(project, entries[row].name) for row in large]
         return Pool(self.task, numbers, names, np.concatenate(records), np.concatenate(codes))
 
     def answers(self, direction: tuple[str, str]) -> list[tuple[int, int]]:
@@ -145,14 +143,6 @@ class Searches:
             return False
         rarity = self.model.embedder.words.rarity_of(words.hashes[kinds == KINDS.index("num")])
         return not (rarity > RARE).any()
-
-
-def is_indexed(graph: Graph, min_nodes: int) -> bool:
-    """Whether a library holds such a function: small ones only with something to be known by."""
-    if graph.num_nodes >= min_nodes:
-        return True
-    words = graph.node_words
-    return words is not None and is_telling(KINDS[kind] for kind in kinds_of(words.hashes))
 
 
 def without_files(records: Records) -> Records:

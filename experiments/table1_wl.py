@@ -50,16 +50,16 @@ def evaluate_sweep(data: EvaluationSet) -> dict[str, Any]:
         "pair_auc": (data.pairs, lambda row: pair_auc(row, data.labels)),
         "triplet_accuracy": (halves, lambda row: triplet_accuracy(row[0::2], row[1::2])),
     }
-    found = {}
+    metrics = {}
     for name, (pairs, metric) in measures.items():
         scores = KERNEL.sweep(pairs)
         best = best_iterations(scores, metric)
-        found[name] = {
+        metrics[name] = {
             "value": metric(scores[best]),
             "iterations": best,
             "by_iterations": [metric(row) for row in scores],
         }
-    return found
+    return metrics
 
 
 def evaluation_sets(nodes: int, p: float, size: int) -> Iterator[EvaluationSet]:
@@ -108,11 +108,11 @@ def main() -> None:
     for nodes, p in PAPER:
         print(f"scoring n={nodes} p={p} ...", file=sys.stderr)
         rows.append(row(nodes, p, arguments.size))
-        for name, found in rows[-1]["metrics"].items():
+        for name, values in rows[-1]["metrics"].items():
             print(
-                f"{nodes:>3} {p:>4}  {name:<17} {100 * found['paper']:>6.1f} "
-                f"{100 * found['value']:>9.1f} {found['iterations']}  "
-                f"{100 * found['mean']:.1f} +- {100 * found['standard_deviation']:.1f}"
+                f"{nodes:>3} {p:>4}  {name:<17} {100 * values['paper']:>6.1f} "
+                f"{100 * values['value']:>9.1f} {values['iterations']}  "
+                f"{100 * values['mean']:.1f} +- {100 * values['standard_deviation']:.1f}"
             )
     result = {
         "experiment": "table1-wl",

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+from fit_ranking import FIRST
 from numpy.typing import NDArray
 from project_search import DIRECTIONS, Search, Searches, run, without_files
 
@@ -67,9 +68,7 @@ def stages(searches: Searches, direction: tuple[str, str]) -> dict[str, Measures
     answers = searches.answers(direction)
     silent = np.array([searches.says_nothing(asked.graphs[row]) for row, _ in answers])
     size = len(pool.numbers)
-    ranking = searches.model.ranking or Ranking(
-        {"graph": 1.0, "words": 1.0, "offsets": 0.3, "callees": 0.3, "callers": 0.5}, {}, {}
-    )
+    ranking = searches.model.ranking or Ranking(dict(FIRST), {}, {})
     alone = without_files(asked.records), without_files(pool.records)
     ranks = {
         stage: np.array([rank_of(scores(row), answer) for row, answer in answers])

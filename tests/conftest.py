@@ -48,10 +48,10 @@ def corpus_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def gcc() -> str:
-    found = shutil.which("gcc")
-    if found is None:
+    compiler = shutil.which("gcc")
+    if compiler is None:
         pytest.skip("gcc is not installed")
-    return found
+    return compiler
 
 
 @pytest.fixture

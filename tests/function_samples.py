@@ -91,9 +91,9 @@ def records(functions: int = 60, builds: Iterable[str] = BUILDS) -> list[Functio
     f020..f029 are equal in both gcc builds; f030 is not in gcc-O3.
     """
     made = []
-    for place, build in enumerate(builds):
+    for index, build in enumerate(builds):
         for number in range(functions):
-            variant, seed = place, 1000 + number
+            variant, seed = index, 1000 + number
             if (number, build) in SHARED:
                 seed, variant = SHARED[number, build], 9
             if 20 <= number < 30 and build == "gcc-O3":
@@ -106,7 +106,7 @@ def records(functions: int = 60, builds: Iterable[str] = BUILDS) -> list[Functio
                     body(seed, variant),
                     build=build,
                     unit=f"file{number % 7}.c" if number % 3 == 0 else None,
-                    defined_in="src/inline.h" if number < 2 and place == 0 else None,
+                    defined_in="src/inline.h" if number < 2 and index == 0 else None,
                     address=0x1000 + 0x1000 * number,
                 )
             )

@@ -29,9 +29,9 @@ def test_import_is_light(module: str) -> None:
 
 @pytest.mark.parametrize("name", graphkin.__all__)
 def test_public_names_resolve(name: str) -> None:
-    found = getattr(graphkin, name)
-    assert found.__name__ == name
-    assert found.__module__.startswith("graphkin.")
+    actual = getattr(graphkin, name)
+    assert actual.__name__ == name
+    assert actual.__module__.startswith("graphkin.")
 
 
 def test_public_names_are_listed() -> None:

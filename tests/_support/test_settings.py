@@ -121,9 +121,9 @@ def test_nothing_given() -> None:
     ],
 )
 def test_types_of_values(text: str, value: Any) -> None:
-    found = from_settings(f"learning_rate={text}")["train"]["learning_rate"]
-    assert found == value
-    assert type(found) is type(value)
+    actual = from_settings(f"learning_rate={text}")["train"]["learning_rate"]
+    assert actual == value
+    assert type(actual) is type(value)
 
 
 def test_a_key_of_one_table_needs_no_table() -> None:

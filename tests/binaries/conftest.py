@@ -19,10 +19,10 @@ def ffmpeg(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not archive.exists():
         pytest.skip(f"{archive.name} is not there; name its folder in GRAPHKIN_SHARED")
     folder = tmp_path_factory.mktemp("ffmpeg")
-    wanted = ("gcc-O0/libavutil.so", "gcc-O2/libavutil.so", "clang-O0/libavutil.so",
+    expected = ("gcc-O0/libavutil.so", "gcc-O2/libavutil.so", "clang-O0/libavutil.so",
               "clang-O3/libavutil.so", "gcc-O3/libswscale.so", "clang-O2/libavutil.so")  # fmt: skip
     with tarfile.open(archive) as tar:
         for member in tar:
-            if member.name.endswith(wanted):
+            if member.name.endswith(expected):
                 tar.extract(member, folder, filter="data")
     return folder / "ffmpeg-5.1.9"

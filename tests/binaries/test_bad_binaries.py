@@ -106,12 +106,12 @@ def test_foreign_architecture_is_named(library: Path) -> None:
 def test_truncated_file(library: Path, share: float) -> None:
     data = library.read_bytes()
     library.write_bytes(data[: int(len(data) * share)])
-    found, skipped, error = attempt(library)
-    assert found or skipped or "lib.so" in error
+    functions, skipped, error = attempt(library)
+    assert functions or skipped or "lib.so" in error
 
 
 def test_symbol_sizes_that_lie(library: Path) -> None:
-    expected = {one.name: one.blocks for one in read(library)[0]}
+    expected = {function.name: function.blocks for function in read(library)[0]}
     data = bytearray(library.read_bytes())
     lied = 0
     for at, header in _sections(data):
@@ -125,8 +125,8 @@ def test_symbol_sizes_that_lie(library: Path) -> None:
         assert at
     assert lied >= 2
     library.write_bytes(data)
-    found, _ = read(library)
-    assert {one.name: one.blocks for one in found} == expected
+    functions, _ = read(library)
+    assert {function.name: function.blocks for function in functions} == expected
 
 
 @pytest.mark.parametrize("field", [3, 4, 5])
@@ -150,11 +150,11 @@ def test_damaged_and_strange_archives(compile_c: Compile, tmp_path: Path) -> Non
     subprocess.run(["ar", "rc", str(archive), str(one), str(note)], check=True)
     nested = tmp_path / "nested.a"
     subprocess.run(["ar", "rc", str(nested), str(archive), str(one)], check=True)
-    found, skipped = read(archive)
-    assert [function.name for function in found] == ["g"]
+    functions, skipped = read(archive)
+    assert [function.name for function in functions] == ["g"]
     assert [Path(item.binary).name for item in skipped] == ["all.a(note.txt)"]
-    found, skipped = read(nested)
-    assert [function.name for function in found] == ["g"]
+    functions, skipped = read(nested)
+    assert [function.name for function in functions] == ["g"]
     assert "all.a" in skipped[0].binary
 
     data = archive.read_bytes()
@@ -176,8 +176,8 @@ def test_archives_that_point_astray(compile_c: Compile, tmp_path: Path) -> None:
 
     def read_members(*parts: tuple[bytes, bytes]) -> tuple[list[str], list[Skipped]]:
         path.write_bytes(b"!<arch>\n" + b"".join(_member(*part) for part in parts))
-        found, skipped = read(path)
-        return [one.name for one in found], skipped
+        functions, skipped = read(path)
+        return [function.name for function in functions], skipped
 
     assert read_members((b"/999999999999", content), (b"b.o/", content))[0] == ["g", "g"]
     names, skipped = read_members((b"#1/999999999", content), (b"b.o/", content))
@@ -257,8 +257,8 @@ def test_a_fat_file_whose_slices_are_the_file_itself(tmp_path: Path) -> None:
     path = tmp_path / "fat"
     entry = struct.pack(">IIIII", 0x01000007, 3, 0, 8 + 40, 0)
     path.write_bytes(struct.pack(">II", 0xCAFEBABE, 2) + entry * 2)
-    found, skipped, error = attempt(path)
-    assert found == []
+    functions, skipped, error = attempt(path)
+    assert functions == []
     assert "fat" in error or all("fat" in item.binary for item in skipped)
     assert error or skipped
 
@@ -267,16 +267,16 @@ def test_budgets_name_what_they_cut(library: Path) -> None:
     _, skipped = read(library, Limits(function_bytes=64))
     assert [item.function for item in skipped] == ["pick"]
     assert "over the limit of 64" in skipped[0].reason
-    found, skipped = read(library, Limits(seconds=0))
-    assert not found
+    functions, skipped = read(library, Limits(seconds=0))
+    assert not functions
     assert "is over with" in skipped[0].reason
     with pytest.raises(FormatError, match="over the limit of 100"):
         read(library, Limits(file_bytes=100))
 
 
 def test_a_program_without_function_starts_is_searched_for_them() -> None:
-    found, skipped = read(NO_STARTS)
-    assert [one.address for one in found] == [0x4000E8, 0x4000FD, 0x400135, 0x400157]
+    functions, skipped = read(NO_STARTS)
+    assert [function.address for function in functions] == [0x4000E8, 0x4000FD, 0x400135, 0x400157]
     assert skipped == []
 
 
@@ -285,9 +285,9 @@ def test_a_huge_function_is_read(compile_c: Compile) -> None:
     source = r"""__asm__(".globl f\n.type f,@function\nf:\n.rept 100000\n test %edi,%edi\n je 1f\n"
       "1:\n.endr\n ret\n.size f,.-f");"""
     start = time.process_time()
-    found, _ = read(compile_c(source, "-c"))
-    assert len(found[0].blocks) == 100_001
-    assert len(found[0].edges) == 100_000
+    functions, _ = read(compile_c(source, "-c"))
+    assert len(functions[0].blocks) == 100_001
+    assert len(functions[0].edges) == 100_000
     assert time.process_time() - start < 20
 
 
@@ -307,10 +307,10 @@ def test_other_functions_of_a_hundred_thousand_blocks(compile_c: Compile, body: 
     source = f"""__asm__("{NL.join([*lines, ".size f,.-f"])}");"""
     path = compile_c(source, "-c")
     start = time.monotonic()
-    found, skipped = read(path, Limits(seconds=10))
+    functions, skipped = read(path, Limits(seconds=10))
     assert time.monotonic() - start < 25
-    assert [one.name for one in found] + [item.function for item in skipped] == ["f"]
-    assert found or "the time of 10 s is over" in skipped[0].reason
+    assert [function.name for function in functions] + [item.function for item in skipped] == ["f"]
+    assert functions or "the time of 10 s is over" in skipped[0].reason
 
 
 def test_targets_inside_instructions_stay_cheap(compile_c: Compile) -> None:
@@ -340,9 +340,9 @@ def test_mutants_neither_crash_nor_hang(library: Path, compile_c: Compile) -> No
             del data[rng.randrange(1, len(data)) :]
         path.write_bytes(data)
         start = time.monotonic()
-        found, _, error = attempt(path)
+        functions, _, error = attempt(path)
         assert not error or "mutant" in error
-        for function in found:
+        for function in functions:
             count = len(function.blocks)
             assert all(0 <= a < count and 0 <= b < count for a, b in function.edges), seed
         assert time.monotonic() - start < 5, seed
@@ -381,8 +381,8 @@ def _sections(data: bytearray) -> list[tuple[int, tuple[int, ...]]]:
     """Offset and fields of every section header."""
     (table,) = struct.unpack_from("<Q", data, 40)
     size, count = struct.unpack_from("<HH", data, 58)
-    places = [table + size * number for number in range(count)]
-    return [(at, SECTION_HEADER.unpack_from(data, at)) for at in places]
+    positions = [table + size * number for number in range(count)]
+    return [(at, SECTION_HEADER.unpack_from(data, at)) for at in positions]
 
 
 @pytest.mark.parametrize("size", [64, 1000])

@@ -139,8 +139,8 @@ def test_library_names(name: str, library: str) -> None:
     ],
 )
 def test_where_a_function_lies(file: str, binary: str, part: str, build: str, library: str) -> None:
-    found = BinaryRecord.of(function("f", LOOP, file=file, binary=binary), Path(file))
-    assert (found.part, found.build, found.library) == (part, build, library)
+    actual = BinaryRecord.of(function("f", LOOP, file=file, binary=binary), Path(file))
+    assert (actual.part, actual.build, actual.library) == (part, build, library)
 
 
 def test_a_relative_path_names_the_folder_it_is_in(

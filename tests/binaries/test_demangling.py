@@ -90,16 +90,16 @@ def test_hostile_names_cost_little(kind: str) -> None:
 
 
 def test_damaged_names_raise_nothing_and_stay_small() -> None:
-    chance = random.Random(7)
+    rng = random.Random(7)
     pieces = ["I", "E", "S_", "T_", "N", "X", "DpT_", "B_", "B0_", "?$", "@", "PEA", "1A", "0"]
     started = time.process_time()
     for _ in range(1500):
-        name = chance.choice(list(SPELLINGS))
-        for _ in range(chance.randint(1, 6)):
-            at = chance.randrange(len(name) + 1)
-            end = at + chance.randint(0, 30)
-            more = chance.choice([name[at:end], chance.choice(pieces)]) * chance.randint(0, 20)
-            name = name[:at] + more + name[chance.choice([at, end]) :]
+        name = rng.choice(list(SPELLINGS))
+        for _ in range(rng.randint(1, 6)):
+            at = rng.randrange(len(name) + 1)
+            end = at + rng.randint(0, 30)
+            more = rng.choice([name[at:end], rng.choice(pieces)]) * rng.randint(0, 20)
+            name = name[:at] + more + name[rng.choice([at, end]) :]
         name = name[:MAX_NAME] or "_Z"
         assert len(shown_name(name)) <= max(MAX_SPELLING, len(name))
     assert time.process_time() - started < 10

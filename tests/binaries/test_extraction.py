@@ -129,8 +129,8 @@ def test_results_that_come_before_their_turn(tmp_path: Path) -> None:
         results = [(files[i], f"{files[i]}{part}") for part in (1, 2) for i in order]
         ends = [(files[i], Failure("end") if i == 1 else Done()) for i in order]
         ordered = extraction._in_order(files, iter([*results, *ends]), spool)  # type: ignore[list-item]
-        found = [(path, r if isinstance(r, str) else "end") for path, r in ordered]
-        assert found == expected
+        actual = [(path, r if isinstance(r, str) else "end") for path, r in ordered]
+        assert actual == expected
         assert os.listdir(folder) == []
 
 
@@ -146,8 +146,10 @@ def test_progress_counts_files(many: Path, tmp_path: Path) -> None:
 def test_files_in_the_order_given(builds: Path, tmp_path: Path) -> None:
     files = [builds / build / "libshapes.so" for build in ("gcc-O2", "clang-O1", "gcc-O0")]
     extract(files, tmp_path / "c")
-    found = list(dict.fromkeys(build for build, _ in names(FunctionCorpus.open(tmp_path / "c"))))
-    assert found == ["gcc-O2", "clang-O1", "gcc-O0"]
+    builds_read = list(
+        dict.fromkeys(build for build, _ in names(FunctionCorpus.open(tmp_path / "c")))
+    )
+    assert builds_read == ["gcc-O2", "clang-O1", "gcc-O0"]
 
 
 def test_a_file_counts_once(builds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,8 +160,8 @@ def test_a_file_counts_once(builds: Path, tmp_path: Path, monkeypatch: pytest.Mo
     summary = extract([*again, tmp_path / "link.so"], tmp_path / "c")
     assert summary.files == 1
     extract([file], tmp_path / "single")
-    once, several = (FunctionCorpus.open(tmp_path / name) for name in ("single", "c"))
-    assert several.digest() == once.digest()
+    once, many_list = (FunctionCorpus.open(tmp_path / name) for name in ("single", "c"))
+    assert many_list.digest() == once.digest()
 
 
 def test_links_in_folders_are_not_followed(builds: Path, tmp_path: Path) -> None:
@@ -186,11 +188,11 @@ def test_members_of_an_archive_are_one_library(tmp_path: Path) -> None:
     (tmp_path / "O2").mkdir()
     shutil.copyfile(SAMPLES / "macho" / "fat.a", tmp_path / "O2" / "libshapes.a")
     extract([tmp_path / "O2"], tmp_path / "c", min_blocks=1)
-    found = FunctionCorpus.open(tmp_path / "c").binaries
-    assert len(found) > 1
-    assert {(binary.build, binary.library) for binary in found} == {("O2", "libshapes")}
-    assert {binary.path for binary in found} == {str(tmp_path / "O2" / "libshapes.a")}
-    assert all(binary.part.startswith("(") for binary in found)
+    records = FunctionCorpus.open(tmp_path / "c").binaries
+    assert len(records) > 1
+    assert {(binary.build, binary.library) for binary in records} == {("O2", "libshapes")}
+    assert {binary.path for binary in records} == {str(tmp_path / "O2" / "libshapes.a")}
+    assert all(binary.part.startswith("(") for binary in records)
 
 
 def test_the_source_files_of_functions(compile_c: Callable[..., Path], tmp_path: Path) -> None:
@@ -237,8 +239,8 @@ def test_bad_files_are_reported_and_the_rest_is_read(builds: Path, tmp_path: Pat
     assert "No such file" in reasons["absent"]
     assert summary.files == 8
     extract([builds], tmp_path / "good")
-    good, found = (FunctionCorpus.open(tmp_path / name) for name in ("good", "c"))
-    assert found.digest() == good.digest()
+    good, corpus = (FunctionCorpus.open(tmp_path / name) for name in ("good", "c"))
+    assert corpus.digest() == good.digest()
 
 
 def test_nothing_to_keep(builds: Path, tmp_path: Path) -> None:
@@ -377,9 +379,9 @@ def test_only_one_process_writes_a_corpus(builds: Path, tmp_path: Path) -> None:
                 extract([builds / "gcc-O0"], tmp_path / "c")
 
     extract([builds], tmp_path / "c", progress=progress)
-    found = FunctionCorpus.open(tmp_path / "c")
+    corpus = FunctionCorpus.open(tmp_path / "c")
     extract([builds], tmp_path / "again")
-    assert FunctionCorpus.open(tmp_path / "again").digest() == found.digest()
+    assert FunctionCorpus.open(tmp_path / "again").digest() == corpus.digest()
 
 
 def test_builds_are_told_apart_by_as_many_folders_as_it_takes() -> None:

@@ -10,7 +10,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from multiprocessing.util import get_temp_dir
 from pathlib import Path
 
 import pytest
@@ -44,7 +43,6 @@ def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where private folders are made; nothing may be left there."""
     folder = tmp_path / "temporary"
     folder.mkdir()
-    get_temp_dir()  # decides now where sockets of worker processes lie: that path must be short
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     yield folder
     assert list(folder.glob("graphkin-*")) == []
@@ -239,24 +237,21 @@ def test_a_reader_that_stops_early_leaves_nothing(tree: Path, private: Path) -> 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-def test_nothing_is_left_when_a_command_is_terminated(tmp_path: Path) -> None:
+def test_nothing_is_left_when_a_command_is_terminated(tmp_path: Path, private: Path) -> None:
     path = tmp_path / "x.gz"
     path.write_bytes(LARGE)
     command = [sys.executable, "-c", "from graphkin.cli.main import main; main()"]
     command += ["show", str(path)]
-    # A short path: the sockets of worker processes lie in it.
-    with tempfile.TemporaryDirectory(prefix="t", dir=os.environ.get("TMPDIR", "/tmp")) as short:
-        private = Path(short)
-        process = subprocess.Popen(
-            command, env={**os.environ, "TMPDIR": short}, stderr=subprocess.PIPE, text=True
-        )
-        end = time.monotonic() + 60
-        while not (is_unpacking := any(private.glob("graphkin-*/*"))):
-            if process.poll() is not None or time.monotonic() > end:
-                break
-            time.sleep(0.02)
-        process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=60)
-        assert is_unpacking, errors
-        assert process.returncode == 128 + signal.SIGTERM, errors
-        assert list(private.glob("graphkin-*")) == []
+    process = subprocess.Popen(
+        command, env={**os.environ, "TMPDIR": str(private)}, stderr=subprocess.PIPE, text=True
+    )
+    end = time.monotonic() + 60
+    while not (is_unpacking := any(private.glob("graphkin-*/*"))):
+        if process.poll() is not None or time.monotonic() > end:
+            break
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert is_unpacking, errors
+    assert process.returncode == 128 + signal.SIGTERM, errors
+    assert list(private.glob("graphkin-*")) == []

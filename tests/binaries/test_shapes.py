@@ -16,6 +16,8 @@ PROCESSORS = {
     "mipsel": 16,
     "mips64el": 8,
     "riscv64": 16,
+    "ppc": 16,
+    "ppc64le": 16,
 }
 NAMES = [name for processor in PROCESSORS for name in shapes.names(processor)]
 

@@ -248,9 +248,9 @@ def test_only_the_function_asked_for_is_decoded(
 
     monkeypatch.setattr(Flow, "recover", watched)
     path = compile_c("".join(f"int f{n}(int x) {{ return x * {n}; }}" for n in range(20)), "-c")
-    found = find_function(parse_target(f"{path}:f7"))
-    assert found.name == "f7"
-    assert found.blocks[0].instructions is not None
+    resolved = find_function(parse_target(f"{path}:f7"))
+    assert resolved.name == "f7"
+    assert resolved.blocks[0].instructions is not None
     assert len(decoded) == 1
 
 
@@ -273,8 +273,8 @@ def test_a_member_of_a_real_archive(compile_c: Compile) -> None:
     subprocess.run(["ar", "rc", str(archive), str(one), str(two)], check=True)
     with pytest.raises(ConfigError, match=r"both\.a\(one\.o\):0x"):
         find_function(parse_target(f"{archive}:f"))
-    found = find_function(parse_target(f"{archive}(two.o):f"))
-    assert found.blocks[0].instructions == ("lea eax, [rdi + 2]", "ret")
+    resolved = find_function(parse_target(f"{archive}(two.o):f"))
+    assert resolved.blocks[0].instructions == ("lea eax, [rdi + 2]", "ret")
 
 
 def test_a_missing_file_is_named() -> None:

@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -16,7 +18,7 @@ import pytest
 
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import FormatError, GraphkinError
-from tests.paths import REPOSITORY
+from tests.paths import BINARIES, REPOSITORY
 
 MEGABYTE = 1 << 20
 
@@ -77,34 +79,34 @@ def pool(
 
 
 def run(workers: WorkerPool[str, Any], *items: str) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+    outcomes: dict[str, list[Any]] = {}
     for item, outcome in workers.run(items):
-        found.setdefault(item, []).append(outcome)
-    return found
+        outcomes.setdefault(item, []).append(outcome)
+    return outcomes
 
 
 def children() -> list[psutil.Process]:
     """Workers that are alive; the server that they come from stays."""
     own = psutil.Process()
-    alive = [one for one in own.children() if one.status() != psutil.STATUS_ZOMBIE]
-    servers = [one for one in alive if "forkserver" in " ".join(one.cmdline())]
+    alive = [child for child in own.children() if child.status() != psutil.STATUS_ZOMBIE]
+    servers = [process for process in alive if "forkserver" in " ".join(process.cmdline())]
     return [
-        one
+        child
         for server in servers
-        for one in server.children()
-        if one.status() != psutil.STATUS_ZOMBIE
+        for child in server.children()
+        if child.status() != psutil.STATUS_ZOMBIE
     ]
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_results_of_each_item_come_in_order_and_end_once(jobs: int) -> None:
     items = ("count 5", "count 0", "count 3000", "raise", "count 2")
-    found = run(pool(jobs), *items)
-    assert found["count 3000"] == ["begin count 3000", *range(3000), Done()]
-    assert found["count 0"] == ["begin count 0", Done()]
-    assert found["count 2"] == ["begin count 2", 0, 1, Done()]
-    assert found["raise"] == ["begin raise", Failure("a plain reason")]
-    assert set(found) == set(items)
+    outcomes = run(pool(jobs), *items)
+    assert outcomes["count 3000"] == ["begin count 3000", *range(3000), Done()]
+    assert outcomes["count 0"] == ["begin count 0", Done()]
+    assert outcomes["count 2"] == ["begin count 2", 0, 1, Done()]
+    assert outcomes["raise"] == ["begin raise", Failure("a plain reason")]
+    assert set(outcomes) == set(items)
     assert run(pool(jobs)) == {}
     assert children() == []
 
@@ -124,10 +126,10 @@ def test_results_of_each_item_come_in_order_and_end_once(jobs: int) -> None:
 )
 def test_a_lost_worker_is_replaced_and_the_reason_told(item: str, reason: str) -> None:
     start = time.monotonic()
-    found = run(pool(seconds=1.5), "count 1", item, "count 2")
-    assert found["count 1"] == ["begin count 1", 0, Done()]
-    assert found["count 2"] == ["begin count 2", 0, 1, Done()]
-    *_, end = found[item]
+    outcomes = run(pool(seconds=1.5), "count 1", item, "count 2")
+    assert outcomes["count 1"] == ["begin count 1", 0, Done()]
+    assert outcomes["count 2"] == ["begin count 2", 0, 1, Done()]
+    *_, end = outcomes[item]
     assert isinstance(end, Failure)
     assert reason in end.reason
     assert time.monotonic() - start < 15
@@ -135,8 +137,8 @@ def test_a_lost_worker_is_replaced_and_the_reason_told(item: str, reason: str) -
 
 def test_several_workers_are_lost_at_once() -> None:
     items = ["hang", "segfault", "count 1", "kill", "eat 10240", "count 2"]
-    found = run(pool(3, seconds=1.5), *items)
-    ends = {item: outcomes[-1] for item, outcomes in found.items()}
+    by_item = run(pool(3, seconds=1.5), *items)
+    ends = {item: outcomes[-1] for item, outcomes in by_item.items()}
     assert {item for item, end in ends.items() if end == Done()} == {"count 1", "count 2"}
     assert set(ends) == set(items)
 
@@ -159,12 +161,12 @@ def trickle(item: str) -> Iterator[int]:
 
 
 def test_time_that_the_parent_takes_does_not_count() -> None:
-    found = []
+    taken = []
     for _, outcome in pool(seconds=1.0).run(["big 12"]):
         time.sleep(0.2)
-        found.append(outcome)
-    assert len(found) == 14
-    assert found[-1] == Done()
+        taken.append(outcome)
+    assert len(taken) == 14
+    assert taken[-1] == Done()
 
 
 def test_a_worker_waits_for_a_slow_reader() -> None:
@@ -182,10 +184,10 @@ def test_a_worker_waits_for_a_slow_reader() -> None:
 
 
 def test_memory_left_behind_does_not_count_for_the_next_item() -> None:
-    found = run(pool(megabytes=512), "keep 400", "eat 256", "pid 1", "keep 1", "pid 2")
-    assert found["keep 400"][-1] == Done()
-    assert found["eat 256"][-2:] == [4, Done()]
-    assert found["pid 1"][1] == found["pid 2"][1]
+    outcomes = run(pool(megabytes=512), "keep 400", "eat 256", "pid 1", "keep 1", "pid 2")
+    assert outcomes["keep 400"][-1] == Done()
+    assert outcomes["eat 256"][-2:] == [4, Done()]
+    assert outcomes["pid 1"][1] == outcomes["pid 2"][1]
 
 
 def test_prints_do_not_reach_stdout(capfd: pytest.CaptureFixture[str]) -> None:
@@ -253,3 +255,37 @@ def test_no_worker_outlives_the_parent(way: signal.Signals) -> None:
     if way == signal.SIGINT:
         assert errors.count("Traceback") == 1, errors
         assert "KeyboardInterrupt" in errors
+
+
+PROGRAM = Path(sysconfig.get_path("scripts")) / "graphkin"
+SAMPLE = BINARIES / "show" / "shapes.o"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sockets and signals of POSIX")
+class TestACommandWithWorkers:
+    def test_whose_temporary_folder_has_a_long_path(self, tmp_path: Path) -> None:
+        """Longer than the path of a socket may be."""
+        folder = tmp_path / ("x" * 120)
+        folder.mkdir()
+        environment = {**os.environ, "TMPDIR": str(folder)}
+        result = subprocess.run(
+            [PROGRAM, "show", SAMPLE], env=environment, capture_output=True, text=True
+        )
+        assert (result.returncode, "grade" in result.stdout) == (0, True), result.stderr
+        assert list(folder.iterdir()) == []
+
+    def test_that_is_interrupted_while_they_start(self) -> None:
+        """Ctrl-C reaches all processes of a terminal; only the command answers."""
+        command = subprocess.Popen(
+            [PROGRAM, "show", SAMPLE], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True,
+        )  # fmt: skip
+        parent = psutil.Process(command.pid)
+        while not any("forkserver" in " ".join(child.cmdline()) for child in parent.children()):
+            assert command.poll() is None
+            time.sleep(0.01)
+        time.sleep(0.05)
+        os.killpg(command.pid, signal.SIGINT)
+        out, errors = command.communicate(timeout=60)
+        assert (command.returncode, out) == (130, "")
+        assert "Traceback" not in errors

@@ -48,7 +48,7 @@ def refused(outcome: Outcome, code: int, *parts: str) -> None:
         assert part in outcome.err
 
 
-def assert_calibrated(found: Any, folder: Path, task: Task) -> None:
+def assert_calibrated(answer: Any, folder: Path, task: Task) -> None:
     """The folder holds the fit on the validation pairs, and the curve is that of the test pairs."""
     model = load_model(folder)
     validation, test = task.evaluation_set("validation"), task.evaluation_set("test")
@@ -56,21 +56,21 @@ def assert_calibrated(found: Any, folder: Path, task: Task) -> None:
     assert model.calibration is not None
     line = {"slope": model.calibration.weights[0], "offset": model.calibration.bias}
     curve = reliability(model.predict(test.pairs, probability=True), test.labels)
-    assert found["task"] == task.describe()
-    assert found["calibration"] == line
-    assert found["validation"] == {"data": validation.digest, "pairs": len(validation.pairs)}
-    assert (found["test"]["data"], found["test"]["pairs"]) == (test.digest, len(test.pairs))
-    assert found["test"]["expected_calibration_error"] == curve.expected_calibration_error
-    assert [each["count"] for each in found["test"]["bins"]] == [b.count for b in curve.bins]
+    assert answer["task"] == task.describe()
+    assert answer["calibration"] == line
+    assert answer["validation"] == {"data": validation.digest, "pairs": len(validation.pairs)}
+    assert (answer["test"]["data"], answer["test"]["pairs"]) == (test.digest, len(test.pairs))
+    assert answer["test"]["expected_calibration_error"] == curve.expected_calibration_error
+    assert [each["count"] for each in answer["test"]["bins"]] == [b.count for b in curve.bins]
 
 
 def test_edits(run: Graphkin, tmp_path: Path) -> None:
     folder = save_new(tmp_path / "run" / "model")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     picture = tmp_path / "curve.png"
-    found = document(run("calibrate", "edits", folder, *EDITS, "--plot", picture, "--json"))
-    assert_calibrated(found, folder, EDIT_TASK)
-    assert found["test"]["expected_calibration_error"] < 0.2
+    answer = document(run("calibrate", "edits", folder, *EDITS, "--plot", picture, "--json"))
+    assert_calibrated(answer, folder, EDIT_TASK)
+    assert answer["test"]["expected_calibration_error"] < 0.2
     assert picture.read_bytes().startswith(b"\x89PNG")
     after = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert {name for name in after if after[name] != before.get(name)} == {"config.json"}
@@ -81,7 +81,7 @@ def test_edits(run: Graphkin, tmp_path: Path) -> None:
     text = run("calibrate", "edits", tmp_path / "run", *EDITS)
     assert text.code == 0, text.err
     assert load_model(folder).calibration == fitted
-    error = 100 * found["test"]["expected_calibration_error"]
+    error = 100 * answer["test"]["expected_calibration_error"]
     assert f"expected calibration error {error:.2f}" in text.out
     assert "fitted on 100 validation pairs" in text.out
     rows = [line.split() for line in text.out.splitlines() if " to " in line]
@@ -92,18 +92,18 @@ def test_a_fit_tells_the_pairs_apart(run: Graphkin, tmp_path: Path) -> None:
     folder = save_new(tmp_path / "model", "gmn")
     assert run("calibrate", "edits", folder, *EDITS).code == 0
     test = EDIT_TASK.evaluation_set("test")
-    chances = load_model(folder).predict(test.pairs, probability=True)
-    assert chances[test.labels > 0].mean() > chances[test.labels < 0].mean() + 0.1
-    assert np.mean(chances) == pytest.approx(0.5, abs=0.1)
+    probabilities = load_model(folder).predict(test.pairs, probability=True)
+    assert probabilities[test.labels > 0].mean() > probabilities[test.labels < 0].mean() + 0.1
+    assert np.mean(probabilities) == pytest.approx(0.5, abs=0.1)
 
 
 def test_functions(run: Graphkin, corpus_path: Path, tmp_path: Path) -> None:
     folder = save_new(tmp_path / "model")
     arguments = ["calibrate", "functions", folder, "--corpus", corpus_path, "--size", 40, "--json"]
     for protocol in ("clean", "paper"):
-        found = document(run(*arguments, "--protocol", protocol))
+        answer = document(run(*arguments, "--protocol", protocol))
         task = FunctionTask(str(corpus_path), protocol, "structure", evaluation_size=40)
-        assert_calibrated(found, folder, task)
+        assert_calibrated(answer, folder, task)
     assert document(run(*arguments))["task"]["protocol"] == "clean"
     refused(run(*arguments, "--protocol", "other"), 12, "other")
 
@@ -113,8 +113,8 @@ def test_meshes(run: Graphkin, tmp_path: Path) -> None:
     task = MeshTask(str(data), split="graph", evaluation_size=60)
     folder = save_new(tmp_path / "model", **task.recipe("gnn").model)
     arguments = ["calibrate", "meshes", folder, "--data", data, "--size", 60, "--json"]
-    found = document(run(*arguments, "--split-by", "graph", "--fold", 0))
-    assert_calibrated(found, folder, task)
+    answer = document(run(*arguments, "--split-by", "graph", "--fold", 0))
+    assert_calibrated(answer, folder, task)
 
 
 def test_what_is_refused(run: Graphkin, tmp_path: Path) -> None:

@@ -20,16 +20,16 @@ def test_no_error_has_such_a_code() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "unreadable", "code"), [(True, False, 20), (False, True, 21), (True, True, 22)]
+    ("has_hit", "is_partial", "code"), [(True, False, 20), (False, True, 21), (True, True, 22)]
 )
-def test_codes(found: bool, unreadable: bool, code: int) -> None:
+def test_codes(has_hit: bool, is_partial: bool, code: int) -> None:
     with pytest.raises(typer.Exit) as ended:
-        exit_with(found=found, unreadable=unreadable)
+        exit_with(has_hit=has_hit, is_partial=is_partial)
     assert ended.value.exit_code == code
 
 
 def test_neither_is_a_success() -> None:
-    exit_with(found=False, unreadable=False)
+    exit_with(has_hit=False, is_partial=False)
 
 
 def test_what_makes_an_input_incomplete() -> None:

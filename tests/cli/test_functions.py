@@ -61,12 +61,12 @@ def test_extract(run: Graphkin, builds: Path, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no binary")
     arguments = ["extract", builds, tmp_path / "text", "--jobs", 2, "--min-blocks", 3]
     outcome = run(*arguments, "-o", tmp_path / "c.graphs", "--json")
-    found = document(outcome, 21)
+    answer = document(outcome, 21)
     corpus = FunctionCorpus.open(tmp_path / "c.graphs")
-    assert found["corpus"] == str(tmp_path / "c.graphs")
-    assert (found["files"], found["functions"]) == (3, len(corpus))
-    assert found["small"] > 0
-    (skip,) = found["skipped"]
+    assert answer["corpus"] == str(tmp_path / "c.graphs")
+    assert (answer["files"], answer["functions"]) == (3, len(corpus))
+    assert answer["small"] > 0
+    (skip,) = answer["skipped"]
     assert skip["binary"] == str(tmp_path / "text")
     assert "not an ELF" in skip["reason"]
     assert outcome.err.startswith(f"graphkin: {tmp_path / 'text'} skipped: ")
@@ -116,8 +116,8 @@ def test_extractions_that_are_refused(run: Graphkin, builds: Path, tmp_path: Pat
 
 
 def test_corpus_stats(run: Graphkin, corpus_path: Path, tmp_path: Path) -> None:
-    found = document(run("corpus", "stats", corpus_path, "--json"))
-    assert (found["graphs"], found["binaries"]) == (239, 4)
+    answer = document(run("corpus", "stats", corpus_path, "--json"))
+    assert (answer["graphs"], answer["binaries"]) == (239, 4)
     picture = tmp_path / "sizes.png"
     outcome = run("corpus", "stats", corpus_path, "--plot", picture)
     assert outcome.code == 0
@@ -140,7 +140,7 @@ def test_a_picture_that_cannot_be_written(run: Graphkin, corpus_path: Path, tmp_
 
 
 def trained_with(run: Graphkin, corpus: Path, out: Path, *arguments: Any) -> Any:
-    words = ["--corpus", corpus, "--out", out, "--steps", 3, "--batch-size", 4, *SETTINGS]
+    words = ["--corpus", corpus, "--output", out, "--steps", 3, "--batch-size", 4, *SETTINGS]
     return document(run("train", "functions", *words, *arguments, "--json"))
 
 
@@ -150,10 +150,10 @@ def test_every_model_trains_and_evaluates(
     run: Graphkin, corpus_path: Path, tmp_path: Path, model: str, features: str
 ) -> None:
     settings = ["--set", "model.steps=0"] if model == "deepset" else []
-    arguments = ["--model", model, "--features", features, "--protocol", "clean", *settings]
-    found = trained_with(run, corpus_path, tmp_path / "run", *arguments)
-    assert found["steps"] == 3
-    assert set(found["validation"]) == {"pair_auc", "triplet_accuracy"}
+    arguments = ["--kind", model, "--features", features, "--protocol", "clean", *settings]
+    answer = trained_with(run, corpus_path, tmp_path / "run", *arguments)
+    assert answer["steps"] == 3
+    assert set(answer["validation"]) == {"pair_auc", "triplet_accuracy"}
     loaded = load_model(tmp_path / "run")
     task = FunctionTask(str(corpus_path), protocol="clean", evaluation_size=40)
     assert loaded.vocabulary == (task.vocabulary if features == "mnemonics" else None)
@@ -162,17 +162,17 @@ def test_every_model_trains_and_evaluates(
         run("eval", "functions", *arguments, "--split", "validation", *QUICK, "--json")
     )["results"]
     # The best of the run, which is that of the last step: there was no other evaluation.
-    assert result["sets"]["random negatives"]["metrics"] == found["validation"]
+    assert result["sets"]["random negatives"]["metrics"] == answer["validation"]
     assert result["task"]["features"] == features
 
 
 def test_triplets_and_hard_negatives(run: Graphkin, corpus_path: Path, tmp_path: Path) -> None:
-    found = trained_with(
-        run, corpus_path, tmp_path / "run", "--model", "gmn", "--mode", "triplets",
+    answer = trained_with(
+        run, corpus_path, tmp_path / "run", "--kind", "gmn", "--mode", "triplets",
         "--hard-negatives", 0.5, "--propagation-steps", 1, "--seed", 4,
         "--set", "vocabulary_size=5", "--set", "max_nodes=30",
     )  # fmt: skip
-    assert found["steps"] == 3
+    assert answer["steps"] == 3
     model = load_model(tmp_path / "run")
     # The setting for all tests comes after the option, and wins.
     assert model.config.steps == 2
@@ -185,25 +185,29 @@ def test_a_matcher_that_begins_with_an_embedder(
 ) -> None:
     """What its weights were trained with is taken over."""
     unusual = ["--set", "message_norm=graph", "--set", "readout=nodes"]
-    trained_with(run, corpus_path, tmp_path / "one", "--model", "gnn", *unusual)
-    begun = ["--model", "gmn", "--start-from", tmp_path / "one"]
+    trained_with(run, corpus_path, tmp_path / "one", "--kind", "gnn", *unusual)
+    begun = ["--kind", "gmn", "--start-from", tmp_path / "one"]
     aligning = ["--set", "similarity=alignment", "--set", "loss=margin"]
     trained_with(run, corpus_path, tmp_path / "two", *begun, *aligning)
-    found = load_model(tmp_path / "two").config
-    assert (found.message_norm, found.readout, found.similarity) == ("graph", "nodes", "alignment")
+    actual = load_model(tmp_path / "two").config
+    assert (actual.message_norm, actual.readout, actual.similarity) == (
+        "graph",
+        "nodes",
+        "alignment",
+    )
     # Unless it is said otherwise.
     trained_with(run, corpus_path, tmp_path / "three", *begun, "--set", "message_norm=none")
     assert load_model(tmp_path / "three").config.message_norm == "none"
 
 
 def test_a_joint_matcher_is_not_trained(run: Graphkin, corpus_path: Path, tmp_path: Path) -> None:
-    words = ["--corpus", corpus_path, "--out", tmp_path / "no", "--steps", 1, *SETTINGS]
+    words = ["--corpus", corpus_path, "--output", tmp_path / "no", "--steps", 1, *SETTINGS]
     outcome = run("train", "functions", *words, "--set", "similarity=joint", "--set", "loss=margin")
     refused(outcome, 12, "train one with similarity='alignment'")
 
 
 def test_propagation_steps(run: Graphkin, corpus_path: Path, tmp_path: Path) -> None:
-    words = ["--corpus", corpus_path, "--out", tmp_path, "--steps", 1, "--propagation-steps", 3]
+    words = ["--corpus", corpus_path, "--output", tmp_path, "--steps", 1, "--propagation-steps", 3]
     small = ["--set", "node_dim=8", "--set", "evaluation_size=10", "--batch-size", 4]
     assert run("train", "functions", *words, *small).code == 0
     assert load_model(tmp_path).config.steps == 3
@@ -211,10 +215,10 @@ def test_propagation_steps(run: Graphkin, corpus_path: Path, tmp_path: Path) -> 
 
 def test_a_resumed_run_is_the_same(run: Graphkin, corpus_path: Path, tmp_path: Path) -> None:
     """Interrupted after its first evaluation, and resumed from a copy of the corpus."""
-    settings = ["--model", "gnn", "--set", "evaluate_every=1", "--steps", 40]
+    settings = ["--kind", "gnn", "--set", "evaluate_every=1", "--steps", 40]
     whole = trained_with(run, corpus_path, tmp_path / "whole", *settings)
     shutil.copytree(corpus_path, tmp_path / "moved.graphs")
-    words = ["train", "functions", "--corpus", corpus_path, "--out", tmp_path / "parts"]
+    words = ["train", "functions", "--corpus", corpus_path, "--output", tmp_path / "parts"]
     process = subprocess.Popen(
         [PROGRAM, *words, "--batch-size", "4", *SETTINGS, *map(str, settings)],
         stdout=subprocess.DEVNULL,
@@ -235,10 +239,10 @@ def test_a_resumed_run_is_the_same(run: Graphkin, corpus_path: Path, tmp_path: P
 
 
 def test_another_corpus_does_not_resume(run: Graphkin, corpus_path: Path, tmp_path: Path) -> None:
-    trained_with(run, corpus_path, tmp_path / "run", "--model", "gnn")
+    trained_with(run, corpus_path, tmp_path / "run", "--kind", "gnn")
     write_corpus(tmp_path / "other", records(50))
-    words = ["--corpus", tmp_path / "other", "--out", tmp_path / "run", "--steps", 3]
-    outcome = run("train", "functions", *words, "--batch-size", 4, *SETTINGS, "--model", "gnn",
+    words = ["--corpus", tmp_path / "other", "--output", tmp_path / "run", "--steps", 3]
+    outcome = run("train", "functions", *words, "--batch-size", 4, *SETTINGS, "--kind", "gnn",
                   "--resume")  # fmt: skip
     refused(outcome, 14, "corpus")
 
@@ -246,7 +250,7 @@ def test_another_corpus_does_not_resume(run: Graphkin, corpus_path: Path, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "code", "parts"),
     [
-        (["--model", "rnn"], 12, ["'rnn'"]),
+        (["--kind", "rnn"], 12, ["'rnn'"]),
         (["--features", "bytes"], 12, ["features", "'bytes'"]),
         (["--protocol", "dirty"], 12, ["protocol", "'dirty'"]),
         (["--hard-negatives", "2"], 12, ["hard_negatives", "2"]),
@@ -264,14 +268,14 @@ def test_training_that_is_refused(
     run: Graphkin, corpus_path: Path, tmp_path: Path, arguments: list[str], code: int,
     parts: list[str],
 ) -> None:  # fmt: skip
-    words = ["--corpus", corpus_path, "--out", tmp_path / "run", "--steps", 1, *SETTINGS]
+    words = ["--corpus", corpus_path, "--output", tmp_path / "run", "--steps", 1, *SETTINGS]
     refused(run("train", "functions", *words, *arguments), code, *parts)
     assert not (tmp_path / "run" / "checkpoint.safetensors").exists()
 
 
 def test_corpora_that_cannot_be_trained_on(run: Graphkin, tmp_path: Path) -> None:
     write_corpus(tmp_path / "one", records(60, ["gcc-O2"]))
-    words = ["train", "functions", "--out", tmp_path / "run", "--steps", 1, "--corpus"]
+    words = ["train", "functions", "--output", tmp_path / "run", "--steps", 1, "--corpus"]
     refused(run(*words, tmp_path / "absent"), 11, "not a corpus of functions", "graphkin extract")
     refused(run(*words, tmp_path / "one"), 12, "0 functions in at least 2 builds")
     assert not (tmp_path / "run").exists()
@@ -285,11 +289,11 @@ def test_baselines(run: Graphkin, corpus_path: Path, model: str) -> None:
     arguments = ["eval", "functions", model, "--corpus", corpus_path, *QUICK]
     # Learning takes some seconds for each protocol.
     protocol = ["--protocol", "clean"] if model == "simhash" else []
-    found = document(run(*arguments, *protocol, "--json"))
-    assert (found["model"], found["split"]) == (model, "test")
-    protocols = [result["protocol"] for result in found["results"]]
+    answer = document(run(*arguments, *protocol, "--json"))
+    assert (answer["model"], answer["split"]) == (model, "test")
+    protocols = [result["protocol"] for result in answer["results"]]
     assert protocols == (["clean"] if protocol else ["paper", "clean"])
-    for result in found["results"]:
+    for result in answer["results"]:
         task = FunctionTask(
             str(corpus_path), protocol=result["protocol"], evaluation_size=40, pool=4
         )
@@ -311,7 +315,7 @@ def test_baselines(run: Graphkin, corpus_path: Path, model: str) -> None:
         assert ("iterations" in result) == (model == "wl")
     # The functions differ in their words, and hardly in their size.
     if model == "tfidf":
-        assert found["results"][0]["sets"]["size-matched negatives"]["metrics"]["pair_auc"] > 0.8
+        assert answer["results"][0]["sets"]["size-matched negatives"]["metrics"]["pair_auc"] > 0.8
 
 
 def test_eval_prints_text(run: Graphkin, corpus_path: Path) -> None:
@@ -331,8 +335,8 @@ def test_eval_prints_text(run: Graphkin, corpus_path: Path) -> None:
 
 def test_structure_only(run: Graphkin, corpus_path: Path) -> None:
     arguments = ["--corpus", corpus_path, "--features", "structure", *QUICK, "--json"]
-    found = document(run("eval", "functions", "wl", *arguments))
-    assert all(result["task"]["features"] == "structure" for result in found["results"])
+    answer = document(run("eval", "functions", "wl", *arguments))
+    assert all(result["task"]["features"] == "structure" for result in answer["results"])
     outcome = run("eval", "functions", "tfidf", *arguments)
     refused(outcome, 10, "node_tokens")
 
@@ -341,7 +345,7 @@ def test_structure_only(run: Graphkin, corpus_path: Path) -> None:
 def trained(corpus_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run of an embedder on mnemonics."""
     folder = tmp_path_factory.mktemp("trained") / "run"
-    words = ["train", "functions", "--corpus", corpus_path, "--out", folder, "--model", "gnn"]
+    words = ["train", "functions", "--corpus", corpus_path, "--output", folder, "--kind", "gnn"]
     result = subprocess.run(
         [PROGRAM, *words, "--steps", "2", "--batch-size", "4", *SETTINGS],
         capture_output=True,
@@ -362,12 +366,12 @@ def test_a_trained_model_brings_its_words(run: Graphkin, trained: Path, tmp_path
     made.insert(0, record("first", ([("zzz", *block) for block in words], edges), build="x-O0"))
     write_corpus(tmp_path / "other", made)
     arguments = [trained, "--corpus", tmp_path / "other", *QUICK, "--json"]
-    found = document(run("eval", "functions", *arguments))
+    answer = document(run("eval", "functions", *arguments))
     model = load_model(trained)
     assert model.vocabulary is not None
     task = FunctionTask(str(tmp_path / "other"), evaluation_size=40, words=model.vocabulary.words)
     expected = evaluate(model, task.evaluation_set("test"))
-    result = found["results"][0]["sets"]["random negatives"]
+    result = answer["results"][0]["sets"]["random negatives"]
     assert result["metrics"] == expected
     assert result["data"] == task.evaluation_set("test").digest
     assert task.vocabulary == model.vocabulary
@@ -375,12 +379,12 @@ def test_a_trained_model_brings_its_words(run: Graphkin, trained: Path, tmp_path
 
 def test_another_number_of_steps(run: Graphkin, trained: Path, corpus_path: Path) -> None:
     arguments = [trained, "--corpus", corpus_path, *QUICK, "--json", "--no-retrieval"]
-    found = [
+    sets = [
         document(run("eval", "functions", *arguments, *steps))["results"][0]["sets"]
         for steps in ([], ["--propagation-steps", 2], ["--propagation-steps", 0])
     ]
-    assert found[0] == found[1]
-    assert found[0] != found[2]
+    assert sets[0] == sets[1]
+    assert sets[0] != sets[2]
 
 
 def test_models_that_are_refused(

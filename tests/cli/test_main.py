@@ -33,7 +33,7 @@ SMALL = [*TASK, "--batch-size", "4", *(word for s in SETTINGS for word in ("--se
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a finished run, whose outputs the tests of ``eval`` read."""
     folder = tmp_path_factory.mktemp("trained") / "run"
-    arguments = ["train", "edits", "--out", str(folder), "--steps", "3", *SMALL, "--json"]
+    arguments = ["train", "edits", "--output", str(folder), "--steps", "3", *SMALL, "--json"]
     result = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     (folder / "stdout").write_text(result.stdout)
@@ -44,8 +44,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def specification(folder: Path) -> dict[str, Any]:
     """The settings that a run was made with."""
     with safe_open(folder / "checkpoint.safetensors", framework="pt") as file:
-        found: dict[str, Any] = json.loads(file.metadata()["run"])["specification"]
-    return found
+        document: dict[str, Any] = json.loads(file.metadata()["run"])["specification"]
+    return document
 
 
 def assert_refused(outcome: Outcome, code: int, *parts: str) -> None:
@@ -109,9 +109,9 @@ def test_without_a_verb_there_is_help(run: Graphkin, arguments: list[str]) -> No
     [
         ["fly"],
         ["train", "edits"],
-        ["train", "edits", "--out", "x", "--stepz", "5"],
-        ["train", "edits", "--out", "x", "--steps", "many"],
-        ["train", "edits", "--out", "x", "--threads", "0"],
+        ["train", "edits", "--output", "x", "--stepz", "5"],
+        ["train", "edits", "--output", "x", "--steps", "many"],
+        ["train", "edits", "--output", "x", "--threads", "0"],
         ["eval", "edits"],
         ["eval", "edits", "wl", "--iterations", "-1"],
         ["demo", "--steps", "0"],
@@ -139,7 +139,7 @@ def test_train_prints_one_json_document(trained: Path) -> None:
 
 
 def test_train_prints_text(run: Graphkin, tmp_path: Path) -> None:
-    outcome = run("train", "edits", "--out", tmp_path / "run", "--steps", "2", *SMALL)
+    outcome = run("train", "edits", "--output", tmp_path / "run", "--steps", "2", *SMALL)
     assert outcome.code == 0
     first, second = outcome.out.splitlines()
     assert first.startswith("2 steps in ")
@@ -165,7 +165,7 @@ def test_every_model_trains(
     sizes = [] if name == "deepset" else ["--set", "model.steps=2"]
     options = [*TASK, "--batch-size", "4", "--set", "evaluation_size=10", "--set", "node_dim=8"]
     outcome = run(
-        "train", "edits", "--model", name, "--out", tmp_path, "--steps", "1", *options, *sizes
+        "train", "edits", "--kind", name, "--output", tmp_path, "--steps", "1", *options, *sizes
     )
     assert outcome.code == 0, outcome.err
     config = specification(tmp_path)["model"]
@@ -175,10 +175,10 @@ def test_every_model_trains(
 
 def test_options_reach_task_and_training(run: Graphkin, tmp_path: Path) -> None:
     text = "--nodes 7 --p 0.5 --kp 0 --kn 4 --steps 2 --batch-size 6 --mode triplets --seed 9"
-    outcome = run("train", "edits", "--out", tmp_path, *SMALL, *text.split())
+    outcome = run("train", "edits", "--output", tmp_path, *SMALL, *text.split())
     assert outcome.code == 0, outcome.err
-    found = specification(tmp_path)
-    assert found["task"] == {
+    settings = specification(tmp_path)
+    assert settings["task"] == {
         "task": "edits",
         "nodes": [7, 7],
         "p": [0.5, 0.5],
@@ -187,12 +187,12 @@ def test_options_reach_task_and_training(run: Graphkin, tmp_path: Path) -> None:
         "seed": 9,
         "evaluation_size": 10,
     }
-    wanted = {"steps": 2, "batch_size": 6, "mode": "triplets", "seed": 9}
-    assert {key: found["training"][key] for key in wanted} == wanted
+    expected = {"steps": 2, "batch_size": 6, "mode": "triplets", "seed": 9}
+    assert {key: settings["training"][key] for key in expected} == expected
 
 
 def test_a_number_may_have_an_exponent(run: Graphkin, tmp_path: Path) -> None:
-    outcome = run("train", "edits", "--out", tmp_path, "--steps", "1", *SMALL, "--p", "5e-1")
+    outcome = run("train", "edits", "--output", tmp_path, "--steps", "1", *SMALL, "--p", "5e-1")
     assert outcome.code == 0, outcome.err
     assert specification(tmp_path)["task"]["p"] == [0.5, 0.5]
 
@@ -205,10 +205,10 @@ def test_settings_from_a_file(run: Graphkin, tmp_path: Path) -> None:
     )
     arguments = ["--config", tmp_path / "run.toml", "--steps", "40", "--set", "train.steps=2"]
     arguments += ["--set", "bf16=true", "--set", "schedule=constant", "--nodes", "7-8"]
-    outcome = run("train", "edits", "--model", "gnn", "--out", tmp_path / "run", *arguments)
+    outcome = run("train", "edits", "--kind", "gnn", "--output", tmp_path / "run", *arguments)
     assert outcome.code == 0, outcome.err
-    found = specification(tmp_path / "run")
-    wanted = {
+    settings = specification(tmp_path / "run")
+    expected = {
         "model": {"node_dim": 8, "steps": 1, "similarity": "cosine", "matching": False},
         "training": {
             "steps": 2,
@@ -221,8 +221,8 @@ def test_settings_from_a_file(run: Graphkin, tmp_path: Path) -> None:
         },
         "task": {"nodes": [7, 8], "p": [0.5, 0.5], "evaluation_size": 10, "seed": 4},
     }
-    for table, values in wanted.items():
-        assert {key: found[table][key] for key in values} == values
+    for table, values in expected.items():
+        assert {key: settings[table][key] for key in values} == values
 
 
 def test_the_seed_decides_the_run(run: Graphkin, tmp_path: Path) -> None:
@@ -230,7 +230,8 @@ def test_the_seed_decides_the_run(run: Graphkin, tmp_path: Path) -> None:
     for number, seed in enumerate((1, 1, 2)):
         folder = tmp_path / str(number)
         assert (
-            run("train", "edits", "--out", folder, "--steps", "2", "--seed", seed, *SMALL).code == 0
+            run("train", "edits", "--output", folder, "--steps", "2", "--seed", seed, *SMALL).code
+            == 0
         )
         with safe_open(folder / "checkpoint.safetensors", framework="np") as file:
             weights.append({k: file.get_tensor(k).tobytes() for k in file.keys()})  # noqa: SIM118
@@ -243,27 +244,27 @@ def test_a_model_begins_with_another(run: Graphkin, trained: Path, tmp_path: Pat
     unusual = ["--set", "message_norm=graph", "--set", "similarity=alignment"]
     command = ["train", "edits", *TASK, "--batch-size", "4", "--set", "evaluation_size=10"]
     still = ["--set", "learning_rate=0.0", "--steps", "1"]
-    assert run(*command, "--out", first, *still, *SMALL, *unusual).code == 0
+    assert run(*command, "--output", first, *still, *SMALL, *unusual).code == 0
     second = tmp_path / "second"
-    outcome = run(*command, "--out", second, *still, "--start-from", first, "--seed", "5")
+    outcome = run(*command, "--output", second, *still, "--start-from", first, "--seed", "5")
     assert outcome.code == 0, outcome.err
     begun, before = load_model(second), load_model(first)
     assert begun.config == before.config
     weights = before.state_dict()
     assert all(torch.equal(weights[name], own) for name, own in begun.state_dict().items())
-    shipped = run(*command, "--out", tmp_path / "third", *still, "--start-from", "edits")
+    shipped = run(*command, "--output", tmp_path / "third", *still, "--start-from", "edits")
     assert shipped.code == 0, shipped.err
     assert load_model(tmp_path / "third").config.similarity == "alignment"
-    absent = run(*command, "--out", tmp_path / "no", "--start-from", tmp_path / "absent")
+    absent = run(*command, "--output", tmp_path / "no", "--start-from", tmp_path / "absent")
     assert_refused(absent, 13, "is neither a model folder nor a model that ships")
 
 
 def test_a_run_records_what_it_was_trained_on(trained: Path) -> None:
     record = load_model(trained).trained_on
     assert record is not None
-    found = specification(trained)
-    assert record["task"] == found["task"]
-    assert record["training"] == found["training"]
+    settings = specification(trained)
+    assert record["task"] == settings["task"]
+    assert record["training"] == settings["training"]
     document = json.loads((trained / "stdout").read_text())
     assert (record["step"], record["validation"]["metrics"]) == (3, document["validation"])
     task = EditTask((6, 9), (0.4, 0.5), positive_edits=1, negative_edits=3, evaluation_size=10)
@@ -271,7 +272,7 @@ def test_a_run_records_what_it_was_trained_on(trained: Path) -> None:
 
 
 def test_tensorboard(run: Graphkin, tmp_path: Path) -> None:
-    outcome = run("train", "edits", "--out", tmp_path, "--steps", "1", "--tensorboard", *SMALL)
+    outcome = run("train", "edits", "--output", tmp_path, "--steps", "1", "--tensorboard", *SMALL)
     assert outcome.code == 0, outcome.err
     assert len(list(tmp_path.glob("events.out.tfevents.*"))) == 1
 
@@ -295,7 +296,7 @@ def test_tensorboard(run: Graphkin, tmp_path: Path) -> None:
         (["--steps", "0"], ["steps must be at least 1", "0"]),
         (["--batch-size", "0"], ["batch_size must be at least 1", "0"]),
         (["--mode", "quadruplets"], ["mode must be one of pairs, triplets", "'quadruplets'"]),
-        (["--model", "gnm"], ["unknown model 'gnm'", "gnn, gmn, gcn"]),
+        (["--kind", "gnm"], ["unknown model 'gnm'", "gnn, gmn, gcn"]),
         (["--device", "nonsense"], ["device", "nonsense"]),
         (["--set", "node_dims=5"], ["unknown option 'node_dims'", "model.node_dim"]),
         (["--set", "model.node_dims=5"], ["unknown model option 'node_dims'", "node_dim"]),
@@ -317,7 +318,9 @@ def test_tensorboard(run: Graphkin, tmp_path: Path) -> None:
 def test_settings_that_are_refused(
     run: Graphkin, tmp_path: Path, arguments: list[str], parts: list[str]
 ) -> None:
-    outcome = run("train", "edits", "--out", tmp_path / "run", *SMALL, "--steps", "1", *arguments)
+    outcome = run(
+        "train", "edits", "--output", tmp_path / "run", *SMALL, "--steps", "1", *arguments
+    )
     assert_refused(outcome, 12, *parts)
     assert not (tmp_path / "run").exists()
 
@@ -326,13 +329,13 @@ def test_settings_that_are_refused(
 
 
 def test_graphs_that_do_not_fit_the_model(run: Graphkin, tmp_path: Path) -> None:
-    arguments = ["--out", tmp_path / "run", "--steps", "1", *SMALL, "--set", "node_input=dense"]
+    arguments = ["--output", tmp_path / "run", "--steps", "1", *SMALL, "--set", "node_input=dense"]
     assert_refused(run("train", "edits", *arguments), 10, "dense node input", "constant")
 
 
 def test_a_mistake_in_the_settings_does_not_spoil_the_folder(run: Graphkin, tmp_path: Path) -> None:
     """The graphs of the first batch show it; nothing has been trained by then."""
-    command = ["train", "edits", "--out", tmp_path / "run", "--steps", "1", *SMALL]
+    command = ["train", "edits", "--output", tmp_path / "run", "--steps", "1", *SMALL]
     assert run(*command, "--set", "node_input=dense").code == 10
     outcome = run(*command)
     assert outcome.code == 0, outcome.err
@@ -340,7 +343,7 @@ def test_a_mistake_in_the_settings_does_not_spoil_the_folder(run: Graphkin, tmp_
 
 def test_a_config_that_is_no_toml(run: Graphkin, tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text("[model\n")
-    outcome = run("train", "edits", "--out", tmp_path / "run", "--config", tmp_path / "run.toml")
+    outcome = run("train", "edits", "--output", tmp_path / "run", "--config", tmp_path / "run.toml")
     assert_refused(outcome, 11, "run.toml is not valid TOML")
 
 
@@ -348,7 +351,7 @@ def test_a_damaged_checkpoint(run: Graphkin, trained: Path, tmp_path: Path) -> N
     shutil.copytree(trained, tmp_path / "run")
     checkpoint = tmp_path / "run" / "checkpoint.safetensors"
     checkpoint.write_bytes(checkpoint.read_bytes()[:-100])
-    arguments = ["train", "edits", "--out", tmp_path / "run", "--steps", "3", *SMALL, "--resume"]
+    arguments = ["train", "edits", "--output", tmp_path / "run", "--steps", "3", *SMALL, "--resume"]
     assert_refused(run(*arguments), 11, "cannot read the checkpoint", str(checkpoint))
 
 
@@ -369,19 +372,19 @@ def test_evaluating_a_missing_folder(run: Graphkin, tmp_path: Path) -> None:
 
 def test_an_existing_run(run: Graphkin, trained: Path) -> None:
     before = (trained / "checkpoint.safetensors").read_bytes()
-    outcome = run("train", "edits", "--out", trained, "--steps", "3", *SMALL)
+    outcome = run("train", "edits", "--output", trained, "--steps", "3", *SMALL)
     assert_refused(outcome, 14, str(trained), "holds a run already", "resume")
     assert (trained / "checkpoint.safetensors").read_bytes() == before
 
 
 def test_resuming_with_other_settings(run: Graphkin, trained: Path) -> None:
-    outcome = run("train", "edits", "--out", trained, "--steps", "4", *SMALL, "--resume")
+    outcome = run("train", "edits", "--output", trained, "--steps", "4", *SMALL, "--resume")
     assert_refused(outcome, 14, "steps is 3, this run's is 4")
 
 
 def test_resuming_a_finished_run(run: Graphkin, trained: Path, tmp_path: Path) -> None:
     shutil.copytree(trained, tmp_path / "run")
-    arguments = ["--out", tmp_path / "run", "--steps", "3", *SMALL, "--resume", "--json"]
+    arguments = ["--output", tmp_path / "run", "--steps", "3", *SMALL, "--resume", "--json"]
     again = json.loads(run("train", "edits", *arguments).out)
     first = json.loads((trained / "stdout").read_text())
     assert {**again, "folder": 0, "seconds": 0} == {**first, "folder": 0, "seconds": 0}
@@ -389,7 +392,7 @@ def test_resuming_a_finished_run(run: Graphkin, trained: Path, tmp_path: Path) -
 
 def test_a_loss_that_is_no_number(run: Graphkin, tmp_path: Path) -> None:
     settings = ["--set", "learning_rate=1e30", "--set", "clip=1e30"]
-    outcome = run("train", "edits", "--out", tmp_path, "--steps", "9", *SMALL, *settings)
+    outcome = run("train", "edits", "--output", tmp_path, "--steps", "9", *SMALL, *settings)
     assert_refused(
         outcome, 14, "is NaN or infinite", "checkpoint.safetensors", "lower learning_rate"
     )
@@ -397,7 +400,7 @@ def test_a_loss_that_is_no_number(run: Graphkin, tmp_path: Path) -> None:
 
 def test_an_output_that_cannot_be_written(run: Graphkin, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("something")
-    outcome = run("train", "edits", "--out", tmp_path / "taken", "--steps", "1", *SMALL)
+    outcome = run("train", "edits", "--output", tmp_path / "taken", "--steps", "1", *SMALL)
     assert_refused(outcome, 15, "cannot write into", "taken")
     assert (tmp_path / "taken").read_text() == "something"
 
@@ -406,7 +409,7 @@ def test_a_package_that_is_not_installed(
     run: Graphkin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    outcome = run("train", "edits", "--out", tmp_path, "--steps", "1", "--tensorboard", *SMALL)
+    outcome = run("train", "edits", "--output", tmp_path, "--steps", "1", "--tensorboard", *SMALL)
     assert_refused(outcome, 16, "pip install 'graphkin[tensorboard]'")
 
 
@@ -415,7 +418,7 @@ def test_an_interrupt(run: Graphkin, tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise KeyboardInterrupt
 
     monkeypatch.setattr("graphkin.learning.recipes.train", interrupted)
-    assert_refused(run("train", "edits", "--out", tmp_path, *SMALL), 130, "interrupted")
+    assert_refused(run("train", "edits", "--output", tmp_path, *SMALL), 130, "interrupted")
 
 
 def test_failures_of_the_real_program(tmp_path: Path) -> None:
@@ -431,8 +434,8 @@ def evaluated(run: Graphkin, *arguments: Any) -> dict[str, Any]:
     outcome = run("eval", "edits", *arguments, "--json")
     assert outcome.code == 0, outcome.err
     assert outcome.out.count("\n") == 1
-    found: dict[str, Any] = json.loads(outcome.out)
-    return found
+    document: dict[str, Any] = json.loads(outcome.out)
+    return document
 
 
 def test_eval_gives_what_training_found(run: Graphkin, trained: Path) -> None:
@@ -465,18 +468,18 @@ def test_eval_of_a_model_that_ships(run: Graphkin, name: str) -> None:
 
 
 def test_eval_after_another_number_of_steps(run: Graphkin, trained: Path) -> None:
-    found = {
+    metrics = {
         steps: evaluated(run, trained, *TASK, "--size", "40", *steps)["metrics"]
         for steps in ((), (T, 2), (T, 0), (T, 7))
     }
-    assert found[()] == found[T, 2]
+    assert metrics[()] == metrics[T, 2]
     # Without propagation all nodes are alike, and so are all pairs of one size.
-    assert found[T, 0]["triplet_accuracy"] == 0
-    assert found[T, 7] != found[()]
+    assert metrics[T, 0]["triplet_accuracy"] == 0
+    assert metrics[T, 7] != metrics[()]
 
 
 def test_eval_of_parameters_that_are_not_shared(run: Graphkin, tmp_path: Path) -> None:
-    arguments = ["--out", tmp_path, "--steps", "1", *SMALL, "--set", "shared=false"]
+    arguments = ["--output", tmp_path, "--steps", "1", *SMALL, "--set", "shared=false"]
     assert run("train", "edits", *arguments).code == 0
     outcome = run("eval", "edits", tmp_path, *TASK, "--size", "10", T, "7")
     assert_refused(outcome, 13, "exactly 2 steps", "7")
@@ -503,7 +506,10 @@ def test_eval_prints_text(run: Graphkin) -> None:
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (["--split", "training"], ["split must be 'validation' or 'test'", "'training'"]),
+        (
+            ["--split", "training"],
+            ["split must be 'validation' or 'test'", "'training'", "drawn anew"],
+        ),
         (["--nodes", "5-"], ["--nodes takes 20 or 20-50", "'5-'"]),
         (["--p", "1.5"], ["p must lie strictly between 0 and 1", "1.5"]),
         (["--size", "0"], ["evaluation_size", "0"]),

@@ -44,18 +44,18 @@ def refused(outcome: Outcome, code: int, *parts: str) -> None:
 
 def test_an_embedder_learns_and_is_evaluated(run: Graphkin, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    arguments = ["train", "meshes", "--data", data, "--model", "gnn", "--out", out, *SETTINGS]
+    arguments = ["train", "meshes", "--data", data, "--kind", "gnn", "--output", out, *SETTINGS]
     trained = document(run(*arguments, "--steps", 150, "--split-by", "graph", "--json"))
     assert trained["steps"] == 150
     assert trained["best"] > 0.8
     evaluated = ["eval", "meshes", out, "--data", data, "--split", "validation", "--size", 100]
-    found = document(run(*evaluated, "--json"))
+    answer = document(run(*evaluated, "--json"))
     # The split is that of the training, which the model has recorded.
     task = MeshTask(str(data), split="graph", evaluation_size=100)
     expected = task.evaluation_set("validation")
-    assert found["task"] == task.describe()
-    assert (found["split"], found["data"]) == ("validation", expected.digest)
-    metrics = found["metrics"]
+    assert answer["task"] == task.describe()
+    assert (answer["split"], answer["data"]) == ("validation", expected.digest)
+    metrics = answer["metrics"]
     assert {name: metrics[name] for name in trained["validation"]} == trained["validation"]
     model = load_model(out)
     assert isinstance(model, GraphEmbedder)
@@ -71,25 +71,25 @@ def test_an_embedder_learns_and_is_evaluated(run: Graphkin, data: Path, tmp_path
 
 def test_a_matcher_by_class(run: Graphkin, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    arguments = ["train", "meshes", "--data", data, "--out", out, "--steps", 2, *SETTINGS]
+    arguments = ["train", "meshes", "--data", data, "--output", out, "--steps", 2, *SETTINGS]
     outcome = run(*arguments)
     assert outcome.code == 0, outcome.err
     assert "2 steps in" in outcome.out
     # On test graphs unless told otherwise, and by whatever folder the model lies in.
-    found = document(run("eval", "meshes", out / "model", "--data", data, "--size", 50, "--json"))
+    answer = document(run("eval", "meshes", out / "model", "--data", data, "--size", 50, "--json"))
     task = MeshTask(str(data), evaluation_size=50)
-    assert found["task"] == task.describe()
-    assert found["split"] == "test"
+    assert answer["task"] == task.describe()
+    assert answer["split"] == "test"
     neighbours = task.neighbours("test")
     accuracy = neighbours.accuracy(neighbours.scores(load_model(out).predict))
-    assert found["metrics"]["nearest_neighbour"] == accuracy
+    assert answer["metrics"]["nearest_neighbour"] == accuracy
     text = run("eval", "meshes", out, "--data", data, "--size", 50, "--propagation-steps", 1)
     assert "nearest of 39 graphs, for each of 40" in text.out
 
 
 def test_propagation_steps_reach_the_vectors(run: Graphkin, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    arguments = ["train", "meshes", "--data", data, "--model", "gnn", "--out", out, *SETTINGS]
+    arguments = ["train", "meshes", "--data", data, "--kind", "gnn", "--output", out, *SETTINGS]
     assert run(*arguments, "--steps", 60, "--split-by", "graph").code == 0
     evaluated = ["eval", "meshes", out, "--data", data, "--size", 50, "--json"]
     after = [document(run(*evaluated, "--propagation-steps", steps))["metrics"] for steps in (0, 2)]
@@ -99,7 +99,7 @@ def test_propagation_steps_reach_the_vectors(run: Graphkin, data: Path, tmp_path
 
 def test_a_moved_dataset_is_resumed(run: Graphkin, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    arguments = ["train", "meshes", "--out", out, "--model", "gnn", "--steps", 3, *SETTINGS]
+    arguments = ["train", "meshes", "--output", out, "--kind", "gnn", "--steps", 3, *SETTINGS]
     assert run(*arguments, "--data", data).code == 0
     moved = tmp_path / "elsewhere.zip"
     shutil.copyfile(data, moved)
@@ -111,25 +111,25 @@ def test_a_moved_dataset_is_resumed(run: Graphkin, data: Path, tmp_path: Path) -
 
 def test_the_wl_kernel(run: Graphkin, data: Path) -> None:
     arguments = ["eval", "meshes", "wl", "--data", data, "--size", 50, "--iterations", 2]
-    found = document(run(*arguments, "--split-by", "graph", "--json"))
+    answer = document(run(*arguments, "--split-by", "graph", "--json"))
     task = MeshTask(str(data), split="graph", evaluation_size=50)
     kernel, neighbours = WLKernel(2), task.neighbours("test")
     expected = evaluate(kernel, task.evaluation_set("test"))
     expected["nearest_neighbour"] = neighbours.accuracy(neighbours.scores(kernel.predict))
-    assert found["metrics"] == expected
+    assert answer["metrics"] == expected
 
 
 def test_what_is_refused(run: Graphkin, data: Path, tmp_path: Path) -> None:
-    train = ["train", "meshes", "--out", tmp_path / "run"]
+    train = ["train", "meshes", "--output", tmp_path / "run"]
     refused(run(*train, "--data", tmp_path / "absent.zip"), 11, "absent.zip does not exist")
     refused(run(*train, "--data", data, "--split-by", "views"), 12, "split", "'views'")
     refused(run(*train, "--data", data, "--set", "colour=red"), 12, "colour", "task.data")
-    refused(run(*train, "--data", data, "--model", "gat"), 12, "'gat'", "gmn")
+    refused(run(*train, "--data", data, "--kind", "gat"), 12, "'gat'", "gmn")
     assert not (tmp_path / "run").exists()
     refused(run("eval", "meshes", "wl", "--data", data, "--split", "training"), 12, "'training'")
     refused(run("eval", "meshes", tmp_path / "no", "--data", data), 13, "model folder")
     assert run("eval", "meshes", "wl").code == 2
-    assert run(*train, "--data", data, "--model", "gnn", "--steps", 1, *SETTINGS).code == 0
+    assert run(*train, "--data", data, "--kind", "gnn", "--steps", 1, *SETTINGS).code == 0
     evaluated = ["eval", "meshes", tmp_path / "run", "--data", data]
     refused(run(*evaluated, "--split-by", "graph"), 12, "split class", "seen", "--split-by")
     refused(run(*evaluated, "--fold", 3), 12, "fold 0", "seen", "--fold")
@@ -140,12 +140,12 @@ def test_a_model_is_tested_on_the_fold_that_it_has_not_seen(
     run: Graphkin, data: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    train = ["train", "meshes", "--data", data, "--model", "gnn", "--out", out, *SETTINGS]
+    train = ["train", "meshes", "--data", data, "--kind", "gnn", "--output", out, *SETTINGS]
     assert run(*train, "--steps", 1, "--set", "task.fold=3").code == 0
-    found = document(run("eval", "meshes", out, "--data", data, "--size", 50, "--json"))
+    answer = document(run("eval", "meshes", out, "--data", data, "--size", 50, "--json"))
     expected = MeshTask(str(data), fold=3, evaluation_size=50).evaluation_set("test")
-    assert found["data"] == expected.digest
-    assert found["data"] != MeshTask(str(data), evaluation_size=50).evaluation_set("test").digest
+    assert answer["data"] == expected.digest
+    assert answer["data"] != MeshTask(str(data), evaluation_size=50).evaluation_set("test").digest
     other = document(
         run("eval", "meshes", "wl", "--data", data, "--fold", 3, "--size", 50, "--json")
     )
@@ -155,7 +155,7 @@ def test_a_model_is_tested_on_the_fold_that_it_has_not_seen(
 def test_a_model_without_a_record_must_be_told(run: Graphkin, data: Path, tmp_path: Path) -> None:
     """Saved by an older graphkin; whatever its card says."""
     out = tmp_path / "run"
-    train = ["train", "meshes", "--data", data, "--model", "gnn", "--out", out, *SETTINGS]
+    train = ["train", "meshes", "--data", data, "--kind", "gnn", "--output", out, *SETTINGS]
     assert run(*train, "--steps", 1, "--fold", 3).code == 0
     config = out / "model" / "config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "trained_on": {}}))
@@ -178,9 +178,17 @@ def test_a_model_without_a_record_must_be_told(run: Graphkin, data: Path, tmp_pa
 def test_a_model_begins_with_another(run: Graphkin, data: Path, tmp_path: Path) -> None:
     """And takes over its options: inputs of the nodes are those of the dataset in any case."""
     train = ["train", "meshes", "--data", data, "--set", "evaluation_size=20", "--steps", 1]
-    first = [*train, "--model", "gnn", "--out", tmp_path / "one", *SETTINGS]
+    first = [*train, "--kind", "gnn", "--output", tmp_path / "one", *SETTINGS]
     assert run(*first, "--set", "similarity=cosine").code == 0
-    begun = [*train, "--model", "gmn", "--out", tmp_path / "two", "--start-from", tmp_path / "one"]
+    begun = [
+        *train,
+        "--kind",
+        "gmn",
+        "--output",
+        tmp_path / "two",
+        "--start-from",
+        tmp_path / "one",
+    ]
     outcome = run(*begun)
     assert outcome.code == 0, outcome.err
     config = load_model(tmp_path / "two").config

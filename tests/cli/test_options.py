@@ -20,16 +20,15 @@ def test_all_commands_are_walked() -> None:
     assert len(MEANINGS) > 60
     (commands,) = MEANINGS["--threads"].values()
     assert {"train edits", "eval functions", "calibrate meshes", "reproduce"} <= set(commands)
+    (filtering,) = MEANINGS["--blocks"]
+    assert "library" in filtering.panel
     assert list(MEANINGS["--split"].values()) == [["eval edits", "eval functions", "eval meshes"]]
 
 
 @pytest.mark.parametrize("option", MEANINGS)
 def test_an_option_has_one_meaning(option: str) -> None:
-    """The same help text and type everywhere, but for the few that the documentation explains."""
-    if option in GENERATE.VARYING:
-        assert len(MEANINGS[option]) > 1, f"{option} need not be listed as varying"
-    else:
-        assert len(MEANINGS[option]) == 1, MEANINGS[option]
+    """The same help text, type, limits and panel everywhere."""
+    assert len(MEANINGS[option]) == 1, MEANINGS[option]
 
 
 def test_a_group_of_options() -> None:

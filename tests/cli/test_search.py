@@ -15,8 +15,7 @@ import pytest
 from graphkin._support.files import write_all_atomically
 from graphkin.binaries import samples
 from graphkin.binaries.targets import list_functions, parse_target
-from graphkin.cli.scan import scan
-from graphkin.cli.search import search
+from graphkin.cli.search import scan, search
 from graphkin.cli.search_options import ReportOptions
 from graphkin.graphs import Graph
 from graphkin.library.engines.sqlite.engine import SqliteEngine
@@ -33,7 +32,9 @@ NAME = "process_heartbeat"
 def mnemonics() -> tuple[str, ...]:
     """Those of the sample, so that codes differ."""
     functions = list_functions(parse_target(str(samples.path(f"gcc-O0/{PROTO}"))))
-    words = {word for one in functions for block in one.blocks for word in block.mnemonics}
+    words = {
+        word for function in functions for block in function.blocks for word in block.mnemonics
+    }
     return tuple(sorted(words))
 
 
@@ -71,8 +72,8 @@ def library(library_bytes: bytes, tmp_path: Path) -> Path:
 def results(outcome: Outcome) -> list[dict[str, Any]]:
     """The results of a report."""
     assert outcome.code == 0, outcome.err
-    found: list[dict[str, Any]] = json.loads(outcome.out)["results"]
-    return found
+    document: list[dict[str, Any]] = json.loads(outcome.out)["results"]
+    return document
 
 
 def lines(text: str) -> list[dict[str, Any]]:
@@ -84,9 +85,9 @@ class TestIndex:
         path = tmp_path / "new.kin"
         first = run("index", path, KNOWN, "--model", model, "--json", "--jobs", 1)
         assert first.code == 0, first.err
-        found = json.loads(first.out)
-        assert found["added"] == found["total"] > 0
-        assert found["rates"]["total"] > 0
+        document = json.loads(first.out)
+        assert document["added"] == document["total"] > 0
+        assert document["rates"]["total"] > 0
         again = json.loads(run("index", path, KNOWN, "--json", "--jobs", 1).out)
         assert again["added"] == 0
         assert again["known_files"] == 1
@@ -174,8 +175,8 @@ class TestNothingIsLeftBehind:
     ):
         empty = tmp_path / "empty"
         empty.mkdir()
-        places = {"empty": empty, "known": KNOWN}
-        outcome = run("index", tmp_path / "new.kin", *(a.format(**places) for a in arguments))
+        positions = {"empty": empty, "known": KNOWN}
+        outcome = run("index", tmp_path / "new.kin", *(a.format(**positions) for a in arguments))
         assert outcome.code in (11, 13)
         assert sorted(path.name for path in tmp_path.iterdir()) == ["empty"]
 
@@ -200,23 +201,29 @@ class TestSearch:
     def test_json_has_one_object_for_each_function(self, run: Graphkin, library: Path):
         file = samples.path(f"gcc-O0/{PROTO}")
         options = ("--top", 2, "--rerank", 3, "--min-probability", 0)
-        found = results(run("search", library, file, "--json", *options))
-        functions = [one for one in list_functions(parse_target(str(file))) if len(one.blocks) >= 5]
-        assert [one["query"]["address"] for one in found] == [hex(one.address) for one in functions]
-        assert lines(run("search", library, file, "--format", "jsonl", *options).out) == found
-        for one in found:
-            assert len(one["hits"]) == 2
-            for hit in one["hits"]:
+        searched = results(run("search", library, file, "--json", *options))
+        functions = [
+            list_function
+            for list_function in list_functions(parse_target(str(file)))
+            if len(list_function.blocks) >= 5
+        ]
+        assert [function["query"]["address"] for function in searched] == [
+            hex(function.address) for function in functions
+        ]
+        assert lines(run("search", library, file, "--format", "jsonl", *options).out) == searched
+        for function in searched:
+            assert len(function["hits"]) == 2
+            for hit in function["hits"]:
                 assert hit.keys() >= {
                     "binary", "function", "address", "distance", "score", "probability",
                     "rank_by_distance",
                 }  # fmt: skip
 
     def test_without_rerank_the_order_is_that_of_the_codes(self, run: Graphkin, library: Path):
-        (found,) = results(
+        (searched,) = results(
             run("search", library, f"{KNOWN}:{NAME}", "--json", "--rerank", 0, "--top", 20)
         )
-        hits = found["hits"]
+        hits = searched["hits"]
         assert [hit["rank_by_distance"] for hit in hits] == list(range(1, 21))
         assert [hit["distance"] for hit in hits] == sorted(hit["distance"] for hit in hits)
         assert {hit["score"] for hit in hits} == {None}
@@ -225,12 +232,12 @@ class TestSearch:
     def test_a_part_of_the_library(self, run: Graphkin, library: Path):
         target = f"{KNOWN}:{NAME}"
         options = ("--json", "--rerank", 0)
-        (found,) = results(run("search", library, target, "--tag", "cve", *options))
-        assert [hit["function"] for hit in found["hits"]] == [NAME]
-        (found,) = results(run("search", library, target, "--binary", "*proto*", *options))
-        assert all(hit["binary"].endswith(PROTO) for hit in found["hits"])
-        (found,) = results(run("search", library, target, "--architecture", "arm", *options))
-        assert found["hits"] == []
+        (searched,) = results(run("search", library, target, "--tag", "cve", *options))
+        assert [hit["function"] for hit in searched["hits"]] == [NAME]
+        (searched,) = results(run("search", library, target, "--binary", "*proto*", *options))
+        assert all(hit["binary"].endswith(PROTO) for hit in searched["hits"])
+        (searched,) = results(run("search", library, target, "--architecture", "arm", *options))
+        assert searched["hits"] == []
 
     def test_exit_codes(self, run: Graphkin, library: Path):
         target = f"{KNOWN}:{NAME}"
@@ -272,16 +279,16 @@ class TestScan:
             assert defaults["rerank"] == RERANK
             assert defaults["min_probability"] == MIN_PROBABILITY
         assert signature(scan).parameters["top"].default == TOP
-        assert ReportOptions().query_min_blocks == MIN_BLOCKS
+        assert ReportOptions().min_blocks == MIN_BLOCKS
 
     ALL = ("--min-probability", 0, "--rerank", 5)
 
     def test_formats(self, run: Graphkin, library: Path, tmp_path: Path):
         target = KNOWN
-        found = results(run("scan", library, target, *self.ALL, "--json"))
-        assert [one["query"]["function"] for one in found] == [NAME]
-        assert len(found[0]["hits"]) == 3
-        assert found[0]["hits"][0]["evidence"]["matched_share"] >= 0
+        searched = results(run("scan", library, target, *self.ALL, "--json"))
+        assert [function["query"]["function"] for function in searched] == [NAME]
+        assert len(searched[0]["hits"]) == 3
+        assert searched[0]["hits"][0]["evidence"]["matched_share"] >= 0
         rows = list(csv.DictReader(io.StringIO(
             run("scan", library, target, *self.ALL, "--format", "csv").out
         )))  # fmt: skip
@@ -299,10 +306,10 @@ class TestScan:
         assert other.read_text() == page.read_text()
 
     def test_improbable_hits_are_left_out(self, run: Graphkin, library: Path):
-        (found,) = results(
+        (searched,) = results(
             run("scan", library, KNOWN, "--min-probability", 1, "--rerank", 5, "--json")
         )
-        assert found["hits"] == []
+        assert searched["hits"] == []
 
     def test_a_scan_that_finds_nothing_says_what_a_lower_probability_would(
         self, run: Graphkin, library: Path
@@ -310,6 +317,8 @@ class TestScan:
         file = samples.path(f"gcc-O0/{PROTO}")
         outcome = run("scan", library, file, "--min-probability", 1, "--rerank", 5)
         assert "--min-probability 0.1 lists " in outcome.err
+        assert "bytes of code" in outcome.err
+        assert "bytes of code" not in outcome.out
         outcome = run("search", library, f"{KNOWN}:{NAME}", "--min-probability", 1, "--rerank", 5)
         assert "the best with 0." in outcome.err
         assert "--min-probability 0 lists them" in outcome.err
@@ -355,12 +364,12 @@ class TestScan:
             assert NAME in outcome.out, "what could be read is looked up"
 
     def test_functions_that_are_all_too_small_are_no_success(self, run: Graphkin, library: Path):
-        outcome = run("scan", library, KNOWN, "--query-min-blocks", 1000)
+        outcome = run("scan", library, KNOWN, "--min-blocks", 1000)
         assert outcome.code == 21
         assert outcome.out.endswith(": no function was looked up; too few blocks: 1 function\n")
         assert "1 function of 1 file found, none with 1,000 basic blocks" in outcome.err
-        assert run("search", library, KNOWN, "--query-min-blocks", 1000).code == 21
-        mixed = run("scan", library, KNOWN, f"{KNOWN}:{NAME}", "--query-min-blocks", 1000)
+        assert run("search", library, KNOWN, "--min-blocks", 1000).code == 21
+        mixed = run("scan", library, KNOWN, f"{KNOWN}:{NAME}", "--min-blocks", 1000)
         assert mixed.code == 0, "something was looked up"
 
     def test_a_bad_file_does_not_stop_the_others(self, run: Graphkin, library: Path):
@@ -388,13 +397,15 @@ class TestCompare:
         assert "probability of the same function" in text.out
         assert "\nboth say\n  imports    session_alert, memcpy, session_random" in text.out
         page = tmp_path / "page.html"
-        found = json.loads(run("compare", *sides, "--model", model, "--json", "--html", page).out)
-        assert found["left"]["function"] == found["right"]["function"] == NAME
-        assert 0 <= found["probability"] <= 1
-        assert ["imp", "session_check"] in found["shared"]
-        assert ["num", "1000"] in found["shared"]
-        both = {tuple(word) for word in found["shared"]}
-        assert both.isdisjoint(map(tuple, found["only_left"] + found["only_right"]))
+        document = json.loads(
+            run("compare", *sides, "--model", model, "--json", "--html", page).out
+        )
+        assert document["left"]["function"] == document["right"]["function"] == NAME
+        assert 0 <= document["probability"] <= 1
+        assert ["imp", "session_check"] in document["shared"]
+        assert ["num", "1000"] in document["shared"]
+        both = {tuple(word) for word in document["shared"]}
+        assert both.isdisjoint(map(tuple, document["only_left"] + document["only_right"]))
         assert NAME in page.read_text()
         picture = tmp_path / "attention.png"
         run("compare", *sides, "--model", model, "--plot", picture)
@@ -402,8 +413,8 @@ class TestCompare:
 
     def test_a_function_is_like_itself(self, run: Graphkin, model: Path):
         one = f"{KNOWN}:{NAME}"
-        found = json.loads(run("compare", one, one, "--model", model, "--json").out)
-        assert found["distance"] == 0
+        document = json.loads(run("compare", one, one, "--model", model, "--json").out)
+        assert document["distance"] == 0
 
     def test_mistakes(self, run: Graphkin, model: Path):
         outcome = run("compare", KNOWN, f"{KNOWN}:{NAME}", "--model", model)
@@ -482,12 +493,25 @@ class TestLibrary:
     def test_blocks_choose_functions(self, run: Graphkin, library: Path):
         sizes = [item["blocks"] for item in lines(run("library", library, "list", "--json").out)]
         least, most = sorted(sizes)[2], sorted(sizes)[-3]
-        part = run(
-            "library", library, "list", "--json", "--min-blocks", least, "--max-blocks", most
+        assert (
+            sizes.count(least) < len([size for size in sizes if least <= size <= most]) < len(sizes)
         )
-        expected = [size for size in sizes if least <= size <= most]
-        assert [item["blocks"] for item in lines(part.out)] == expected
-        assert 0 < len(expected) < len(sizes)
+        for text, low, high in (
+            (f"{least}-{most}", least, most),
+            (f"{least}-", least, max(sizes)),
+            (f"{least}", least, least),
+        ):
+            part = run("library", library, "list", "--json", "--blocks", text)
+            expected = [size for size in sizes if low <= size <= high]
+            assert [item["blocks"] for item in lines(part.out)] == expected
+
+    @pytest.mark.parametrize("text", ["many", "-5", "5-4", "5-6-7", "", "5.0"])
+    def test_blocks_that_are_refused(self, run: Graphkin, library: Path, text: str):
+        outcome = run("library", library, "list", f"--blocks={text}")
+        assert (outcome.code, outcome.out) == (12, "")
+        assert outcome.err.startswith(
+            ("graphkin: --blocks takes a number", "graphkin: --blocks 5-4 ")
+        )
 
     @pytest.mark.parametrize(
         "verb",
@@ -501,8 +525,7 @@ class TestLibrary:
             "compiler",
             "build",
             "tag",
-            "min-blocks",
-            "max-blocks",
+            "blocks",
         ]
         text = run(*verb, "--help").out
         panel = text[text.index("Functions of the library") :]
@@ -569,10 +592,11 @@ class TestLibrary:
         again = json.loads(run("library", "copy", library, other, "--json").out)
         assert again["copied"] == 0
         target = f"{KNOWN}:{NAME}"
-        found = [
-            results(run("search", one, target, "--json", "--rerank", 5)) for one in (library, other)
+        searched = [
+            results(run("search", item, target, "--json", "--rerank", 5))
+            for item in (library, other)
         ]
-        assert found[0] == found[1]
+        assert searched[0] == searched[1]
 
     def test_mistakes(self, run: Graphkin, tmp_path: Path):
         assert run("library", tmp_path / "absent.kin", "stats").code == 11

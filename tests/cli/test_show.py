@@ -39,8 +39,8 @@ def show(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
 
 def assert_refused(outcome: tuple[int, str, str], code: int, *parts: str) -> None:
     """One line on stderr that says why, and nothing else."""
-    found, out, err = outcome
-    assert (found, out) == (code, "")
+    actual, out, err = outcome
+    assert (actual, out) == (code, "")
     assert err.startswith("graphkin: ")
     assert err.count("\n") == 1
     for part in parts:
@@ -77,8 +77,8 @@ def test_a_folder_with_a_container(show: Run, tmp_path: Path) -> None:
     code, out, err = show(tmp_path)
     assert (code, out) == (21, f"{names[0]}\n{table}\n\n{names[1]}\n{table}\n")
     said = err.splitlines()
-    assert said[0] == "8 functions: 100% of 408 bytes of code"
-    assert said[1].startswith(f"graphkin: {tmp_path}/b.zip!bad skipped: ")
+    assert said[-1] == "8 functions: 100% of 408 bytes of code"
+    assert said[0].startswith(f"graphkin: {tmp_path}/b.zip!bad skipped: ")
     code, out, err = show(f"{tmp_path}/b.zip!x/shapes.o:grade", "--json")
     document = json.loads(out)
     assert (document["function"], document["binary"]) == ("grade", names[1])
@@ -190,8 +190,8 @@ def archive(path: Path, *members: tuple[str, bytes]) -> Path:
 def test_members_of_an_archive(show: Run, tmp_path: Path) -> None:
     content = SAMPLE.read_bytes()
     path = archive(tmp_path / "x.a", ("one.o", content), ("two.o", content))
-    places = (f"{path}(one.o):0x1000e", f"{path}(two.o):0x1000e")
-    assert_refused(show(f"{path}:find"), 12, "2 functions find", *places)
+    positions = (f"{path}(one.o):0x1000e", f"{path}(two.o):0x1000e")
+    assert_refused(show(f"{path}:find"), 12, "2 functions find", *positions)
     assert f"  {path}(two.o)\n" in show(f"{path}(two.o):find")[1]
     assert len(show(path)[1].splitlines()) == 9
     assert len(show(f"{path}(two.o)")[1].splitlines()) == 5

@@ -46,13 +46,13 @@ def messages_by_loop(items: Sequence[Graph]) -> list[tuple[int, int, int]]:
 
 def entries(adjacency: Adjacency) -> list[tuple[int, int, int]]:
     """(owner, neighbour, row), read through the offsets as a kernel does."""
-    found = []
+    triples = []
     for owner in range(len(adjacency.offsets) - 1):
         for slot in range(int(adjacency.offsets[owner]), int(adjacency.offsets[owner + 1])):
             assert int(adjacency.owners[slot]) == owner
-            found.append((owner, int(adjacency.neighbours[slot]), int(adjacency.edge_rows[slot])))
-    assert len(found) == len(adjacency.neighbours)
-    return found
+            triples.append((owner, int(adjacency.neighbours[slot]), int(adjacency.edge_rows[slot])))
+    assert len(triples) == len(adjacency.neighbours)
+    return triples
 
 
 @given(same_kind_graphs)
@@ -203,7 +203,7 @@ def test_groups_hold_every_pair_once_with_real_nodes_first(sizes: list[tuple[int
         sorted(pair, key=lambda nodes: (-len(nodes), nodes))
         for pair in zip(ranges[0::2], ranges[1::2], strict=True)
     )
-    found = []
+    grouped = []
     for group in batch.groups:
         assert group.rows.shape[1] == int(group.row_sizes.max())
         assert group.columns.shape[1] == int(group.column_sizes.max())
@@ -218,8 +218,8 @@ def test_groups_hold_every_pair_once_with_real_nodes_first(sizes: list[tuple[int
                 assert set(nodes[size:]) <= set(nodes[:size])
                 sides.append(nodes[:size])
             assert len(sides[0]) >= len(sides[1])
-            found.append(sorted(sides, key=lambda nodes: (-len(nodes), nodes)))
-    assert sorted(found) == expected
+            grouped.append(sorted(sides, key=lambda nodes: (-len(nodes), nodes)))
+    assert sorted(grouped) == expected
 
 
 @given(st.lists(st.tuples(st.integers(1, 90), st.integers(1, 90)), min_size=1, max_size=10))

@@ -44,8 +44,8 @@ def test_a_small_function_takes_a_quarter_of_its_arrays() -> None:
 @given(graph=graphs(words=None), data=st.data())
 def test_a_changed_byte_is_found(graph: Graph, data: st.DataObject) -> None:
     dumped = bytearray(dump_graph(graph))
-    place = data.draw(st.integers(0, len(dumped) - 1))
-    dumped[place] ^= data.draw(st.integers(1, 255))
+    position = data.draw(st.integers(0, len(dumped) - 1))
+    dumped[position] ^= data.draw(st.integers(1, 255))
     with pytest.raises(FormatError):
         load_graph(bytes(dumped))
 
@@ -63,8 +63,8 @@ def test_bytes_that_are_missing_or_too_many_are_found(graph: Graph, data: st.Dat
 def test_nonsense_with_a_good_checksum_is_a_format_error(graph: Graph, data: st.DataObject) -> None:
     """Only FormatError may come of bytes that someone made on purpose, or a graph."""
     dumped = bytearray(dump_graph(graph))
-    place = data.draw(st.integers(2, len(dumped) - 1))
-    dumped[place] ^= data.draw(st.integers(1, 255))
+    position = data.draw(st.integers(2, len(dumped) - 1))
+    dumped[position] ^= data.draw(st.integers(1, 255))
     dumped[CHECKSUM] = bytes(4)
     dumped[CHECKSUM] = struct.pack("<I", zlib.crc32(dumped))
     with suppress(FormatError):

@@ -462,12 +462,12 @@ def test_open_refuses_truncated_files(
     store: GraphStore, path: Path, name: str, kept: float | None
 ) -> None:
     size = (path / name).stat().st_size
-    found = int(size * (kept or 0))
+    left = int(size * (kept or 0))
     if kept is None:
         (path / name).unlink()
     else:
-        os.truncate(path / name, found)
-    message = f"{name} is truncated: expected {size} bytes, found {found}; restore"
+        os.truncate(path / name, left)
+    message = f"{name} is truncated: expected {size} bytes, found {left}; restore"
     with pytest.raises(FormatError, match=message):
         GraphStore.open(path)
     with pytest.raises(FormatError, match=message):

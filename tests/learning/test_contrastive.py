@@ -48,16 +48,16 @@ def test_contrastive_is_the_plain_loop(pairs, width, scale, seed):
     generator = torch.Generator().manual_seed(seed)
     left, right = torch.randn(2, pairs, width, dtype=torch.float64, generator=generator)
     groups = torch.randint(0, 3, (pairs,), generator=generator)
-    found = contrastive_loss(left, right, groups, scale, "hamming")
-    wanted = plain_contrastive(left.tolist(), right.tolist(), groups.tolist(), scale)
-    assert found.item() == pytest.approx(wanted, abs=1e-9)
+    loss = contrastive_loss(left, right, groups, scale, "hamming")
+    expected = plain_contrastive(left.tolist(), right.tolist(), groups.tolist(), scale)
+    assert loss.item() == pytest.approx(expected, abs=1e-9)
 
 
 def test_contrastive_gradients_are_right_and_finite_where_all_are_of_one_group():
     left, right = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True).unbind()
-    one, several = torch.zeros(3), torch.tensor([0.0, 1.0, 1.0])
+    one, many = torch.zeros(3), torch.tensor([0.0, 1.0, 1.0])
     assert torch.autograd.gradcheck(
-        lambda a, b: contrastive_loss(a, b, several, 2.0, "cosine"), (left, right)
+        lambda a, b: contrastive_loss(a, b, many, 2.0, "cosine"), (left, right)
     )
     loss = contrastive_loss(left, right, one, 2.0, "hamming")
     assert loss.item() == pytest.approx(0)
@@ -67,12 +67,12 @@ def test_contrastive_gradients_are_right_and_finite_where_all_are_of_one_group()
 
 def test_contrastive_triplets_by_hand():
     near, far = torch.tensor([0.5, 0.0]), torch.tensor([0.1, 0.3])
-    wanted = (math.log1p(math.exp(10 * -0.4)) + math.log1p(math.exp(10 * 0.3))) / 2
+    expected = (math.log1p(math.exp(10 * -0.4)) + math.log1p(math.exp(10 * 0.3))) / 2
     both = torch.stack([near, far], dim=1)
-    assert contrastive_list_loss(both, 10.0).item() == pytest.approx(wanted)
+    assert contrastive_list_loss(both, 10.0).item() == pytest.approx(expected)
     scores = both.flatten()
-    found = scores_loss(scores, None, "contrastive", 0.1, "hamming", 10.0)
-    assert found.item() == pytest.approx(wanted)
+    loss = scores_loss(scores, None, "contrastive", 0.1, "hamming", 10.0)
+    assert loss.item() == pytest.approx(expected)
     with pytest.raises(ConfigError, match="kin"):
         scores_loss(scores, torch.ones(4), "contrastive", 0.1, "hamming", 10.0)
 
@@ -104,12 +104,12 @@ def test_lists_hold_one_similar_graph_and_several_of_other_groups(corpus_path):
     task = FunctionTask(str(corpus_path), protocol="clean", min_builds=2)
     sampler = _sampler(task, task.data.digest, "training")
     group_of = {g: item.group for item in task.classes("training") for g in item.graphs.values()}
-    found = sampler.lists(np.random.default_rng(0), 50, 4)
-    assert found.shape == (50, 6)
-    groups = np.vectorize(group_of.__getitem__)(found)
+    actual = sampler.lists(np.random.default_rng(0), 50, 4)
+    assert actual.shape == (50, 6)
+    groups = np.vectorize(group_of.__getitem__)(actual)
     assert (groups[:, 1] == groups[:, 0]).all()
     assert (groups[:, 2:] != groups[:, :1]).all()
-    assert len(np.unique(found[:, 2:])) > 50
+    assert len(np.unique(actual[:, 2:])) > 50
     batch = task.batch(0, 6, "lists")
     assert batch.labels is None
     assert batch.num_pairs % 5 == 0
@@ -173,19 +173,19 @@ def test_near_graphs_by_codes(tmp_path: Path):
     codes = np.random.default_rng(0).integers(0, 256, (60, 2), dtype=np.uint8)
     groups = np.arange(60) % 15
     near = nearest_by_codes(codes, groups)
-    apart = np.bitwise_count(codes[:, None] ^ codes[None]).sum(axis=2).astype(float)
-    apart[groups[:, None] == groups[None]] = np.inf
+    distances = np.bitwise_count(codes[:, None] ^ codes[None]).sum(axis=2).astype(float)
+    distances[groups[:, None] == groups[None]] = np.inf
     for row in range(60):
         assert (groups[near[row]] != groups[row]).all()
-        assert sorted(apart[row, near[row]]) == sorted(np.sort(apart[row])[:20])
+        assert sorted(distances[row, near[row]]) == sorted(np.sort(distances[row])[:20])
     members = [np.flatnonzero(groups == group) for group in range(15)]
     order = np.concatenate(members)
     near = nearest_by_codes(codes[order], groups[order])
     sampler = ClassSampler(members, np.full(60, 9), near_graphs=near)
     drawn = sampler.lists(np.random.default_rng(1), 100, 3, hard=1.0)
-    place = np.argsort(order)
+    position = np.argsort(order)
     for anchor, _, *others in drawn.tolist():
-        assert {place[other] for other in others} <= set(near[place[anchor]].tolist())
+        assert {position[other] for other in others} <= set(near[position[anchor]].tolist())
     few = nearest_by_codes(codes[:4], np.array([0, 0, 0, 1]))
     assert few[0].tolist() == [3] + [-1] * 19
     with pytest.raises(ConfigError, match="too few"):

@@ -144,19 +144,19 @@ def block(queries, pool):
 
 def test_retrieval_ranks_the_right_answer():
     # Distances of 4 edges to 4, 9, 20; of 9 to these; of 18 to these: all right answers first.
-    found = retrieval_metrics(ByEdges(), [block([4, 9, 18], [4, 9, 20])])
-    assert found == {"recall_at_1": 1, "recall_at_10": 1, "mrr_at_10": 1}
+    metrics = retrieval_metrics(ByEdges(), [block([4, 9, 18], [4, 9, 20])])
+    assert metrics == {"recall_at_1": 1, "recall_at_10": 1, "mrr_at_10": 1}
     # The answers are 2nd, 1st and 3rd.
-    found = retrieval_metrics(ByEdges(), [block([8, 9, 1], [4, 9, 20])])
-    assert found["recall_at_1"] == pytest.approx(1 / 3)
-    assert found["mrr_at_10"] == pytest.approx((1 / 2 + 1 + 1 / 3) / 3)
+    metrics = retrieval_metrics(ByEdges(), [block([8, 9, 1], [4, 9, 20])])
+    assert metrics["recall_at_1"] == pytest.approx(1 / 3)
+    assert metrics["mrr_at_10"] == pytest.approx((1 / 2 + 1 + 1 / 3) / 3)
 
 
 def test_candidates_that_answer_no_query_are_ranked_too():
     # The answers are 1st of three, and the last.
-    found = retrieval_metrics(ByEdges(), [block([4, 9], [4, 20, 9])])
-    assert found["recall_at_1"] == 0.5
-    assert found["mrr_at_10"] == pytest.approx((1 + 1 / 3) / 2)
+    metrics = retrieval_metrics(ByEdges(), [block([4, 9], [4, 20, 9])])
+    assert metrics["recall_at_1"] == 0.5
+    assert metrics["mrr_at_10"] == pytest.approx((1 + 1 / 3) / 2)
 
 
 def test_a_tie_counts_against_the_model():
@@ -165,10 +165,10 @@ def test_a_tie_counts_against_the_model():
             return np.zeros(len(pairs))
 
     blocks = [block(range(1, 13), range(1, 13)), block([1, 2], [1, 2])]
-    found = retrieval_metrics(Equal(), blocks)
-    assert found["recall_at_1"] == 0
-    assert found["recall_at_10"] == pytest.approx(2 / 14)
-    assert found["mrr_at_10"] == pytest.approx(2 * 0.5 / 14)
+    metrics = retrieval_metrics(Equal(), blocks)
+    assert metrics["recall_at_1"] == 0
+    assert metrics["recall_at_10"] == pytest.approx(2 / 14)
+    assert metrics["mrr_at_10"] == pytest.approx(2 * 0.5 / 14)
 
 
 @pytest.mark.parametrize("at_once", [1, 25, 30, 5000])
@@ -187,14 +187,14 @@ def test_retrieval_against_sorting(monkeypatch, at_once):
         queries = rng.permutation(60)[:size] + 1
         pool = rng.permutation(60)[:size] + 1
         blocks.append(block(queries, pool))
-        for place, query in enumerate(queries):
+        for number, query in enumerate(queries):
             order = np.argsort(-table[query + 1, pool + 1])
-            ranks.append(1 + order.tolist().index(place))
+            ranks.append(1 + order.tolist().index(number))
     calls = []
-    found = retrieval_metrics(Table(), blocks, progress=lambda *call: calls.append(call))
-    assert found["recall_at_1"] == recall_at_k(ranks, 1)
-    assert found["recall_at_10"] == recall_at_k(ranks, 10)
-    assert found["mrr_at_10"] == mean_reciprocal_rank(ranks, 10)
+    metrics = retrieval_metrics(Table(), blocks, progress=lambda *call: calls.append(call))
+    assert metrics["recall_at_1"] == recall_at_k(ranks, 1)
+    assert metrics["recall_at_10"] == recall_at_k(ranks, 10)
+    assert metrics["mrr_at_10"] == mean_reciprocal_rank(ranks, 10)
     total = 13**2 + 25**2
     assert calls[-1] == (total, total)
     assert all(total == of for _, of in calls)

@@ -30,30 +30,30 @@ def pairs_of(alike: tuple[int, int], unlike: tuple[int, int]) -> EvaluationSet:
 
 
 def test_a_curve_by_hand() -> None:
-    chances = [0.0, 0.1, 0.2, 0.25, 0.6, 0.74, 0.75, 1.0]
-    found = reliability(chances, [-1, -1, 1, -1, 1, 1, 1, -1], bins=4)
-    assert [(b.low, b.high, b.count) for b in found.bins] == [
+    probabilities = [0.0, 0.1, 0.2, 0.25, 0.6, 0.74, 0.75, 1.0]
+    curve = reliability(probabilities, [-1, -1, 1, -1, 1, 1, 1, -1], bins=4)
+    assert [(b.low, b.high, b.count) for b in curve.bins] == [
         (0.0, 0.25, 3), (0.25, 0.5, 1), (0.5, 0.75, 2), (0.75, 1.0, 2),
     ]  # fmt: skip
-    assert [b.mean_probability for b in found.bins] == pytest.approx([0.1, 0.25, 0.67, 0.875])
-    assert [b.share_similar for b in found.bins] == pytest.approx([1 / 3, 0, 1, 0.5])
+    assert [b.mean_probability for b in curve.bins] == pytest.approx([0.1, 0.25, 0.67, 0.875])
+    assert [b.share_similar for b in curve.bins] == pytest.approx([1 / 3, 0, 1, 0.5])
     # 3/8 (1/3 - 0.1) + 1/8 0.25 + 2/8 0.33 + 2/8 0.375
-    assert found.expected_calibration_error == pytest.approx(0.295)
+    assert curve.expected_calibration_error == pytest.approx(0.295)
 
 
 def test_bins_without_pairs_are_left_out() -> None:
-    found = reliability([0.05, 0.95, 0.95], [-1, 1, 1])
-    assert [(round(b.low, 9), b.count) for b in found.bins] == [(0.0, 1), (0.9, 2)]
-    assert found.expected_calibration_error == pytest.approx(0.05)
+    curve = reliability([0.05, 0.95, 0.95], [-1, 1, 1])
+    assert [(round(b.low, 9), b.count) for b in curve.bins] == [(0.0, 1), (0.9, 2)]
+    assert curve.expected_calibration_error == pytest.approx(0.05)
 
 
 def test_right_probabilities_have_a_small_error_and_wrong_ones_a_large_one() -> None:
     rng = np.random.default_rng(0)
-    chances = rng.random(20_000)
-    labels = np.where(rng.random(20_000) < chances, 1, -1)
-    assert reliability(chances, labels).expected_calibration_error < 0.02
+    probabilities = rng.random(20_000)
+    labels = np.where(rng.random(20_000) < probabilities, 1, -1)
+    assert reliability(probabilities, labels).expected_calibration_error < 0.02
     # Too sure of itself: the odds squared.
-    sure = chances**2 / (chances**2 + (1 - chances) ** 2)
+    sure = probabilities**2 / (probabilities**2 + (1 - probabilities) ** 2)
     assert reliability(sure, labels).expected_calibration_error > 0.08
 
 
@@ -78,8 +78,8 @@ def test_a_fit_by_hand() -> None:
     # With two scores the likeliest line goes through the share of similar pairs at each.
     model = small_model()
     model.calibration = fit_calibration(model, pairs_of((6, 2), (2, 6)))
-    chances = model.predict([ALIKE, UNLIKE], probability=True)
-    assert chances == pytest.approx([0.75, 0.25], abs=1e-3)
+    probabilities = model.predict([ALIKE, UNLIKE], probability=True)
+    assert probabilities == pytest.approx([0.75, 0.25], abs=1e-3)
 
 
 def test_a_fit_is_for_even_odds() -> None:
@@ -87,8 +87,8 @@ def test_a_fit_is_for_even_odds() -> None:
     # (3/6) / (3/6 + 1/10) = 5/6, and (3/6) / (3/6 + 9/10) = 5/14.
     model = small_model()
     model.calibration = fit_calibration(model, pairs_of((3, 1), (3, 9)))
-    chances = model.predict([ALIKE, UNLIKE], probability=True)
-    assert chances == pytest.approx([5 / 6, 5 / 14], abs=2e-3)
+    probabilities = model.predict([ALIKE, UNLIKE], probability=True)
+    assert probabilities == pytest.approx([5 / 6, 5 / 14], abs=2e-3)
 
 
 def test_a_fit_that_is_refused() -> None:

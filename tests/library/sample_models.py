@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from graphkin import GraphEmbedder, GraphMatcher, ModelConfig
+from graphkin.binaries.operations import OPERATIONS
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.models import SearchModel
 from graphkin.models.calibration import Calibration, Logistic
@@ -20,6 +21,8 @@ CALIBRATION = Calibration(
     queries=100,
     data="0" * 64,
 )
+
+EVIDENCE = Vocabulary(OPERATIONS, "evidence")
 
 
 def trained_on(**task: object) -> dict[str, Any]:
@@ -49,13 +52,47 @@ def search_model(
     embedder.vocabulary = vocabulary
     if processors is not None:
         embedder.trained_on = trained_on(processors=list(processors))
-    found = None
+    trained = None
     if matcher:
-        found = GraphMatcher(ModelConfig.named("gmn", **options))
-        found.vocabulary = vocabulary
-        found.start_from(embedder)
+        trained = GraphMatcher(ModelConfig.named("gmn", **options))
+        trained.vocabulary = vocabulary
+        trained.start_from(embedder)
         with torch.no_grad():
-            for parameter in found.parameters():
+            for parameter in trained.parameters():
                 parameter += 0.02 * torch.randn_like(parameter)
     calibration = CALIBRATION if calibrated and matcher else None
-    return SearchModel.of(embedder, found, calibration, name=f"test-{seed}")
+    return SearchModel.of(embedder, trained, calibration, name=f"test-{seed}")
+
+
+def evidence_embedder() -> GraphEmbedder:
+    """Untrained: what functions say is enough to find most of them."""
+    torch.manual_seed(0)
+    config = ModelConfig(
+        similarity="cosine",
+        node_dim=16,
+        graph_dim=32,
+        node_input="tokens",
+        node_input_size=len(EVIDENCE),
+        word_dim=256,
+        offset_dim=64,
+        code_bits=256,
+    )
+    embedder = GraphEmbedder(config)
+    embedder.vocabulary = EVIDENCE
+    return embedder.eval()
+
+
+def evidence_model() -> SearchModel:
+    """A matcher that is there to draw attention, and probabilities of distances alone."""
+    embedder = evidence_embedder()
+    options = {"node_input": "tokens", "node_input_size": len(EVIDENCE)}
+    matcher = GraphMatcher(ModelConfig.named("gmn", **options)).eval()
+    matcher.vocabulary = EVIDENCE
+    calibration = Calibration(
+        Logistic((-20.0, 0.0, 0.0, 0.0), 4.0),
+        Logistic((-20.0, 0.0, 0.0, 0.0, 0.0), 4.0),
+        pool=1000,
+        queries=100,
+        data="0" * 64,
+    )
+    return SearchModel.of(embedder, matcher, calibration, name="test-evidence")

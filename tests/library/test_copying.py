@@ -76,8 +76,8 @@ def assert_same(one: Engine, other: Engine) -> None:
     assert one.finished_files() == other.finished_files()
     queries = sample_vectors(one.space, 10, np.random.default_rng(1))
     for where in (None, Filter(architecture="arm*", min_blocks=3), Filter(tags={"cve": "*"})):
-        found = [engine.nearest(queries, 20, where).distances for engine in (one, other)]
-        np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-5)
+        nearest = [engine.nearest(queries, 20, where).distances for engine in (one, other)]
+        np.testing.assert_allclose(*nearest, rtol=1e-4, atol=1e-5)
 
 
 @pytest.fixture(scope="module")

@@ -31,14 +31,14 @@ from tests.library.sample_models import WORDS, search_model
 def graphs(count: int, seed: int = 0) -> list[Graph]:
     """Random graphs with tokens, of 3 to 12 nodes."""
     rng = np.random.default_rng(seed)
-    found = []
+    made = []
     for _ in range(count):
         nodes = int(rng.integers(3, 13))
         edges = [(i, i + 1) for i in range(nodes - 1)]
         edges += [tuple(rng.integers(0, nodes, 2).tolist()) for _ in range(nodes // 2)]
         bags = [rng.integers(0, len(WORDS) + 1, rng.integers(1, 6)).tolist() for _ in range(nodes)]
-        found.append(Graph(nodes, edges, directed=True, node_tokens=bags))
-    return found
+        made.append(Graph(nodes, edges, directed=True, node_tokens=bags))
+    return made
 
 
 GRAPHS = graphs(40)
@@ -73,8 +73,8 @@ def test_a_search_is_the_nearest_by_the_embedder(model: SearchModel, tmp_path: P
     assert hits[0].function == "f7"
     assert hits[0].distance == pytest.approx(0, abs=1e-5)
     vectors = model.vectors(GRAPHS)
-    wanted = np.sort(distances(model.space, vectors[7], vectors))
-    np.testing.assert_allclose([hit.distance for hit in hits], wanted, rtol=1e-4, atol=1e-4)
+    expected = np.sort(distances(model.space, vectors[7], vectors))
+    np.testing.assert_allclose([hit.distance for hit in hits], expected, rtol=1e-4, atol=1e-4)
     assert [hit.rank_by_distance for hit in hits] == list(range(1, 41))
     assert all(hit.score is None for hit in hits)
 
@@ -87,20 +87,20 @@ def test_reranked_hits_are_those_of_the_matcher(model: SearchModel, tmp_path: Pa
         near = index.search(GRAPHS[3], top_k=15)
         hits = index.search(GRAPHS[3], top_k=5, rerank=15)
         ranked = index.rank(GRAPHS[3], [hit.id for hit in reversed(near)], top_k=5)
-    places = {hit.id: hit for hit in near}
+    positions = {hit.id: hit for hit in near}
     everything = []
     for hit in near:
         (score,) = model.matcher.predict([(GRAPHS[3], GRAPHS[int(hit.function[1:])])])
         largest = model.space.width if model.space.metric == "hamming" else 1.0
         equal = [hit.function == "f3"]
-        figures = pair_features([hit.distance], largest, GRAPHS[3].num_nodes, [hit.blocks], equal)
-        everything.append((float(model.calibration.by_score(figures, [score])[0]), hit.id, score))
+        features = pair_features([hit.distance], largest, GRAPHS[3].num_nodes, [hit.blocks], equal)
+        everything.append((float(model.calibration.by_score(features, [score])[0]), hit.id, score))
     everything.sort(reverse=True)
     assert [hit.id for hit in hits] == [number for _, number, _ in everything[:5]]
-    for hit, (chance, _, score) in zip(hits, everything, strict=False):
+    for hit, (rng, _, score) in zip(hits, everything, strict=False):
         assert hit.score == pytest.approx(score, rel=1e-3, abs=1e-4)
-        assert hit.probability == pytest.approx(chance, rel=1e-2, abs=1e-4)
-        assert hit.rank_by_distance == places[hit.id].rank_by_distance
+        assert hit.probability == pytest.approx(rng, rel=1e-2, abs=1e-4)
+        assert hit.rank_by_distance == positions[hit.id].rank_by_distance
     assert [hit.id for hit in ranked] == [hit.id for hit in hits]
 
 
@@ -109,10 +109,10 @@ def test_many_queries_are_many_searches(library: Library, monkeypatch: pytest.Mo
     one_by_one = [library.search(query, 4, rerank=8) for query in queries]
     monkeypatch.setattr(search_module, "PAIRS_AT_ONCE", 20)
     seen: list[tuple[int, int]] = []
-    found = library.search_many(
+    hits_of_each = library.search_many(
         queries, 4, rerank=8, progress=lambda done, total: seen.append((done, total))
     )
-    assert [[hit.id for hit in hits] for hits in found] == [
+    assert [[hit.id for hit in hits] for hits in hits_of_each] == [
         [hit.id for hit in hits] for hits in one_by_one
     ]
     assert seen == [(done, 6) for done in range(1, 7)]
@@ -146,21 +146,21 @@ def test_evidence_names_nodes_of_both_graphs(library: Library):
 
 
 def test_matched_nodes_by_hand():
-    forth = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], dtype=np.float32)
-    back = np.array([[0.7, 0.1, 0.2], [0.1, 0.3, 0.6]], dtype=np.float32)
-    found = matched_blocks(forth, back)
+    left_to_right = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], dtype=np.float32)
+    right_to_left = np.array([[0.7, 0.1, 0.2], [0.1, 0.3, 0.6]], dtype=np.float32)
+    actual = matched_blocks(left_to_right, right_to_left)
     # 1 looks at 1, which looks at 2; 2 looks at 0, which looks at 0.
-    assert [(pair.left, pair.right) for pair in found.pairs] == [(0, 0)]
-    assert found.pairs[0].weight == pytest.approx(0.7)
-    assert found.matched_share == pytest.approx(1 / 3)
+    assert [(pair.left, pair.right) for pair in actual.pairs] == [(0, 0)]
+    assert actual.pairs[0].weight == pytest.approx(0.7)
+    assert actual.matched_share == pytest.approx(1 / 3)
 
 
 def test_evidence_is_of_the_step_with_most_matches():
     faint = np.full((2, 2), 0.5, dtype=np.float32)
     sharp = np.array([[0.9, 0.1], [0.2, 0.8]], dtype=np.float32)
     maps = AttentionMaps([faint * 0.5, sharp, sharp], [faint * 0.5, sharp, sharp], 0.5)
-    found = best_evidence(maps)
-    assert (found.step, found.matched_share) == (1, 1.0)
+    actual = best_evidence(maps)
+    assert (actual.step, actual.matched_share) == (1, 1.0)
 
 
 def test_what_is_there_is_not_added_again(library: Library):
@@ -201,13 +201,13 @@ class Removing:
         self._nearest, self._path, self._left = library.engine.nearest, path, times
 
     def __call__(self, *arguments: object) -> Nearest:
-        found = self._nearest(*arguments)  # type: ignore[arg-type]
+        nearest = self._nearest(*arguments)  # type: ignore[arg-type]
         if self._left:
             self._left -= 1
             with SqliteEngine.open(self._path) as other:
-                (stored,) = other.fetch([int(found.ids[0, 0])])
+                (stored,) = other.fetch([int(nearest.ids[0, 0])])
                 assert other.remove(Filter(function=stored.entry.function)) == 1
-        return found
+        return nearest
 
 
 @pytest.mark.parametrize("rerank", [0, 10])
@@ -282,6 +282,10 @@ def test_a_closed_library_says_so(library: Library):
 def test_bad_arguments(library: Library):
     with pytest.raises(ConfigError, match="takes ids"):
         library.rank(GRAPHS[0], GRAPHS[:2])  # type: ignore[arg-type]
+    with pytest.raises(
+        ConfigError, match="top must be a number from 1 to 1,000,000, got 1000000000"
+    ):
+        library.search(GRAPHS[0], 10**14)
     with pytest.raises(ConfigError, match="top must be"):
         library.search(GRAPHS[0], 0)
     with pytest.raises(ConfigError, match="rerank"):

@@ -6,16 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from graphkin import GraphEmbedder, Library, ModelConfig
+from graphkin import GraphEmbedder, Library
 from graphkin.binaries import samples
 from graphkin.binaries.extraction import extract
-from graphkin.binaries.operations import OPERATIONS
 from graphkin.errors import ConfigError
-from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.indexing.index import index_paths
 from graphkin.library.records import SearchOptions
 from graphkin.library.scan import look_up, read_queries
-from graphkin.models import build_model
+from tests.library.sample_models import evidence_embedder
 
 KNOWN = [samples.path(f"gcc-O2/{library}") for library in samples.LIBRARIES]
 QUERY = samples.path("clang-O1/libkinproto.so")
@@ -23,21 +21,7 @@ QUERY = samples.path("clang-O1/libkinproto.so")
 
 @pytest.fixture(scope="module")
 def embedder() -> GraphEmbedder:
-    """Untrained: what functions say is enough to find most of them."""
-    config = ModelConfig(
-        similarity="cosine",
-        node_dim=16,
-        graph_dim=32,
-        node_input="tokens",
-        node_input_size=len(OPERATIONS) + 1,
-        word_dim=256,
-        offset_dim=64,
-        code_bits=256,
-    )
-    model = build_model(config)
-    assert isinstance(model, GraphEmbedder)
-    model.vocabulary = Vocabulary(OPERATIONS, "evidence")
-    return model.eval()
+    return evidence_embedder()
 
 
 def test_functions_are_found_by_what_they_say(embedder: GraphEmbedder, tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ SUMS = ("sum", "mean")
 class Parameters:
     """The parameters of one part of a model, by their names within it."""
 
-    def __init__(self, found: dict[str, Tensor], prefix: str = "") -> None:
-        self._found = found
+    def __init__(self, parameters: dict[str, Tensor], prefix: str = "") -> None:
+        self._found = parameters
         self._prefix = prefix
 
     def part(self, name: str) -> Parameters:
@@ -132,13 +132,13 @@ class LiteralModel:
 
     def edges_along(self, graph: Graph) -> list[Edge]:
         """Messages along the edges; both ways for an undirected edge, once for a self loop."""
-        found = []
+        messages = []
         for row, (source, target) in enumerate(graph.edges.tolist()):
             e = self.edge_input(graph, row)
-            found.append((target, source, e))
+            messages.append((target, source, e))
             if not graph.directed and source != target:
-                found.append((source, target, e))
-        return found
+                messages.append((source, target, e))
+        return messages
 
     def edges_against(self, graph: Graph) -> list[Edge]:
         """Messages from the target of a directed edge back to its source."""
@@ -331,8 +331,8 @@ class LiteralModel:
         for h_i in h:
             value = self.projected(step, h_i)[2]
             mu = self.matching_vector(step, h_i, others, self.config.alignment_sharpness)
-            apart = phi(value) - phi(value - mu)
-            total = total + apart**2
+            distances = phi(value) - phi(value - mu)
+            total = total + distances**2
         return total / len(h) if self.config.alignment_pool == "mean" else total
 
     def similarity(self, x: Tensor, y: Tensor) -> Tensor:

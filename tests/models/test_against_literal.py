@@ -286,8 +286,8 @@ def by_the_letter(one: Case) -> Outcome:
 
 def as_implemented(one: Case) -> Outcome:
     model, pairs = prepared(one)
-    found = model(PairBatch.pack(pairs), one.unrolled)
-    return outcome(model, found.scores, found.left, found.right)
+    output = model(PairBatch.pack(pairs), one.unrolled)
+    return outcome(model, output.scores, output.left, output.right)
 
 
 def assert_same(got: Outcome, expected: Outcome) -> None:
@@ -352,11 +352,11 @@ def test_without_gradients(one: Case, frozen: bool) -> None:
     model, pairs = prepared(one)
     model.requires_grad_(not frozen)
     with torch.set_grad_enabled(frozen):
-        found = model(PairBatch.pack(pairs), one.unrolled)
+        output = model(PairBatch.pack(pairs), one.unrolled)
     expected = by_the_letter(one)
-    close(found.scores, expected.scores, "scores")
-    close(found.left, expected.left, "left")
-    close(found.right, expected.right, "right")
+    close(output.scores, expected.scores, "scores")
+    close(output.left, expected.left, "left")
+    close(output.right, expected.right, "right")
 
 
 @pytest.mark.usefixtures("plain_torch")
@@ -436,14 +436,14 @@ def test_the_defaults_run_as_one_fused_function(one: Case, fused: bool) -> None:
 
 def test_every_parameter_of_every_case_has_a_gradient() -> None:
     """A comparison of zeros with zeros proves nothing."""
-    for one in ALL_CASES:
-        if one.shape == "bare" or 0 in (one.unrolled, one.config.steps):
+    for item in ALL_CASES:
+        if item.shape == "bare" or 0 in (item.unrolled, item.config.steps):
             continue
-        expected = by_the_letter(one)
+        expected = by_the_letter(item)
         vanishing = {n for n, g in expected.gradients.items() if g.abs().max() < 1e-6}
-        if one.config.node_input == "constant":  # equal nodes match, whatever the weights
+        if item.config.node_input == "constant":  # equal nodes match, whatever the weights
             vanishing -= {"network.steps.0.update.match_weight"}
-        assert not vanishing, f"{one}: {vanishing}"
+        assert not vanishing, f"{item}: {vanishing}"
 
 
 @pytest.mark.parametrize("kind", ["gru", "lstm", "rnn"])
@@ -474,14 +474,14 @@ def test_weights_may_be_frozen() -> None:
     model, pairs = prepared(one)
     for name, parameter in model.named_parameters():
         parameter.requires_grad_("aggregator" in name)
-    found = model(PairBatch.pack(pairs))
+    output = model(PairBatch.pack(pairs))
     trained = [p for p in model.parameters() if p.requires_grad]
-    got = torch.autograd.grad(found.scores.sum(), trained)
+    got = torch.autograd.grad(output.scores.sum(), trained)
 
     full, _ = prepared(one)
     scores = full(PairBatch.pack(pairs)).scores
-    wanted = [p for n, p in full.named_parameters() if "aggregator" in n]
-    for ours, theirs in zip(got, torch.autograd.grad(scores.sum(), wanted), strict=True):
+    expected = [p for n, p in full.named_parameters() if "aggregator" in n]
+    for ours, theirs in zip(got, torch.autograd.grad(scores.sum(), expected), strict=True):
         torch.testing.assert_close(ours, theirs)
 
 
@@ -490,12 +490,12 @@ def test_graphs_may_take_part_in_several_pairs_of_an_embedder() -> None:
     model, pairs = prepared(one)
     batch = PairBatch.pack(pairs).graphs
     left, right = torch.tensor([0, 0, 3]), torch.tensor([1, 2, 3])
-    found = model(PairBatch(batch, left, right))
+    output = model(PairBatch(batch, left, right))
     graphs = [graph for pair in pairs for graph in pair]
     literal = LiteralModel(model)
     for row, (i, j) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
         expected = literal.score(graphs[i], graphs[j])[0]
-        torch.testing.assert_close(found.scores[row], expected, rtol=PRECISION, atol=PRECISION)
+        torch.testing.assert_close(output.scores[row], expected, rtol=PRECISION, atol=PRECISION)
 
 
 def test_a_graph_without_partner_is_refused_by_a_matcher() -> None:

@@ -153,9 +153,9 @@ def test_similarity_takes_vectors_of_any_float_dtype(name: str) -> None:
     model = embedder(name)
     vectors = model.encode(GRAPHS)
     expected = model.similarity(vectors, vectors)
-    found = model.similarity(vectors.astype(np.float64), vectors.astype(np.float64))
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    similarities = model.similarity(vectors.astype(np.float64), vectors.astype(np.float64))
+    assert similarities.dtype == np.float32
+    np.testing.assert_allclose(similarities, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", [*EMBEDDERS, "gmn"])
@@ -163,9 +163,9 @@ def test_a_model_in_double_precision_predicts(name: str) -> None:
     model = matcher() if name == "gmn" else embedder(name)
     pairs = [(CHAIN, RING), (RING, STAR)]
     expected = model.predict(pairs)
-    found = model.double().predict(pairs)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+    scores = model.double().predict(pairs)
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(scores, expected, rtol=1e-3, atol=1e-4)
 
 
 def test_codes_are_the_signs_of_the_vectors() -> None:
@@ -261,9 +261,9 @@ def test_explain(pair: tuple[Graph, Graph], options: dict[str, Any]) -> None:
         np.testing.assert_allclose(back.sum(axis=1), 1.0, rtol=1e-5)
         x, y = literal.states(left, right, t)
         step = literal.step(min(t, 1))  # after the last step, the last step's view
-        for found, nodes, others in ((there, x, y), (back, y, x)):
+        for actual, nodes, others in ((there, x, y), (back, y, x)):
             rows = [torch.stack(literal.attention(step, h, others)) for h in nodes]
-            np.testing.assert_allclose(found, torch.stack(rows).detach().numpy(), atol=1e-6)
+            np.testing.assert_allclose(actual, torch.stack(rows).detach().numpy(), atol=1e-6)
     assert maps.score == pytest.approx(float(model.predict([pair])[0]), rel=1e-5)
 
 
@@ -448,13 +448,13 @@ def test_bfloat16_autocast(name: str, where: str) -> None:
     slopes = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
     model.zero_grad()
     with torch.autocast("cpu", torch.bfloat16):
-        found = model(batch)
+        output = model(batch)
         if where == "inside":
-            found.left.float().sum().backward()
+            output.left.float().sum().backward()
     if where == "outside":
-        found.left.float().sum().backward()
+        output.left.float().sum().backward()
     scale = float(exact.left.detach().abs().max())
-    torch.testing.assert_close(found.left.float(), exact.left, rtol=0.05, atol=0.05 * scale)
+    torch.testing.assert_close(output.left.float(), exact.left, rtol=0.05, atol=0.05 * scale)
     got = [model.get_parameter(parameter_name).grad for parameter_name in slopes]
     assert {slope.dtype for slope in got if slope is not None} == {torch.float32}
     error = torch.cat([(a - b).flatten() for a, b in zip(got, slopes.values(), strict=True)])
@@ -482,9 +482,9 @@ def test_torch_compile(model: GraphEmbedder | GraphMatcher) -> None:
     expected = model(batch).scores
     expected_slopes = torch.autograd.grad(expected.sum(), list(model.parameters()))
     torch._dynamo.reset()
-    found = torch.compile(model, backend="eager")(batch).scores
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
-    slopes = torch.autograd.grad(found.sum(), list(model.parameters()))
+    output = torch.compile(model, backend="eager")(batch).scores
+    torch.testing.assert_close(output, expected, rtol=1e-4, atol=1e-5)
+    slopes = torch.autograd.grad(output.sum(), list(model.parameters()))
     for got, want in zip(slopes, expected_slopes, strict=True):
         torch.testing.assert_close(got, want, rtol=1e-3, atol=1e-4)
 

@@ -26,9 +26,9 @@ def test_a_fit_finds_the_weights_that_made_the_labels():
     features = rng.normal([3.0, -2.0, 10.0], [1.0, 4.0, 0.1], size=(20_000, 3))
     truth = Logistic((1.5, -0.5, 8.0), -80.0)
     labels = rng.random(20_000) < truth(features)
-    found = Logistic.fit(features, labels)
-    assert found.weights == pytest.approx(truth.weights, rel=0.1)
-    probabilities = found(features)
+    line = Logistic.fit(features, labels)
+    assert line.weights == pytest.approx(truth.weights, rel=0.1)
+    probabilities = line(features)
     for low in np.arange(0, 1, 0.2):
         chosen = (probabilities >= low) & (probabilities < low + 0.2)
         assert labels[chosen].mean() == pytest.approx(probabilities[chosen].mean(), abs=0.06)
@@ -46,8 +46,8 @@ def test_probabilities_stay_in_bounds(value):
 
 
 def test_features_by_hand():
-    found = pair_features([0, 64], 128, 8, [32, 8], [True, False])
-    assert found.tolist() == [[0.0, 3.0, 2.0, 1.0], [0.5, 3.0, 0.0, 0.0]]
+    actual = pair_features([0, 64], 128, 8, [32, 8], [True, False])
+    assert actual.tolist() == [[0.0, 3.0, 2.0, 1.0], [0.5, 3.0, 0.0, 0.0]]
 
 
 def test_nearer_larger_and_more_alike_is_more_probable():

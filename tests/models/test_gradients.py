@@ -100,14 +100,14 @@ def test_a_parameter_changed_before_the_backward_pass_gives_no_wrong_gradient(
         with torch.no_grad():
             parameter.add_(0.5)
         try:
-            found = torch.autograd.grad(value, parameters, materialize_grads=True)
+            actual = torch.autograd.grad(value, parameters, materialize_grads=True)
         except RuntimeError as error:
             if "inplace" not in str(error):
                 raise
-            found = tuple(expected.values())
+            actual = tuple(expected.values())
         with torch.no_grad():
             parameter.copy_(kept)
-        pairs = zip(names, found, strict=True)
+        pairs = zip(names, actual, strict=True)
         differing = [n for n, g in pairs if not torch.allclose(g, expected[n], rtol=1e-9)]
         if differing:
             wrong[changed] = differing

@@ -102,8 +102,8 @@ def with_edges(graph: Graph, rows: list[int], **changes: Any) -> Graph:
 
 def outputs(name: str, *pairs: tuple[Graph, Graph]) -> tuple[Tensor, Tensor, Tensor]:
     with torch.no_grad():
-        found = model_of(name)(PairBatch.pack(pairs))
-    return found.scores, found.left, found.right
+        output = model_of(name)(PairBatch.pack(pairs))
+    return output.scores, output.left, output.right
 
 
 def assert_close(got: Tensor, expected: Tensor) -> None:
@@ -203,10 +203,10 @@ def test_without_propagation_edges_play_no_part(matching: bool, data: st.DataObj
     graph, other = (data.draw(graphs("gnn with max and lstm")) for _ in range(2))
     bare = with_edges(graph, [])
     with torch.no_grad():
-        found = model(PairBatch.pack([(graph, other), (bare, other)]))
+        output = model(PairBatch.pack([(graph, other), (bare, other)]))
     # Equal but for rounding: a product of matrices may take other paths for other rows.
-    torch.testing.assert_close(found.left[0], found.left[1], rtol=1e-12, atol=1e-12)
-    assert float(found.scores[0]) == pytest.approx(float(found.scores[1]), abs=1e-12)
+    torch.testing.assert_close(output.left[0], output.left[1], rtol=1e-12, atol=1e-12)
+    assert float(output.scores[0]) == pytest.approx(float(output.scores[1]), abs=1e-12)
 
 
 @cache
@@ -246,16 +246,16 @@ def test_all_edges_twice_change_a_sum_only(aggregation: str, data: st.DataObject
     graph = data.draw(graphs("gnn of typed edges"))
     twice = with_edges(graph, [*range(graph.num_edges), *range(graph.num_edges)])
     with torch.no_grad():
-        found = aggregating(aggregation)(PairBatch.pack([(graph, twice)]))
-    assert_close(found.left, found.right)
+        output = aggregating(aggregation)(PairBatch.pack([(graph, twice)]))
+    assert_close(output.left, output.right)
 
 
 def test_all_edges_twice_change_a_sum() -> None:
     graph = Graph(2, [(0, 1)], node_features=[[1.0, 2.0], [0.5, 1.0]], edge_types=[0])
     twice = with_edges(graph, [0, 0])
     with torch.no_grad():
-        found = aggregating("sum")(PairBatch.pack([(graph, twice)]))
-    assert float((found.left - found.right).abs().max()) > 1e-3
+        output = aggregating("sum")(PairBatch.pack([(graph, twice)]))
+    assert float((output.left - output.right).abs().max()) > 1e-3
 
 
 @cache

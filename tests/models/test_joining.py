@@ -44,16 +44,16 @@ def test_distances_add_up(parts: Any, data: EvaluationSet, weight: float) -> Non
     matcher, embedder = parts
     left, right = (torch.tensor(embedder.encode(side)) for side in zip(*data.pairs, strict=True))
     whole = cosine_similarity(left, right).numpy() - 1
-    found = matcher.joined(embedder, weight).predict(data.pairs)
-    np.testing.assert_allclose(found, matcher.predict(data.pairs) + weight * whole, atol=1e-5)
+    scores = matcher.joined(embedder, weight).predict(data.pairs)
+    np.testing.assert_allclose(scores, matcher.predict(data.pairs) + weight * whole, atol=1e-5)
 
 
 @pytest.mark.parametrize("weight", [0, 3, True])
 def test_a_weight_may_be_a_whole_number(parts: Any, data: EvaluationSet, weight: int) -> None:
     matcher, embedder = parts
-    found = matcher.joined(embedder, weight).predict(data.pairs[:5])
+    scores = matcher.joined(embedder, weight).predict(data.pairs[:5])
     expected = matcher.joined(embedder, float(weight)).predict(data.pairs[:5])
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(scores, expected)
 
 
 @pytest.mark.parametrize(

@@ -34,10 +34,10 @@ def test_single_precision_follows_double(name: str, monkeypatch: pytest.MonkeyPa
     for model in (single, make_model(config, scale=0.15).double()):
         model.load_state_dict(single.state_dict())
         model.zero_grad()
-        found = model(batch)
-        found.scores.sum().backward()
+        output = model(batch)
+        output.scores.sum().backward()
         gradients = torch.cat([p.grad.flatten() for p in model.parameters()]).double()
-        results.append((found.scores.detach().double(), gradients))
+        results.append((output.scores.detach().double(), gradients))
         for module in (propagation_module, kernels):
             monkeypatch.setattr(module, "use_fused", lambda tensor: False)
     (scores, gradients), (exact_scores, exact_gradients) = results
@@ -134,12 +134,12 @@ def test_activations_are_accurate_everywhere(
 ) -> None:
     x = spanning(dtype).requires_grad_()
     exact = x.detach().double().requires_grad_()
-    wanted = expected(exact)
+    expected_list = expected(exact)
     precision = PRECISION[dtype]
     # Beyond exp(-87) single precision has no normal numbers: there an absolute error counts.
-    close(function(x), wanted, precision, 1e-37)
+    close(function(x), expected_list, precision, 1e-37)
     (slope,) = torch.autograd.grad(function(x).sum(), x)
-    (wanted_slope,) = torch.autograd.grad(wanted.sum(), exact)
+    (wanted_slope,) = torch.autograd.grad(expected_list.sum(), exact)
     close(slope, wanted_slope, precision, precision)
 
 
@@ -150,11 +150,11 @@ def test_gru_and_gates_on_large_random_inputs(dtype: torch.dtype) -> None:
     states, h = torch.randn(200, 12, dtype=torch.float64), torch.randn(200, 4, dtype=torch.float64)
     exact = [x.to(dtype).double().requires_grad_() for x in (wide, states, h)]
     rounded = [x.detach().to(dtype).requires_grad_() for x in exact]
-    got, wanted = CompiledGRU.apply(*rounded), gru(*exact)
+    got, expected = CompiledGRU.apply(*rounded), gru(*exact)
     precision = 100 * PRECISION[dtype]
-    close(got, wanted, precision, precision)
+    close(got, expected, precision, precision)
     slopes = torch.autograd.grad(got.sum(), rounded)
-    wanted_slopes = torch.autograd.grad(wanted.sum(), exact)
+    wanted_slopes = torch.autograd.grad(expected.sum(), exact)
     for slope, wanted_slope in zip(slopes, wanted_slopes, strict=True):
         close(slope, wanted_slope, precision, precision)
 

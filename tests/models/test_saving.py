@@ -147,9 +147,9 @@ def document(**changes: Any) -> Damage:
 
     def damage(folder: Path) -> None:
         path = folder / "config.json"
-        found = {**json.loads(path.read_text(encoding="utf-8")), **changes}
-        found = {key: value for key, value in found.items() if value is not None}
-        path.write_text(json.dumps(found), encoding="utf-8")
+        answer = {**json.loads(path.read_text(encoding="utf-8")), **changes}
+        answer = {key: value for key, value in answer.items() if value is not None}
+        path.write_text(json.dumps(answer), encoding="utf-8")
 
     return damage
 
@@ -158,8 +158,8 @@ def options(**changes: Any) -> Damage:
     """Rewrites the config file with model options changed."""
 
     def damage(folder: Path) -> None:
-        found = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        document(config={**found["config"], **changes})(folder)
+        answer = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        document(config={**answer["config"], **changes})(folder)
 
     return damage
 

@@ -29,9 +29,9 @@ MOST_BYTES = 2_000_000
 def functions(file: Path, vocabulary: object) -> dict[str, Graph]:
     """Graphs by name, of functions with at least 5 blocks."""
     return {
-        one.name: one.to_graph(vocabulary)  # type: ignore[arg-type]
-        for one in open_source(file).functions()
-        if len(one.blocks) >= 5
+        function.name: function.to_graph(vocabulary)  # type: ignore[arg-type]
+        for function in open_source(file).functions()
+        if len(function.blocks) >= 5
     }
 
 
@@ -75,14 +75,14 @@ def test_search_across_compilers_finds_most_functions(tmp_path: Path) -> None:
     """Far above chance on code of another kind than the models were trained on."""
     with Library.create(tmp_path / "library.kin") as index:
         vocabulary = index.embedder.vocabulary
-        held = functions(samples.path("gcc-O2/libkinparse.so"), vocabulary)
-        index.add(list(held.values()), [{"function": name} for name in held])
-        asked = functions(samples.path("gcc-O1/libkinparse.so"), vocabulary)
-        shared = [name for name in asked if name in held]
-        found = index.search_many([asked[name] for name in shared], 10, rerank=10)
+        known = functions(samples.path("gcc-O2/libkinparse.so"), vocabulary)
+        index.add(list(known.values()), [{"function": name} for name in known])
+        queries = functions(samples.path("gcc-O1/libkinparse.so"), vocabulary)
+        shared = [name for name in queries if name in known]
+        hits_of_each = index.search_many([queries[name] for name in shared], 10, rerank=10)
     assert len(shared) > 30
-    first = [hits[0].function == name for hits, name in zip(found, shared, strict=True)]
-    names = [{hit.function for hit in hits} for hits in found]
+    first = [hits[0].function == name for hits, name in zip(hits_of_each, shared, strict=True)]
+    names = [{hit.function for hit in hits} for hits in hits_of_each]
     among = [name in those for name, those in zip(shared, names, strict=True)]
     assert np.mean(first) > 0.5
     assert np.mean(among) > 0.8

@@ -87,12 +87,12 @@ def test_packed_distances_are_those_of_the_signs(data: st.DataObject, width: int
     values = st.floats(-2, 2, width=32)
     left = data.draw(arrays(np.float32, (data.draw(st.integers(0, 4)), width), elements=values))
     right = data.draw(arrays(np.float32, (data.draw(st.integers(0, 4)), width), elements=values))
-    found = hamming_distances(pack_codes(left), pack_codes(right))
-    assert found.shape == (len(left), len(right))
-    assert found.dtype == np.int64
+    distances = hamming_distances(pack_codes(left), pack_codes(right))
+    assert distances.shape == (len(left), len(right))
+    assert distances.dtype == np.int64
     for i, x in enumerate(left):
         for j, y in enumerate(right):
-            assert found[i, j] == sum((a > 0) != (b > 0) for a, b in zip(x, y, strict=True))
+            assert distances[i, j] == sum((a > 0) != (b > 0) for a, b in zip(x, y, strict=True))
 
 
 def test_distances_do_not_wrap_around() -> None:

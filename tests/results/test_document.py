@@ -89,8 +89,8 @@ def test_a_name_of_cpp_is_there_raw_and_demangled() -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_what_json_has_no_number_for_is_null(value: float) -> None:
     hit = changed(ADLER, score=value, probability=value, distance=value)
-    (found,) = json.loads(to_json(result(hit)))["hits"]
-    assert found["score"] is found["probability"] is found["distance"] is None
+    (document,) = json.loads(to_json(result(hit)))["hits"]
+    assert document["score"] is document["probability"] is document["distance"] is None
 
 
 @pytest.mark.parametrize("name", [*HOSTILE, "_ZN3foo3barEi"])

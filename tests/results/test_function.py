@@ -49,18 +49,18 @@ def block(address: int, last: str) -> Block:
 def test_a_branch_is_taken_to_where_it_points(last: str, with_text: bool) -> None:
     blocks = [block(0, last), block(0x10, "nop"), block(0x40, "ret")]
     if not with_text:
-        blocks = [one._replace(instructions=None) for one in blocks]
-    found = edge_kinds(function(*blocks, edges=((0, 1), (0, 2), (1, 2))))
-    assert found == ("not taken", "taken", "next")
+        blocks = [item._replace(instructions=None) for item in blocks]
+    kinds = edge_kinds(function(*blocks, edges=((0, 1), (0, 2), (1, 2))))
+    assert kinds == ("not taken", "taken", "next")
 
 
 def test_a_branch_back_past_padding() -> None:
     """The next block lies behind some padding, and the branch goes back."""
     blocks = (block(0, "nop"), block(0x10, "jne 0x0"), block(0x24, "ret"))
-    bare = [one._replace(instructions=None) for one in blocks]
+    bare = [item._replace(instructions=None) for item in blocks]
     for chosen in (blocks, bare):
-        found = edge_kinds(function(*chosen, edges=((0, 1), (1, 0), (1, 2))))
-        assert found == ("next", "taken", "not taken")
+        kinds = edge_kinds(function(*chosen, edges=((0, 1), (1, 0), (1, 2))))
+        assert kinds == ("next", "taken", "not taken")
 
 
 def test_jumps_and_cases() -> None:
@@ -76,9 +76,9 @@ def test_jumps_and_cases() -> None:
 
 def test_kinds_of_compiled_code(compile_c: Compile) -> None:
     source = "int a(void); int f(int x) { while (x) { if (x == 5) a(); x--; } return x; }"
-    found = next(NativeSource(compile_c(source, "-O0", "-c"), with_text=True).functions())
-    for (start, _), kind in zip(found.edges, edge_kinds(found), strict=True):
-        last = found.blocks[start].mnemonics[-1]
+    resolved = next(NativeSource(compile_c(source, "-O0", "-c"), with_text=True).functions())
+    for (start, _), kind in zip(resolved.edges, edge_kinds(resolved), strict=True):
+        last = resolved.blocks[start].mnemonics[-1]
         expected = {"jmp": ("jump",), "je": ("taken", "not taken"), "jne": ("taken", "not taken")}
         assert kind in expected.get(last, ("next",))
 
@@ -137,7 +137,7 @@ def test_long_lists_of_words_are_cut() -> None:
 
 
 def test_text_without_operands_has_the_mnemonics() -> None:
-    bare = replace(LOOP, blocks=tuple(one._replace(instructions=None) for one in LOOP.blocks))
+    bare = replace(LOOP, blocks=tuple(item._replace(instructions=None) for item in LOOP.blocks))
     assert "    jne\n    -> 0x1004  taken" in to_text(bare)
 
 
@@ -173,14 +173,14 @@ def test_the_document_is_complete() -> None:
         "callees": None,
         "blocks": [
             {
-                "address": f"{one.address:#x}",
-                "size": one.size,
-                "mnemonics": list(one.mnemonics),
-                "instructions": list(one.instructions or ()),
+                "address": f"{item.address:#x}",
+                "size": item.size,
+                "mnemonics": list(item.mnemonics),
+                "instructions": list(item.instructions or ()),
                 "operations": None,
                 "evidence": None,
             }
-            for one in LOOP.blocks
+            for item in LOOP.blocks
         ],
         "edges": [
             {"source": 0, "target": 1, "kind": "next"},

@@ -71,23 +71,23 @@ def expect_what_github_takes(run: dict[str, Any]) -> None:
             assert isinstance(properties["security-severity"], str)
             assert 0 < float(properties["security-severity"]) <= 10
     assert len(run["results"]) <= 25_000
-    for found in run["results"]:
-        assert rules[found["ruleIndex"]]["id"] == found["ruleId"]
-        assert found["level"] in ("note", "warning", "error")
-        assert found["message"]["text"]
-        assert found["partialFingerprints"]["primaryLocationLineHash"]
-        (place,) = found["locations"]
-        assert place["physicalLocation"]["artifactLocation"]["uri"]
-        region = place["physicalLocation"]["region"]
+    for actual in run["results"]:
+        assert rules[actual["ruleIndex"]]["id"] == actual["ruleId"]
+        assert actual["level"] in ("note", "warning", "error")
+        assert actual["message"]["text"]
+        assert actual["partialFingerprints"]["primaryLocationLineHash"]
+        (position,) = actual["locations"]
+        assert position["physicalLocation"]["artifactLocation"]["uri"]
+        region = position["physicalLocation"]["region"]
         assert region.keys() == {"startLine", "startColumn", "endLine", "endColumn"}
     (invocation,) = run["invocations"]
     assert invocation["executionSuccessful"], "GitHub refuses all results of another run"
 
 
 def location(run: dict[str, Any], number: int = 0) -> dict[str, Any]:
-    found = run["results"][number]["locations"][0]
-    assert isinstance(found, dict)
-    return found
+    actual = run["results"][number]["locations"][0]
+    assert isinstance(actual, dict)
+    return actual
 
 
 def test_the_schema_refuses_what_is_wrong() -> None:
@@ -118,10 +118,10 @@ def test_a_vulnerability() -> None:
     assert [only["properties"][key] for key in ("probability", "score", "distance")] == [
         0.987, -1.5, 12.0,
     ]  # fmt: skip
-    place = location(run)
-    assert place["physicalLocation"]["artifactLocation"]["uri"] == "firmware/lib%20one.so"
-    assert place["physicalLocation"]["address"]["absoluteAddress"] == 0x1234
-    assert place["logicalLocations"][0]["name"] == "sub_1234"
+    position = location(run)
+    assert position["physicalLocation"]["artifactLocation"]["uri"] == "firmware/lib%20one.so"
+    assert position["physicalLocation"]["address"]["absoluteAddress"] == 0x1234
+    assert position["logicalLocations"][0]["name"] == "sub_1234"
     assert run["properties"]["library"] == "known.kin"
 
 
@@ -162,8 +162,8 @@ def test_a_tag_is_a_rule() -> None:
     assert {rule["properties"]["security-severity"] for rule in run["tool"]["driver"]["rules"]} == {
         "5.0"
     }
-    asked = log(result(tagged), options={"where": {"tags": {"package": "*"}}})
-    assert ids(asked) == ["package=zlib"]
+    queries = log(result(tagged), options={"where": {"tags": {"package": "*"}}})
+    assert ids(queries) == ["package=zlib"]
     assert ids(log(result(HEARTBEAT, tagged))) == ["CVE-2014-0160", *ids(run)]
 
 
@@ -265,8 +265,8 @@ def test_a_function_with_two_vulnerabilities_breaks_two_rules() -> None:
 
 
 def test_levels() -> None:
-    chances = (None, 0.0, 0.499, 0.5, 0.899, 0.9, 1.0, float("nan"))
-    assert [level(chance) for chance in chances] == [
+    probabilities = (None, 0.0, 0.499, 0.5, 0.899, 0.9, 1.0, float("nan"))
+    assert [level(rng) for rng in probabilities] == [
         "note", "note", "note", "warning", "warning", "error", "error", "note",
     ]  # fmt: skip
 
@@ -278,9 +278,9 @@ def test_nothing_found_is_a_valid_run() -> None:
 
 
 def fingerprint(query: FunctionRef, hit: Hit = HEARTBEAT) -> dict[str, str]:
-    found = log(result(hit, query=query))["results"][0]["partialFingerprints"]
-    assert isinstance(found, dict)
-    return found
+    actual = log(result(hit, query=query))["results"][0]["partialFingerprints"]
+    assert isinstance(actual, dict)
+    return actual
 
 
 CODE = changed(QUERY, code_hash="c0de")
@@ -296,7 +296,7 @@ def test_fingerprints_are_stable_and_distinct() -> None:
             "partialFingerprints"
         ],
     ]
-    assert all(found == first for found in stable)
+    assert all(actual == first for actual in stable)
     others = [
         fingerprint(changed(CODE, code_hash="other")),
         fingerprint(changed(CODE, binary="other.so")),
@@ -316,8 +316,8 @@ def test_copies_in_a_file_are_numbered_by_address() -> None:
             (
                 location(run, number)["physicalLocation"]["artifactLocation"]["uri"],
                 location(run, number)["physicalLocation"]["address"]["absoluteAddress"],
-            ): found["partialFingerprints"]["primaryLocationLineHash"][-2:]
-            for number, found in enumerate(run["results"])
+            ): actual["partialFingerprints"]["primaryLocationLineHash"][-2:]
+            for number, actual in enumerate(run["results"])
         }
         assert ends == {
             ("firmware/lib%20one.so", 1): ":1",
@@ -342,7 +342,7 @@ def test_code_is_the_same_wherever_it_lies_and_whatever_it_is_called() -> None:
         replace(code, blocks=(first._replace(size=17), *others)),
         replace(code, edges=code.edges[1:]),
     ]
-    hashes = {ref_of(one).code_hash for one in (code, *changes)}
+    hashes = {ref_of(item).code_hash for item in (code, *changes)}
     assert len(hashes) == 4
 
 
@@ -370,9 +370,9 @@ def test_nameless_functions_are_told_apart_by_address() -> None:
 )
 def test_relative_locations(tmp_path: Path, path: str, uri: str) -> None:
     run = log(result(ADLER, query=changed(QUERY, binary=path)), root=tmp_path)
-    found = location(run)["physicalLocation"]["artifactLocation"]
-    assert found == {"uri": uri, "uriBaseId": "%SRCROOT%", "index": 0}
-    assert run["artifacts"][0]["location"] == found
+    actual = location(run)["physicalLocation"]["artifactLocation"]
+    assert actual == {"uri": uri, "uriBaseId": "%SRCROOT%", "index": 0}
+    assert run["artifacts"][0]["location"] == actual
 
 
 def test_locations_in_and_outside_the_root(tmp_path: Path) -> None:

@@ -35,12 +35,12 @@ def suspect(client: TestClient) -> str:
 
 def events(response: Response) -> list[tuple[str, Any]]:
     """Name and document of each server-sent event."""
-    found = []
+    received = []
     for block in response.text.split("\n\n"):
         fields = dict(line.split(": ", 1) for line in block.splitlines() if ": " in line)
         if "event" in fields:
-            found.append((fields["event"], json.loads(fields["data"])))
-    return found
+            received.append((fields["event"], json.loads(fields["data"])))
+    return received
 
 
 def message(response: Response) -> str:

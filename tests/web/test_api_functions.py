@@ -22,9 +22,9 @@ from tests.web.requests import FIRMWARE, FIRMWARE_ID, message, send, wait_for
 
 
 def test_a_file_is_read_when_it_arrives(client: TestClient) -> None:
-    found = send(client)
-    assert found.status_code == 201
-    binary = found.json()
+    upload = send(client)
+    assert upload.status_code == 201
+    binary = upload.json()
     assert (binary["id"], binary["name"], binary["bytes"]) == (
         FIRMWARE_ID,
         "gateway",
@@ -52,19 +52,19 @@ def test_the_functions_are_those_of_the_file(client: TestClient) -> None:
     assert [row["number"] for row in rows] == list(range(len(expected)))
     assert [
         (row["function"], int(row["address"], 16), row["size"], row["blocks"]) for row in rows
-    ] == [(one.name, one.address, one.size, len(one.blocks)) for one in expected]
+    ] == [(item.name, item.address, item.size, len(item.blocks)) for item in expected]
 
 
 def test_a_container_gives_the_functions_of_its_members(client: TestClient) -> None:
     package = deb_of({"./usr/bin/gateway": FIRMWARE, "./bad": FIRMWARE[:100], "./text": b"text"})
-    found = send(client, package, "x.deb")
-    assert found.status_code == 201
-    binary = found.json()
+    upload = send(client, package, "x.deb")
+    assert upload.status_code == 201
+    binary = upload.json()
     assert (binary["architecture"], binary["format"], binary["skipped"]) == ("x86-64", "elf", 1)
     assert binary["skipped_reasons"][0].startswith("x.deb!bad cannot be read: ")
     rows = client.get(f"/api/binaries/{binary['id']}/functions").json()["functions"]
     expected = list(list_functions(parse_target(str(samples.FIRMWARE))))
-    assert [row["function"] for row in rows] == [one.name for one in expected]
+    assert [row["function"] for row in rows] == [item.name for item in expected]
     assert {row["member"] for row in rows} == {"usr/bin/gateway"}
     code = client.get(f"/api/functions/upload:{binary['id']}:3").json()
     assert (code["text"], code["binary"]) == ("disassembly", "x.deb!usr/bin/gateway")
@@ -72,9 +72,9 @@ def test_a_container_gives_the_functions_of_its_members(client: TestClient) -> N
 
 
 def test_a_container_without_a_binary_is_refused(client: TestClient) -> None:
-    found = send(client, deb_of({"./text": b"text"}), "x.deb")
-    assert found.status_code == 422
-    assert message(found) == "x.deb has no functions"
+    upload = send(client, deb_of({"./text": b"text"}), "x.deb")
+    assert upload.status_code == 422
+    assert message(upload) == "x.deb has no functions"
 
 
 def test_the_code_of_a_function(client: TestClient) -> None:
@@ -144,7 +144,7 @@ def test_a_file_of_many_names_is_kept_once(client: TestClient) -> None:
         send(client, name=f"name{number}")
     server = client.app.state.server  # type: ignore[attr-defined]
     path = server.uploads.get(FIRMWARE_ID).path
-    assert [one.name for one in path.parent.iterdir()] == ["name0"]
+    assert [item.name for item in path.parent.iterdir()] == ["name0"]
     code = client.get(f"/api/functions/upload:{FIRMWARE_ID}:0").json()
     assert code["binary"] == "name3"
 
@@ -152,7 +152,7 @@ def test_a_file_of_many_names_is_kept_once(client: TestClient) -> None:
 def test_a_file_of_two_names_has_the_latest(client: TestClient) -> None:
     send(client, name="first")
     assert send(client, name="second").json()["name"] == "second"
-    assert [one["name"] for one in client.get("/api/binaries").json()] == ["second"]
+    assert [item["name"] for item in client.get("/api/binaries").json()] == ["second"]
     assert client.get(f"/api/binaries/{FIRMWARE_ID}/functions").status_code == 200
 
 
@@ -167,26 +167,26 @@ def test_a_file_of_two_names_has_the_latest(client: TestClient) -> None:
     ids=["empty", "text", "cut off", "zeros"],
 )
 def test_a_broken_file_is_refused(client: TestClient, content: bytes, part: str) -> None:
-    found = send(client, content, "broken.so")
-    assert found.status_code == 422
-    assert part in message(found)
-    assert "/" not in message(found), "the server's folders are nobody's business"
+    upload = send(client, content, "broken.so")
+    assert upload.status_code == 422
+    assert part in message(upload)
+    assert "/" not in message(upload), "the server's folders are nobody's business"
     assert client.get("/api/binaries").json() == []
     assert send(client).status_code == 201
 
 
 def test_a_file_that_takes_too_long(serve: Serve) -> None:
     client = serve(limits=ServerLimits(extraction_seconds=0.0))
-    found = send(client)
-    assert found.status_code == 422
-    assert "not finished" in message(found) or "skipped" in message(found)
+    upload = send(client)
+    assert upload.status_code == 422
+    assert "not finished" in message(upload) or "skipped" in message(upload)
 
 
 def test_a_file_that_takes_too_much_memory(serve: Serve) -> None:
     client = serve(limits=ServerLimits(extraction_bytes=1 << 16))
-    found = send(client)
-    assert found.status_code == 422
-    assert "memory" in message(found)
+    upload = send(client)
+    assert upload.status_code == 422
+    assert "memory" in message(upload)
 
 
 def test_a_file_that_is_too_large(serve: Serve) -> None:
@@ -207,7 +207,7 @@ def test_old_files_make_room(serve: Serve) -> None:
     other = samples.path("gateway-fixed").read_bytes()
     send(client, other, "fixed")
     digest = hashlib.sha256(other).hexdigest()
-    assert [one["id"] for one in client.get("/api/binaries").json()] == [digest]
+    assert [item["id"] for item in client.get("/api/binaries").json()] == [digest]
     gone = client.get(f"/api/binaries/{FIRMWARE_ID}/functions")
     assert gone.status_code == 404
     assert "send it again" in message(gone)
@@ -244,9 +244,9 @@ def test_what_is_not_there(client: TestClient, reference: str) -> None:
     ["", "x", "library:", "library:-1", "library:99999999999999999999", "upload:..:1", "library:१"],
 )
 def test_what_is_no_reference(client: TestClient, reference: str) -> None:
-    found = client.post("/api/search", json={"query": reference})
-    assert found.status_code == 400
-    assert "library:ID" in message(found)
+    actual = client.post("/api/search", json={"query": reference})
+    assert actual.status_code == 400
+    assert "library:ID" in message(actual)
 
 
 @pytest.mark.parametrize(
@@ -262,12 +262,12 @@ def test_what_is_no_reference(client: TestClient, reference: str) -> None:
     ],
 )
 def test_names_of_files(name: str, safe: str) -> None:
-    found = safe_name(name)
-    assert "/" not in found
-    assert found == safe
+    actual = safe_name(name)
+    assert "/" not in actual
+    assert actual == safe
 
 
 def test_long_names_keep_their_end() -> None:
-    found = safe_name("é" * 500 + ".so")
-    assert found.endswith(".so")
-    assert len(found.encode()) <= NAME_BYTES
+    actual = safe_name("é" * 500 + ".so")
+    assert actual.endswith(".so")
+    assert len(actual.encode()) <= NAME_BYTES

@@ -25,8 +25,8 @@ def test_what_is_in_it(client: TestClient, library: Path) -> None:
     assert body["architectures"] == {"x86-64": stats["entries"]}
     assert body["tags"] == {"=".join(samples.TAG): body["tags"]["=".join(samples.TAG)]}
     binaries = client.get("/api/library/binaries").json()["binaries"]
-    assert [one["name"] for one in binaries] == [Path(name).name for name in INDEXED]
-    assert sum(one["functions"] for one in binaries) == stats["entries"]
+    assert [binary["name"] for binary in binaries] == [Path(name).name for name in INDEXED]
+    assert sum(binary["functions"] for binary in binaries) == stats["entries"]
     assert list(binaries[0]["tags"]) == ["=".join(samples.TAG)]
     status = client.get("/api/status").json()
     assert (status["library"], status["functions"]) == ("samples.kin", stats["entries"])
@@ -62,9 +62,9 @@ def test_its_functions_page_by_page(client: TestClient) -> None:
         everything += page["functions"]
         after = page["next"]
     assert len(everything) == client.get("/api/library").json()["entries"]
-    assert len({one["reference"] for one in everything}) == len(everything)
+    assert len({item["reference"] for item in everything}) == len(everything)
     only = client.get("/api/library/functions", params={"function": "process_h*"}).json()
-    assert {one["function"] for one in only["functions"]} == {"process_heartbeat"}
+    assert {item["function"] for item in only["functions"]} == {"process_heartbeat"}
 
 
 def added(client: TestClient, **request: object) -> dict[str, object]:
@@ -84,12 +84,12 @@ def test_a_file_is_added_found_and_removed(client: TestClient, library: Path) ->
     best = client.post("/api/search", json={"query": query, "rerank": 0}).json()["hits"][0]
     assert best["distance"] == 0
     where = {"tags": {"device": "gateway"}}
-    found = client.post("/api/search", json={"query": query, "where": where}).json()["hits"]
-    assert found[0]["address"] == client.get(f"/api/functions/{query}").json()["address"]
-    kept = Path(found[0]["binary"])
+    actual = client.post("/api/search", json={"query": query, "where": where}).json()["hits"]
+    assert actual[0]["address"] == client.get(f"/api/functions/{query}").json()["address"]
+    kept = Path(actual[0]["binary"])
     assert kept.read_bytes() == samples.FIRMWARE.read_bytes()
     assert kept.is_relative_to(f"{library}.files")
-    assert found[0]["build"] == "uploaded"
+    assert actual[0]["build"] == "uploaded"
     again = added(client)
     assert (again["added"], again["state"]) == (0, "done")
     removal = client.post("/api/library/removals", json={"file_hash": FIRMWARE_ID}).json()
@@ -114,12 +114,12 @@ def test_the_name_of_an_upload_does_not_choose_its_folder(
 def test_only_what_is_named_exactly_is_removed(client: TestClient) -> None:
     before = client.get("/api/library").json()["entries"]
     for pattern in ("*", "?" * 64):
-        found = client.post("/api/library/removals", json={"file_hash": pattern, "binary": "*"})
-        assert found.json() == {"removed": 0, "entries": before}
+        actual = client.post("/api/library/removals", json={"file_hash": pattern, "binary": "*"})
+        assert actual.json() == {"removed": 0, "entries": before}
     assert client.post("/api/library/removals", json={}).status_code == 400
-    wanted = client.get("/api/library/binaries").json()["binaries"][0]
-    found = client.post("/api/library/removals", json={"binary": wanted["binary"]}).json()
-    assert found["removed"] == wanted["functions"]
+    expected = client.get("/api/library/binaries").json()["binaries"][0]
+    actual = client.post("/api/library/removals", json={"binary": expected["binary"]}).json()
+    assert actual["removed"] == expected["functions"]
 
 
 def test_a_read_only_server_changes_nothing(serve: Serve) -> None:
@@ -130,9 +130,9 @@ def test_a_read_only_server_changes_nothing(serve: Serve) -> None:
         ("additions", {"binary": FIRMWARE_ID}),
         ("removals", {"file_hash": FIRMWARE_ID}),
     ):
-        found = client.post(f"/api/library/{path}", json=body)
-        assert found.status_code == 403
-        assert "--read-only" in message(found)
+        actual = client.post(f"/api/library/{path}", json=body)
+        assert actual.status_code == 403
+        assert "--read-only" in message(actual)
 
 
 def test_an_addition_that_cannot_be_written(client: TestClient, library: Path) -> None:

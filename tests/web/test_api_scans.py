@@ -37,14 +37,14 @@ def test_a_scan_tells_what_it_finds_while_it_runs(client: TestClient) -> None:
     assert done == sorted(done)
     end = told[-1][1]
     assert (end["state"], end["done"]) == ("done", end["total"])
-    results = [one for name, document in told if name == "results" for one in document["results"]]
+    results = [item for name, document in told if name == "results" for item in document["results"]]
     assert len(results) == end["found"] > 0
     best = max(results, key=lambda one: one["hits"][0]["probability"])
     assert best["query"]["reference"] == suspect(client)
     assert best["hits"][0]["function"] == "process_heartbeat"
     assert 0 < best["hits"][0]["evidence"]["matched_share"] <= 1
     assert client.get(f"/api/scans/{scan}").json()["state"] == "done"
-    assert [one["id"] for one in client.get("/api/scans").json()] == [scan]
+    assert [item["id"] for item in client.get("/api/scans").json()] == [scan]
 
 
 def test_who_comes_late_or_again_misses_nothing(client: TestClient) -> None:
@@ -67,8 +67,8 @@ def test_reports(client: TestClient) -> None:
         form: client.get(f"/api/scans/{scan}/report", params={"format": form})
         for form in ("json", "csv", "sarif", "html")
     }
-    for form, found in report.items():
-        assert found.headers["content-disposition"] == f'attachment; filename="scan-{scan}.{form}"'
+    for form, actual in report.items():
+        assert actual.headers["content-disposition"] == f'attachment; filename="scan-{scan}.{form}"'
     document = report["json"].json()
     results = document["results"]
     assert (document["tool"]["name"], document["library"]) == ("graphkin", "samples.kin")
@@ -89,7 +89,7 @@ def test_small_functions_are_left_out(client: TestClient) -> None:
     send(client)
     rows = client.get(f"/api/binaries/{FIRMWARE_ID}/functions").json()["functions"]
     for least in (1, 30):
-        scan = client.post("/api/scans", json={**SCAN, "query_min_blocks": least}).json()["id"]
+        scan = client.post("/api/scans", json={**SCAN, "min_blocks": least}).json()["id"]
         end = wait_for(client, f"/api/scans/{scan}")
         assert end["total"] == sum(row["blocks"] >= least for row in rows)
 

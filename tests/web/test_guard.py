@@ -45,14 +45,14 @@ def test_without_the_token_nothing_is_told(locked: TestClient, method: str, path
         {"cookie": f"{cookie_of(TOKEN)}="},
         {"cookie": f"other={session_of(TOKEN)}"},
     ):
-        found = locked.request(method, path, headers=headers)
-        assert found.status_code == 401, headers
-        assert "token" in message(found)
+        actual = locked.request(method, path, headers=headers)
+        assert actual.status_code == 401, headers
+        assert "token" in message(actual)
 
 
 def test_with_the_token(locked: TestClient) -> None:
-    found = locked.get("/api/status", headers={"authorization": f"Bearer {TOKEN}"})
-    assert found.status_code == 200
+    actual = locked.get("/api/status", headers={"authorization": f"Bearer {TOKEN}"})
+    assert actual.status_code == 200
     for page in ("/", "/api/docs", "/static/main.js"):
         assert locked.get(page).status_code == 200, "the pages ask for it"
 
@@ -60,12 +60,12 @@ def test_with_the_token(locked: TestClient) -> None:
 def test_a_browser_gets_a_cookie_that_scripts_do_not_see(locked: TestClient) -> None:
     assert locked.post("/api/session", json={"token": "wrong"}).status_code == 401
     assert locked.get("/api/status").status_code == 401
-    found = locked.post("/api/session", json={"token": TOKEN})
-    assert found.status_code == 204
-    cookie = found.headers["set-cookie"].lower()
+    actual = locked.post("/api/session", json={"token": TOKEN})
+    assert actual.status_code == 204
+    cookie = actual.headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
-    assert TOKEN not in found.headers["set-cookie"]
+    assert TOKEN not in actual.headers["set-cookie"]
     assert locked.get("/api/status").status_code == 200
 
 
@@ -102,9 +102,9 @@ def test_a_server_with_a_token_has_any_name(locked: TestClient) -> None:
 )
 def test_other_sites_are_refused(client: TestClient, headers: dict[str, str]) -> None:
     for method, path in (("POST", "/api/search"), ("POST", "/api/binaries"), ("GET", "/api/scans")):
-        found = client.request(method, path, headers=headers)
-        assert found.status_code == 403
-        assert "other sites" in message(found)
+        actual = client.request(method, path, headers=headers)
+        assert actual.status_code == 403
+        assert "other sites" in message(actual)
 
 
 def test_the_own_page_is_not_another_site(client: TestClient) -> None:
@@ -134,20 +134,20 @@ def test_what_the_api_says_is_not_kept(client: TestClient) -> None:
 
 def test_large_documents_are_refused(serve: Serve) -> None:
     client = serve(limits=ServerLimits(document_bytes=1000))
-    found = client.post("/api/search", json={"query": "x" * 2000})
-    assert found.status_code == 413
+    actual = client.post("/api/search", json={"query": "x" * 2000})
+    assert actual.status_code == 413
     for length in ("-1", "x", "9" * 40):
         headers = {"content-length": length}
-        found = client.post("/api/search", content=b"{}", headers=headers)
-        assert found.status_code == 413, length
+        actual = client.post("/api/search", content=b"{}", headers=headers)
+        assert actual.status_code == 413, length
 
     def without_length() -> Iterator[bytes]:
         for _ in range(20):
             yield b" " * 100
 
-    found = client.post("/api/search", content=without_length())
-    assert found.status_code == 413
-    assert "at most" in message(found)
+    actual = client.post("/api/search", content=without_length())
+    assert actual.status_code == 413
+    assert "at most" in message(actual)
 
 
 def test_two_servers_of_one_host_have_cookies_of_their_own() -> None:
@@ -155,15 +155,15 @@ def test_two_servers_of_one_host_have_cookies_of_their_own() -> None:
 
 
 def test_the_page_answers_head(client: TestClient) -> None:
-    found = client.head("/")
-    assert found.status_code == 200
-    assert found.content == b""
+    actual = client.head("/")
+    assert actual.status_code == 200
+    assert actual.content == b""
 
 
 def test_json_needs_its_content_type(client: TestClient) -> None:
-    found = client.post("/api/search", content=b'{"query": "library:1"}')
-    assert found.status_code == 400
-    assert "Content-Type: application/json" in message(found)
+    actual = client.post("/api/search", content=b'{"query": "library:1"}')
+    assert actual.status_code == 400
+    assert "Content-Type: application/json" in message(actual)
 
 
 def test_files_outside_are_not_served(client: TestClient) -> None:
@@ -177,9 +177,9 @@ def test_files_outside_are_not_served(client: TestClient) -> None:
 
 
 def test_an_unknown_path_is_an_error_in_json(client: TestClient) -> None:
-    found = client.get("/api/nothing")
-    assert found.status_code == 404
-    assert message(found)
+    actual = client.get("/api/nothing")
+    assert actual.status_code == 404
+    assert message(actual)
 
 
 def test_the_description_of_the_api_names_every_route(client: TestClient) -> None:

@@ -20,15 +20,15 @@ class Forms(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = {name: value or "" for name, value in attrs}
+        actual = {name: value or "" for name, value in attrs}
         if tag == "form":
-            self._form = found.get("id", "")
+            self._form = actual.get("id", "")
         elif tag == "select":
-            self._select = found.get("name", "")
+            self._select = actual.get("name", "")
         elif tag == "option":
-            self._is_selected = "selected" in found
-        elif tag == "input" and "value" in found:
-            self.values.setdefault(self._form, {})[found.get("name", "")] = found["value"]
+            self._is_selected = "selected" in actual
+        elif tag == "input" and "value" in actual:
+            self.values.setdefault(self._form, {})[actual.get("name", "")] = actual["value"]
 
     def handle_data(self, data: str) -> None:
         if self._is_selected and data.strip():
@@ -49,8 +49,8 @@ def test_the_forms() -> None:
         "rerank": str(scan.rerank),
         "min_probability": str(scan.min_probability),
         "top": str(scan.top),
-        "min_blocks": str(scan.query_min_blocks),
+        "min_blocks": str(scan.min_blocks),
     }
     assert (scan.rerank, scan.min_probability) == (RERANK, MIN_PROBABILITY)
     assert (search.rerank, search.min_probability) == (RERANK, MIN_PROBABILITY)
-    assert (scan.top, scan.query_min_blocks) == (TOP, MIN_BLOCKS)
+    assert (scan.top, scan.min_blocks) == (TOP, MIN_BLOCKS)

@@ -13,9 +13,10 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from graphkin.binaries.backends.choose import open_source
-from graphkin.binaries.samples import BUILDS, ELF, FIRMWARE
+from graphkin.binaries.samples import BUILDS, CROSS_FIRMWARES, ELF, FIRMWARE
 from graphkin.errors import BuildError, MissingDependencyError
 
 SOURCES = Path(__file__).parent / "sources"
@@ -24,11 +25,31 @@ VERSIONS = {
     "gcc-12": "gcc-12 (Debian 12.2.0-14+deb12u1) 12.2.0",
     "clang-14": "Debian clang version 14.0.6",
     "ld": "GNU ld (GNU Binutils for Debian) 2.40",
+    "aarch64-linux-gnu-gcc-12": "aarch64-linux-gnu-gcc-12 (Debian 12.2.0-14) 12.2.0",
+    "aarch64-linux-gnu-ld": "GNU ld (GNU Binutils for Debian) 2.40",
+    "mips-linux-gnu-gcc-12": "mips-linux-gnu-gcc-12 (Debian 12.2.0-14) 12.2.0",
+    "mips-linux-gnu-ld": "GNU ld (GNU Binutils for Debian) 2.40",
 }
 """What made the files of this package. Other versions make other bytes."""
-FIRMWARE_COMPILER, FIRMWARE_LEVEL = "clang", "O2"
+PACKAGES = "gcc-12 clang-14 binutils gcc-12-aarch64-linux-gnu gcc-12-mips-linux-gnu"
 FIXED_FIRMWARE = ELF / "gateway-fixed"
 """The firmware with the missing check."""
+
+
+class Toolchain(NamedTuple):
+    """What makes a firmware."""
+
+    compiler: str
+    linker: str
+
+
+FIRMWARE_LEVEL = "O2"
+FIRMWARES = {
+    FIRMWARE: Toolchain("clang-14", "ld"),
+    FIXED_FIRMWARE: Toolchain("clang-14", "ld"),
+    CROSS_FIRMWARES["AArch64"]: Toolchain("aarch64-linux-gnu-gcc-12", "aarch64-linux-gnu-ld"),
+    CROSS_FIRMWARES["MIPS"]: Toolchain("mips-linux-gnu-gcc-12", "mips-linux-gnu-ld"),
+}
 
 LIBRARIES = {
     "libkinbeat.so": ["heartbeat"],
@@ -64,7 +85,8 @@ LINK = [
     "-Wl,--build-id=none,-z,norelro,-z,noseparate-code,-z,noexecstack,-z,max-page-size=4096",
 ]  # fmt: skip
 LIBRARY_LINK = ["-shared", "-Wl,--hash-style=gnu"]
-FIRMWARE_LINK = ["-static"]
+FIRMWARE_LINK = ["-static", "-Wl,-e,_start", "-lgcc"]
+"""MIPS has another default entry, and divides 64 bits by functions of libgcc."""
 
 
 def build(folder: Path) -> None:
@@ -74,24 +96,24 @@ def build(folder: Path) -> None:
         MissingDependencyError: without the compilers of ``VERSIONS``.
         BuildError: when a compiler or the linker fails.
     """
-    check_versions()
+    check_versions(*VERSIONS)
     for name in BUILDS:
         build_libraries(folder / name, name)
     truth = {}
-    for firmware in (FIRMWARE, FIXED_FIRMWARE):
-        names = build_firmware(folder / firmware.name)
+    for firmware, toolchain in FIRMWARES.items():
+        names = build_firmware(folder / firmware.name, toolchain.compiler)
         truth[firmware.name] = {f"{address:#x}": name for address, name in names.items()}
     text = json.dumps(truth, indent=1) + "\n"
     (folder / "truth.json").write_text(text, encoding="utf-8")
 
 
-def check_versions() -> None:
-    """Refuses other compilers than those that made the files of this package."""
-    for program, expected in VERSIONS.items():
-        found = _version(program)
-        if found != expected:
+def check_versions(*programs: str) -> None:
+    """Refuses other compilers and linkers than those that made the files of this package."""
+    for program in programs:
+        expected, installed = VERSIONS[program], _version(program)
+        if installed != expected:
             raise MissingDependencyError(
-                f"the samples are made by {expected!r}, and {program} here is {found!r}; "
+                f"the samples are made by {expected!r}, and {program} here is {installed!r}; "
                 f"another version makes other bytes"
             )
 
@@ -100,8 +122,8 @@ def _version(program: str) -> str:
     """The first line of what a program says of itself."""
     if shutil.which(program) is None:
         raise MissingDependencyError(
-            f"{program} is not here; the samples are made by gcc-12, clang-14 and binutils: "
-            f"apt-get install gcc-12 clang-14 binutils"
+            f"{program} is not here; the samples are made by packages of Debian: "
+            f"apt-get install {PACKAGES}"
         )
     done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
     return done.stdout.partition("\n")[0]
@@ -119,7 +141,7 @@ def build_libraries(folder: Path, name: str) -> list[Path]:
     return [folder / library for library in libraries]
 
 
-def build_firmware(file: Path) -> dict[int, str]:
+def build_firmware(file: Path, compiler: str) -> dict[int, str]:
     """Makes the stripped executable of a path's name; returns its functions by address.
 
     The same objects are linked once more with symbols, only to see what is where.
@@ -128,7 +150,7 @@ def build_firmware(file: Path) -> dict[int, str]:
     with tempfile.TemporaryDirectory(prefix="graphkin-samples-") as name:
         with_symbols = Path(name) / file.name
         outputs = {file: [*FIRMWARE_LINK, "-s"], with_symbols: FIRMWARE_LINK}
-        _compile_and_link(COMPILERS[FIRMWARE_COMPILER], FIRMWARE_UNITS, flags, outputs)
+        _compile_and_link(compiler, FIRMWARE_UNITS, flags, outputs)
         return {f.address: f.name for f in open_source(with_symbols).functions()}
 
 
@@ -148,7 +170,7 @@ def _compile_and_link(
             _run(command, SOURCES)
         objects = [f"{unit}.o" for unit in units]
         for file, link in outputs.items():
-            _run([compiler, *LINK, *link, *objects, "-o", str(file.absolute())], folder)
+            _run([compiler, *LINK, *objects, *link, "-o", str(file.absolute())], folder)
 
 
 def _run(command: list[str], folder: Path) -> None:

@@ -72,13 +72,13 @@ def spelled(text: str, names: Iterable[str]) -> set[str]:
     Spaces do not count. Names with the parameters of ``text`` are preferred. LLVM's tools and
     those of GNU differ in spelling, and both are taken.
     """
-    wanted = SPACE.sub("", text)
+    spelling = SPACE.sub("", text)
     exact, bare = set(), set()
     for name in containing(text, names):
         whole, qualified = _spellings(name)
-        if wanted in whole:
+        if spelling in whole:
             exact.add(name)
-        elif wanted in qualified:
+        elif spelling in qualified:
             bare.add(name)
     return exact or bare
 

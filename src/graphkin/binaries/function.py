@@ -20,7 +20,7 @@ CLONE_SUFFIX = re.compile(r"\.(?:part|isra|constprop|cold|lto_priv|llvm)(?:\.\d+
 """What gcc and clang append to the name of a function that they cut, cloned or privatised."""
 MEMBER = re.compile(r"(.+)\(([^()]+)\)$", re.DOTALL)
 """A file, and what it holds: a member of an archive, or a slice of a fat file."""
-NARROW = frozenset({"x86", "arm", "mips", "mipsel", "powerpc"})
+NARROW = frozenset({"x86", "arm", "mips", "mipsel", "ppc"})
 """Architectures whose pointers have 32 bits."""
 EdgeKind = Literal["taken", "not taken", "next", "jump", "case"]
 TARGET = re.compile(r"(?:^|[\s,#])(0x[0-9a-f]+)$")
@@ -77,7 +77,7 @@ class Function:
     """(source, target) indices of blocks, sorted, each pair once."""
     architecture: str
     """``x86-64``, ``x86``, ``aarch64``, ``arm``; ``mips`` and ``mips64`` are big-endian, ``mipsel``
-    and ``mips64el`` little-endian; ``riscv64``."""
+    and ``mips64el`` little-endian; ``riscv64``; ``ppc`` is big-endian, ``ppc64le`` is not."""
     format: str
     """``elf``, ``pe``, ``macho``, or ``raw`` for an image without a header."""
     file_hash: str

@@ -273,9 +273,9 @@ def _spelled(
 ) -> Iterator[Function]:
     """The functions whose names the source spells as a target does."""
     assert target.function is not None
-    wanted = spelled(target.function, names)
-    if wanted:
-        source = open_file(lambda extent: not wanted.isdisjoint((extent.name, *extent.aliases)))
+    spellings = spelled(target.function, names)
+    if spellings:
+        source = open_file(lambda extent: not spellings.isdisjoint((extent.name, *extent.aliases)))
         yield from (item for item in source.functions() if _is_inside(item, target))
 
 

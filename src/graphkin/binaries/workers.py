@@ -12,13 +12,16 @@ import os
 import pickle
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import ceil
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
+from multiprocessing.util import get_temp_dir
 from pathlib import Path
 from threading import Lock
 from types import ModuleType
@@ -40,6 +43,11 @@ START_SECONDS = 120.0
 PRELOADED = ("graphkin.binaries.backends.native", "graphkin.binaries.formats.elf.load")
 """Imported once, before workers are forked: capstone and LIEF take most of a second to load."""
 _MAIN_LOCK = Lock()
+_SOCKET_FOLDER_LOCK = Lock()
+SOCKET_PATH_BYTES = 104
+"""Of the path of a socket on macOS, with a zero at its end; Linux has 108."""
+SOCKET_NAME_BYTES = len("/pymp-01234567/listener-01234567")
+SHORT_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
 GRACE_SECONDS = 10
 """CPU time beyond the limit after which the system ends a worker whose parent is gone."""
 
@@ -144,7 +152,7 @@ class _Worker(Generic[T, R]):
         self._process = context.Process(
             target=_serve, args=(task, theirs, seconds, memory_bytes), daemon=True
         )
-        with _main_for(task):
+        with _main_for(task), _without_interrupts():
             self._process.start()
         theirs.close()
         self._has_started = False
@@ -230,9 +238,49 @@ def _context(task: Callable[[T], Iterator[R]]) -> ForkServerContext | SpawnConte
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
+    _choose_socket_folder()
     home = _home(task)
     context.set_forkserver_preload([__name__, *([home] if home else []), *PRELOADED])
     return context
+
+
+def _choose_socket_folder() -> None:
+    """Makes the folder of this process for sockets where their paths are short enough to bind.
+
+    multiprocessing makes it in the folder of temporary files, once, and removes it at the end.
+    """
+    usual = tempfile.gettempdir()
+    if len(os.fsencode(usual)) + SOCKET_NAME_BYTES < SOCKET_PATH_BYTES:
+        return
+    folder = next((path for path in SHORT_FOLDERS if os.access(path, os.W_OK | os.X_OK)), None)
+    if folder is None:
+        raise GraphkinError(
+            f"the path of the folder for temporary files, {usual}, is too long for sockets; set "
+            "TMPDIR to a shorter one"
+        )
+    with _SOCKET_FOLDER_LOCK:
+        tempfile.tempdir = folder
+        try:
+            get_temp_dir()
+        finally:
+            tempfile.tempdir = usual
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """What is started in here never sees Ctrl-C, also while it imports: the parent handles it.
+
+    A signal that comes meanwhile reaches the parent at the end.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    resource_tracker.ensure_running()  # unblocks signals
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _home(task: Callable[[T], Iterator[R]]) -> str | None:

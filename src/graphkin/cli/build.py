@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphkin.cli.options import Jobs, Json, checked_jobs
+from graphkin.cli.options import Jobs, Json, OutputFolder, checked_jobs
 from graphkin.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -51,9 +51,7 @@ def build(
         typer.Option(help="Compilers, with commas: gcc-12,clang-14@aarch64-linux-gnu."),
     ] = "gcc-12,clang-14",
     levels: Annotated[str, typer.Option(help="Optimisation levels, with commas.")] = "O0,O1,O2,O3",
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the results to this folder.")
-    ] = Path("builds"),
+    output: OutputFolder = Path("builds"),
     source: Annotated[
         Path | None,
         typer.Option(help="Build this folder, tarball or .dsc file, not Debian's newest."),
@@ -79,8 +77,10 @@ def build(
         return
     names = packages or []
     if configuration or package_list is not None:
-        wanted = _package_list(names, configuration or [], package_list, held_out or [], source)
-        _build_projects(wanted, output, cache, checked_jobs(jobs), as_json)
+        packages_to_build = _package_list(
+            names, configuration or [], package_list, held_out or [], source
+        )
+        _build_projects(packages_to_build, output, cache, checked_jobs(jobs), as_json)
         return
     if len(names) > 1:
         raise ConfigError(

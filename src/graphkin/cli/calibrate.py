@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphkin.cli.options import Corpus, Json, Threads, with_groups, without_none
+from graphkin.cli.options import Corpus, Json, Plot, Threads, with_groups, without_none
 from graphkin.cli.task_options import EditOptions, MeshOptions, Protocol, Size, function_options
 
 if TYPE_CHECKING:
@@ -28,7 +27,8 @@ def register(app: typer.Typer) -> None:
     """Adds the verbs of this file."""
     group = typer.Typer(
         no_args_is_help=True,
-        help="Fit and check the calibration that turns scores into probabilities.",
+        help="Fit and check the calibration that turns scores into probabilities; --plot draws how "
+        "reliable they are.",
     )
     group.command("edits")(calibrate_edits)
     group.command("functions")(calibrate_functions)
@@ -41,9 +41,7 @@ class CalibrationOptions:
     """Of every calibration."""
 
     size: Size = None
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw the reliability curve: a .png, .svg or .pdf file.")
-    ] = None
+    plot: Plot = None
     threads: Threads = 1
     as_json: Json = False
 

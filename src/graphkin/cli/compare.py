@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from graphkin.cli.options import Backend, Html, Json, Raw, checked_backend, show_warnings
+from graphkin.cli.options import (
+    TRAINED_MODEL,
+    Backend,
+    Html,
+    Json,
+    Plot,
+    Raw,
+    checked_backend,
+    show_warnings,
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -18,18 +26,17 @@ def register(app: typer.Typer) -> None:
 def compare(
     left: Annotated[str, typer.Argument(help="BINARY:FUNCTION or BINARY:0x1234.")],
     right: Annotated[str, typer.Argument(help="The other function, likewise.")],
-    model: Annotated[
-        str, typer.Option(help="A model that ships with graphkin, or a folder.")
-    ] = "functions",
+    model: Annotated[str, TRAINED_MODEL] = "functions",
     html: Html = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw the attention: a .png, .svg or .pdf file.")
-    ] = None,
+    plot: Plot = None,
     backend: Backend = "auto",
     raw: Raw = None,
     as_json: Json = False,
 ) -> None:
-    """Compare two functions: how alike they are, and which block matches which."""
+    """Compare two functions: how alike they are, and which block matches which.
+
+    --plot draws the attention between their blocks.
+    """
     from graphkin._support.files import write_atomically
     from graphkin.library.compare import compare as run
     from graphkin.results.drawing.pictures import picture_ending

@@ -1,4 +1,4 @@
-"""The main job in one go, on bundled samples: a known function is found in a stripped firmware."""
+"""The main job in one go, on bundled samples: a known function is found in stripped firmwares."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from graphkin.binaries import samples
-from graphkin.cli.options import Json
+from graphkin.cli.options import Json, OutputFolder
 
 if TYPE_CHECKING:
     from graphkin.library.library import Library
+    from graphkin.library.models import SearchModel
     from graphkin.results.document import FunctionResult
 
 TAG, IDENTIFIER = samples.TAG
+PROCESSOR = "x86-64"
+"""Of the library, and of the first firmware."""
 
 
 def register(app: typer.Typer) -> None:
@@ -26,24 +29,20 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    output: Annotated[Path, typer.Option(help="Folder for the library and the pages.")] = Path(
-        "demo-output"
-    ),
+    output: OutputFolder = Path("demo-output"),
     as_json: Json = False,
 ) -> None:
-    """Find a known function in a stripped firmware, on bundled samples, in less than a minute."""
+    """Find a known function in stripped firmware, on bundled samples, in less than a minute."""
     result = run_demo(output)
     typer.echo(json.dumps(result.to_dict()) if as_json else result.to_text())
 
 
 @dataclass(frozen=True)
-class DemoResult:
-    """What was found, and where it can be looked at."""
+class FirmwareScan:
+    """What was found in one firmware."""
 
-    files: int
-    """In the library."""
-    functions: int
-    """In the library."""
+    firmware: str
+    processor: str
     scanned: int
     """Functions of the firmware."""
     results: tuple[FunctionResult, ...]
@@ -54,10 +53,6 @@ class DemoResult:
     """Functions of the firmware that the library holds, by their true names."""
     right: int
     """Those of them whose best hit in the whole library has that name."""
-    seconds: dict[str, float]
-    library: str
-    report: str
-    comparison: str | None
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -69,23 +64,19 @@ class DemoResult:
     def to_text(self) -> str:
         from graphkin.results.tables import scan_table
 
+        if self.processor == PROCESSOR:
+            maker = "by clang at a level that the library does not have"
+        else:
+            maker = "by gcc, from the same sources"
         lines = [
-            f"Library: {self.functions:,} functions of {self.files} files, by gcc and clang at",
-            f"several levels. `process_heartbeat`, vulnerable, is tagged {TAG}={IDENTIFIER}.",
-            f"Firmware: {samples.FIRMWARE.name}, {self.scanned} functions, stripped, made by clang",
-            "at a level that the library does not have. Which of them is kin of what has the tag?",
+            f"Firmware: {self.firmware} for {self.processor}, stripped, made {maker}.",
             "",
             scan_table(self.results),
             "",
             *self._verdict(),
             f"Of {self.shared} functions that the library holds, the best hit of {self.right} has",
             "the true name.",
-            "",
-            f"Indexed, scanned and drawn in {sum(self.seconds.values()):.1f} s.",
-            f"report: {self.report}",
         ]
-        if self.comparison is not None:
-            lines.append(f"which block matches which: {self.comparison}")
         return "\n".join(lines)
 
     def _verdict(self) -> list[str]:
@@ -94,25 +85,70 @@ class DemoResult:
         from graphkin.results.text import address_text
 
         query, hit = self.suspect.query, self.suspect.hits[0]
-        true = samples.true_names().get(query.address or 0, "unknown")
+        true = samples.true_names(self.firmware).get(query.address or 0, "unknown")
         return [
             f"Likeliest: {address_text(query.address)}, with probability {hit.probability:.2f}.",
             f"Before it was stripped, its name was `{true}`.",
-            "A hit says that the code is kin: the patched function would look much the same.",
         ]
 
 
-def run_demo(output: Path) -> DemoResult:
-    """Indexes the sample libraries, scans the sample firmware, and draws what was found."""
+@dataclass(frozen=True)
+class DemoResult:
+    """What was found, and where it can be looked at."""
+
+    files: int
+    """In the library."""
+    functions: int
+    """In the library."""
+    firmwares: tuple[FirmwareScan, ...]
+    not_scanned: tuple[str, ...]
+    """Firmwares for processors that the library's model does not know."""
+    seconds: dict[str, float]
+    library: str
+    report: str
+    comparisons: dict[str, str]
+    """Firmware to the page that shows its suspect beside the best hit."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "firmwares": [firmware.to_dict() for firmware in self.firmwares]}
+
+    def to_text(self) -> str:
+        lines = [
+            f"Library: {self.functions:,} functions of {self.files} files for {PROCESSOR}, by gcc",
+            f"and clang at several levels. `{samples.VULNERABLE[1]}`, vulnerable, is tagged",
+            f"{TAG}={IDENTIFIER}. Which functions of a firmware are kin of what has the tag?",
+            "",
+        ]
+        for firmware in self.firmwares:
+            lines += [firmware.to_text(), ""]
+        if self.not_scanned:
+            names = " and ".join(self.not_scanned)
+            lines += [f"{names} are not scanned: this model knows {PROCESSOR} only.", ""]
+        lines += [
+            "A hit says that the code is kin: the patched function would look much the same.",
+            "",
+            f"Indexed, scanned and drawn in {sum(self.seconds.values()):.1f} s.",
+            f"report: {self.report}",
+            *(f"which block matches which: {page}" for page in self.comparisons.values()),
+        ]
+        return "\n".join(lines)
+
+
+def run_demo(output: Path, model: SearchModel | None = None) -> DemoResult:
+    """Indexes the sample libraries, scans the sample firmwares, and draws what was found.
+
+    Args:
+        output: folder for the library and the pages.
+        model: what the library is made by; by default, the model that ships. Where it reads
+            evidence, firmwares for other processors are scanned, too.
+    """
     import torch
 
     from graphkin import __version__
     from graphkin._support.files import write_atomically
-    from graphkin._support.progress import counter
     from graphkin.library.indexing.index import index_samples
-    from graphkin.library.library import Library
-    from graphkin.library.records import Filter, SearchOptions
-    from graphkin.library.scan import MIN_PROBABILITY, RERANK, TOP, look_up, read_queries
+    from graphkin.library.library import DEFAULT_MODEL, Library
+    from graphkin.library.scan import MIN_PROBABILITY
     from graphkin.results.document import Report, Tool
     from graphkin.results.html.scan import scan_page
 
@@ -122,45 +158,38 @@ def run_demo(output: Path) -> DemoResult:
     for leftover in output.glob("library.kin*"):
         leftover.unlink()
     began = time.monotonic()
-    with Library.create(path) as library:
+    with Library.create(path, model or DEFAULT_MODEL) as library:
         index_samples(library)
         functions = len(library)
         indexed = time.monotonic()
-        queries = list(read_queries(library, [str(samples.FIRMWARE)]))
-        tagged = SearchOptions(
-            TOP, RERANK, Filter(tags={TAG: IDENTIFIER}), MIN_PROBABILITY, evidence=True
-        )
-        with counter("scanning for the tag") as progress:
-            results = tuple(look_up(library, queries, tagged, progress=progress))
-        suspect = _likeliest(results)
-        with counter("scanning for all") as progress:
-            options = SearchOptions(1, RERANK)
-            everything = list(look_up(library, queries, options, progress=progress))
-        known_names = {item.entry.function for item in library.engine.scan()}
+        crosses = library.model.vocabulary.reads == "evidence"
+        targets = {PROCESSOR: samples.FIRMWARE, **(samples.CROSS_FIRMWARES if crosses else {})}
+        firmwares = tuple(scan_firmware(library, *target) for target in targets.items())
         scanned = time.monotonic()
-        comparison = None if suspect is None else output / "comparison.html"
-        if suspect is not None and comparison is not None:
-            _draw(library, suspect, comparison)
+        comparisons = {}
+        for firmware in firmwares:
+            if firmware.suspect is not None:
+                page = output / f"comparison-{firmware.firmware}.html"
+                _draw(library, firmware.suspect, page)
+                comparisons[firmware.firmware] = str(page)
         report = Report(
             tool=Tool(version=__version__),
             library=path.name,
             model=str(library.model_id),
             options={"tag": f"{TAG}={IDENTIFIER}", "min_probability": MIN_PROBABILITY},
-            results=results,
+            results=tuple(result for firmware in firmwares for result in firmware.results),
         )
-    page = scan_page(report, title=f"Scan of {samples.FIRMWARE.name}")
-    write_atomically(output / "report.html", page.encode())
-    names = samples.true_names()
-    best = [(names.get(r.query.address or 0), r.hits[0].function) for r in everything]
-    shared = [(true, name) for true, name in best if true in known_names]
+    title = f"Scan of {', '.join(firmware.firmware for firmware in firmwares)}"
+    write_atomically(output / "report.html", scan_page(report, title=title).encode())
     return DemoResult(
         files=len(samples.KNOWN),
         functions=functions,
-        scanned=len(queries),
-        results=results,
-        suspect=suspect,
-        shared=len(shared),
-        right=sum(true == name for true, name in shared),
+        firmwares=firmwares,
+        not_scanned=tuple(
+            file.name
+            for processor, file in samples.CROSS_FIRMWARES.items()
+            if processor not in targets
+        ),
         seconds={
             "index": indexed - began,
             "scan": scanned - indexed,
@@ -168,7 +197,35 @@ def run_demo(output: Path) -> DemoResult:
         },
         library=str(path),
         report=str(output / "report.html"),
-        comparison=None if comparison is None else str(comparison),
+        comparisons=comparisons,
+    )
+
+
+def scan_firmware(library: Library, processor: str, file: Path) -> FirmwareScan:
+    """Looks up a firmware's functions among those with the tag, and in the whole library."""
+    from graphkin._support.progress import counter
+    from graphkin.library.records import Filter, SearchOptions
+    from graphkin.library.scan import MIN_PROBABILITY, RERANK, TOP, look_up, read_queries
+
+    queries = list(read_queries(library, [str(file)]))
+    where = Filter(tags={TAG: IDENTIFIER})
+    tagged = SearchOptions(TOP, RERANK, where, MIN_PROBABILITY, evidence=True)
+    with counter(f"scanning {file.name} for the tag") as progress:
+        results = tuple(look_up(library, queries, tagged, progress=progress))
+    with counter(f"scanning {file.name} for all") as progress:
+        everything = list(look_up(library, queries, SearchOptions(1, RERANK), progress=progress))
+    known_names = {item.entry.function for item in library.engine.scan()}
+    names = samples.true_names(file.name)
+    best = [(names.get(r.query.address or 0), r.hits[0].function) for r in everything]
+    shared = [(true, name) for true, name in best if true in known_names]
+    return FirmwareScan(
+        firmware=file.name,
+        processor=processor,
+        scanned=len(queries),
+        results=results,
+        suspect=_likeliest(results),
+        shared=len(shared),
+        right=sum(true == name for true, name in shared),
     )
 
 

@@ -162,7 +162,7 @@ def _function_sets(
         pools = task.retrieval(split)
         with counter(f"{task.protocol}: retrieval") as progress:
             metrics = retrieval_metrics(scorer, pools, progress=progress)
-        measured["retrieval"] = {"pools": [len(one.pool) for one in pools], "metrics": metrics}
+        measured["retrieval"] = {"pools": [len(pool.pool) for pool in pools], "metrics": metrics}
     return measured
 
 

@@ -22,11 +22,11 @@ MEANINGS = {
 """Both at once have a code of their own: a pipeline may tolerate either without the other."""
 
 
-def exit_with(*, found: bool, unreadable: bool) -> None:
+def exit_with(*, has_hit: bool, is_partial: bool) -> None:
     """Ends the command with the code for what happened; returns where neither did."""
-    if found or unreadable:
-        both = found and unreadable
-        raise typer.Exit(FOUND_AND_UNREADABLE if both else FOUND if found else UNREADABLE)
+    if has_hit or is_partial:
+        both = has_hit and is_partial
+        raise typer.Exit(FOUND_AND_UNREADABLE if both else FOUND if has_hit else UNREADABLE)
 
 
 def is_incomplete(skipped: Iterable[Skipped], named: Iterable[str] = ()) -> bool:

@@ -10,14 +10,18 @@ import typer
 
 from graphkin.cli.exit_codes import exit_with, is_incomplete
 from graphkin.cli.options import (
+    MIN_BLOCKS,
     Backend,
     Jobs,
     Json,
+    MinBlocks,
+    OutputFolder,
+    Plot,
     Raw,
     Seconds,
     checked_backend,
     checked_jobs,
-    show_coverage,
+    show_low_coverage,
     show_skipped,
 )
 
@@ -36,12 +40,8 @@ def extract(
         list[Path],
         typer.Argument(readable=False, help="Binaries, containers, or folders to search for both."),
     ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the corpus to this new folder.")
-    ],
-    min_blocks: Annotated[
-        int, typer.Option(help="Skip functions with fewer basic blocks.", min=1)
-    ] = 5,
+    output: OutputFolder,
+    min_blocks: MinBlocks = MIN_BLOCKS,
     evidence: Annotated[
         bool,
         typer.Option(
@@ -55,7 +55,7 @@ def extract(
     seconds: Seconds = 600.0,
     as_json: Json = False,
 ) -> None:
-    """Read the functions of binaries into a corpus: one control-flow graph each.
+    """Read the functions of binaries into a corpus, a new folder: one control-flow graph each.
 
     The exit code is 21 if some file could not be read, and 11 if none could.
     """
@@ -82,7 +82,7 @@ def extract(
         typer.echo("graphkin: interrupted; nothing was written", err=True)
         raise typer.Exit(130) from None
     show_skipped(summary.skipped)
-    show_coverage(summary.coverage.low)
+    show_low_coverage(summary.coverage.low)
     if as_json:
         document = {
             "corpus": str(output),
@@ -100,17 +100,15 @@ def extract(
             f"{len(summary.skipped):,} skipped; {share_text(summary.coverage.share)} of the code "
             "is inside functions"
         )
-    exit_with(found=False, unreadable=is_incomplete(summary.skipped))
+    exit_with(has_hit=False, is_partial=is_incomplete(summary.skipped))
 
 
 def stats(
     corpus: Annotated[Path, typer.Argument(help="Corpus: a folder that extract wrote.")],
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw the sizes of the graphs: a .png, .svg or .pdf file.")
-    ] = None,
+    plot: Plot = None,
     as_json: Json = False,
 ) -> None:
-    """Count builds, functions, sizes and mnemonics of a corpus."""
+    """Count builds, functions, sizes and mnemonics of a corpus; --plot draws the sizes."""
     from graphkin.binaries.corpus import FunctionCorpus
     from graphkin.research.tasks.functions.stats import corpus_stats
 

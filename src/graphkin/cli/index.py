@@ -12,17 +12,20 @@ import typer
 
 from graphkin.cli.exit_codes import exit_with, is_incomplete
 from graphkin.cli.options import (
+    MIN_BLOCKS,
+    TRAINED_MODEL,
     AddTag,
     Backend,
     GraphsFolder,
     Jobs,
     Json,
+    MinBlocks,
     Raw,
     Seconds,
     checked_backend,
     checked_jobs,
     parse_tags,
-    show_coverage,
+    show_low_coverage,
     show_skipped,
     show_warnings,
 )
@@ -52,12 +55,8 @@ def index(
         str | None, typer.Option(help="The library, if it is not the first argument.")
     ] = None,
     add_tag: AddTag = None,
-    model: Annotated[
-        str | None, typer.Option(help="Model of a new library: functions, or a folder.")
-    ] = None,
-    min_blocks: Annotated[
-        int, typer.Option(help="Skip functions with fewer basic blocks.", min=1)
-    ] = 5,
+    model: Annotated[str | None, TRAINED_MODEL] = None,
+    min_blocks: MinBlocks = MIN_BLOCKS,
     jobs: Jobs = None,
     ray: Annotated[
         str | None, typer.Option(help="Use Ray: local, or the address of a cluster.")
@@ -76,6 +75,7 @@ def index(
 ) -> None:
     """Add the functions of binaries to a library; files already indexed are skipped.
 
+    A new library is made for --model, by default functions; an existing one keeps its own.
     The exit code is 21 if some input could not be read, and 11 if none could.
     """
     from graphkin._support.progress import counter
@@ -116,7 +116,7 @@ def index(
         if is_new and total == 0:
             _remove_empty(library)
     show_skipped(summary.skipped)
-    show_coverage(summary.coverage.low)
+    show_low_coverage(summary.coverage.low)
     show_warnings(summary.warnings)
     if as_json:
         typer.echo(json.dumps({"library": library, "total": total, **_document(summary)}))
@@ -134,7 +134,7 @@ def index(
         )
     if summary.skipped and not (summary.functions or summary.small or summary.known_files):
         raise typer.Exit(FormatError.exit_code)
-    exit_with(found=False, unreadable=is_incomplete(summary.skipped, sources))
+    exit_with(has_hit=False, is_partial=is_incomplete(summary.skipped, sources))
 
 
 def _document(summary: IndexSummary) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The command line. Verbs only: what they do lives in the modules they call.
 
 Data goes to stdout, progress and errors to stderr; torch is imported inside the commands,
-so that ``--help`` answers at once. One file for each verb.
+so that ``--help`` answers at once. A file for each verb, or for a
+few that are alike.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from graphkin.cli import (
     index,
     library,
     reproduce,
-    scan,
     schema,
     search,
     serve,
@@ -43,7 +43,6 @@ for verb in (
     demo,
     index,
     search,
-    scan,
     compare,
     show,
     library,

@@ -47,11 +47,21 @@ Raw = Annotated[
     typer.Option(
         metavar="ARCH@BASE",
         help="Read files as raw code at an address: thumb@0x8000000, arm, aarch64, x86, x86-64, "
-        "mips, mipsel, mips64, mips64el, riscv64.",
+        "mips, mipsel, mips64, mips64el, riscv64, ppc, ppc64le.",
     ),
 ]
 Jobs = Annotated[int | None, typer.Option(help="Processes; by default one a core.")]
 Seconds = Annotated[float, typer.Option(help="Seconds to read one file.", min=1)]
+MinBlocks = Annotated[
+    int, typer.Option(help="In the files, skip functions with fewer basic blocks.", min=1)
+]
+MIN_BLOCKS = 5
+"""Default of every command that reads files; too many smaller functions are alike."""
+OUTPUT = "Write the result to this file or folder."
+OutputFile = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=OUTPUT)]
+OutputFolder = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help=OUTPUT)]
+Plot = Annotated[Path | None, typer.Option(help="Draw a picture: a .png, .svg or .pdf file.")]
+TRAINED_MODEL = typer.Option(help="Trained model: a name that ships with graphkin, or a folder.")
 Html = Annotated[Path | None, typer.Option(help="Write the result as one HTML file, too.")]
 LibraryArgument = Annotated[
     str, typer.Argument(help="Library: a file, or milvus://host:port/collection.")
@@ -133,7 +143,16 @@ def show_skipped(skipped: Sequence[Skipped]) -> None:
         typer.echo(f"graphkin: and {left} more skipped; --json lists them all", err=True)
 
 
-def show_coverage(low: Sequence[Coverage]) -> None:
+def show_coverage(coverages: Sequence[Coverage]) -> None:
+    """Says on stderr how much of some files was recovered, and of which it was too little."""
+    from graphkin.results.coverage import coverage_text
+
+    if coverages:
+        typer.echo(coverage_text(coverages), err=True)
+    show_low_coverage([coverage for coverage in coverages if coverage.is_low])
+
+
+def show_low_coverage(low: Sequence[Coverage]) -> None:
     """Says on stderr of which files too little was recovered."""
     for coverage in low[:MAX_WARNINGS]:
         typer.echo(f"graphkin: {printable(coverage.warning())}", err=True)

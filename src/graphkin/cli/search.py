@@ -1,13 +1,23 @@
-"""``search``: which functions of a library are the same code as this one?"""
+"""``search`` and ``scan``: which functions of a library are the same code as these?"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphkin.cli.options import LibraryArgument, with_groups
-from graphkin.cli.reporting import report_and_exit
+from graphkin.cli.exit_codes import exit_with, is_incomplete
+from graphkin.cli.options import (
+    LibraryArgument,
+    checked_backend,
+    show_coverage,
+    show_skipped,
+    show_warnings,
+    with_groups,
+)
 from graphkin.cli.search_options import (
     MIN_PROBABILITY,
     RERANK,
@@ -17,11 +27,24 @@ from graphkin.cli.search_options import (
     Rerank,
     Top,
 )
+from graphkin.errors import GraphkinError
+from graphkin.results.text import plural, printable
+
+if TYPE_CHECKING:
+    from graphkin.binaries.coverage import Coverage
+    from graphkin.binaries.function import Skipped
+    from graphkin.library.library import Library
+    from graphkin.library.records import SearchOptions
+    from graphkin.results.document import Report, SearchedFile
+
+WORTH_A_LOOK = 0.1
+"""A probability that is above that of most functions."""
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the verb to the application."""
+    """Adds the verbs to the application."""
     app.command("search")(with_groups(search))
+    app.command("scan")(with_groups(scan))
 
 
 def search(
@@ -40,4 +63,164 @@ def search(
     from graphkin.library.records import SearchOptions
 
     options = SearchOptions(top, rerank, where.filter(), min_probability, evidence=rerank > 0)
-    report_and_exit(library, [target], options, report, "hits")
+    _report_and_exit(library, [target], options, report, "hits")
+
+
+def scan(
+    library: LibraryArgument,
+    targets: Annotated[
+        list[str],
+        typer.Argument(help="Binaries, containers, folders, or single BINARY:FUNCTION."),
+    ],
+    top: Top = 3,
+    rerank: Rerank = RERANK,
+    min_probability: MinProbability = MIN_PROBABILITY,
+    *,
+    where: FilterOptions,
+    report: ReportOptions,
+) -> None:
+    """Look up every function of the given binaries, and list probable matches."""
+    from graphkin.library.records import SearchOptions
+
+    options = SearchOptions(top, rerank, where.filter(), min_probability, evidence=rerank > 0)
+    _report_and_exit(library, targets, options, report, "table")
+
+
+def _report_and_exit(
+    library: str,
+    targets: Sequence[str],
+    options: SearchOptions,
+    how: ReportOptions,
+    default_format: str,
+) -> None:
+    """Looks up the functions of all targets, writes what was found, and exits with its code."""
+    from graphkin.library.library import Library
+    from graphkin.results.render import evidence_top
+
+    chosen = how.format(default_format)
+    formats = [chosen] if how.html is None else [chosen, "html"]
+    options = replace(options, evidence_top=evidence_top(formats))
+    with Library.open(library, graphs_folder=how.graphs_folder) as opened:
+        report, is_complete = _report(opened, library, targets, options, how)
+    if how.html is not None:
+        _write(report, "html", how.html)
+    _write(report, chosen, how.output)
+    has_hit = how.exit_code and any(result.hits for result in report.results)
+    exit_with(has_hit=has_hit, is_partial=not is_complete)
+
+
+def _report(
+    library: Library,
+    name: str,
+    targets: Sequence[str],
+    options: SearchOptions,
+    how: ReportOptions,
+) -> tuple[Report, bool]:
+    """Looks up the functions of all targets; says, too, whether all that was named was read.
+
+    A file that cannot be read is named on stderr, and the others go on; where none can be read,
+    the command fails.
+    """
+    from graphkin import __version__
+    from graphkin._support.progress import counter
+    from graphkin.library.processors import processor_warnings
+    from graphkin.library.scan import look_up, read_queries
+    from graphkin.results.coverage import coverage_of
+    from graphkin.results.document import Report, Tool
+
+    if not len(library):
+        typer.echo("graphkin: the library is empty; nothing can be found in it", err=True)
+    skipped: list[Skipped] = []
+    files: list[SearchedFile] = []
+    coverages: list[Coverage] = []
+    failures: list[GraphkinError] = []
+    queries = list(
+        read_queries(
+            library,
+            targets,
+            checked_backend(how.backend, how.raw),
+            how.min_blocks,
+            skipped=skipped,
+            files=files,
+            coverages=coverages,
+            on_error=failures.append,
+        )
+    )
+    show_skipped(skipped)
+    show_coverage(coverages)
+    if len(failures) == len(targets) == 1:
+        raise failures[0]
+    for error in failures:
+        typer.echo(f"graphkin: {printable(str(error))}", err=True)
+    if len(failures) == len(targets):
+        raise typer.Exit(failures[0].exit_code)
+    if not queries:
+        _explain_nothing(files, how.min_blocks)
+    if options.min_probability and library.model.calibration is None:
+        typer.echo(
+            "graphkin: the library's model has no calibration, so --min-probability leaves "
+            "nothing out",
+            err=True,
+        )
+    warnings = processor_warnings(library.model, (query.architecture for query in queries))
+    show_warnings(warnings)
+    with counter("searching") as progress:
+        results = tuple(look_up(library, queries, options, progress=progress))
+    report = Report(
+        tool=Tool(version=__version__),
+        library=name,
+        model=str(library.model_id),
+        options={
+            **options.to_dict(),
+            "min_blocks": how.min_blocks,
+            "backend": checked_backend(how.backend, how.raw),
+        },
+        results=results,
+        files=tuple(files),
+        skipped=tuple(map(str, [*failures, *skipped])),
+        coverage=tuple(map(coverage_of, coverages)),
+        warnings=warnings,
+    )
+    _hint(report, options.min_probability)
+    return report, bool(queries) and not failures and not is_incomplete(skipped, targets)
+
+
+def _explain_nothing(files: Sequence[SearchedFile], min_blocks: int) -> None:
+    """Says why there was nothing to look up."""
+    small = sum(file.small for file in files)
+    typer.echo(
+        f"graphkin: nothing was looked up: {plural(small, 'function')} of "
+        f"{plural(len(files), 'file')} found, none with {plural(min_blocks, 'basic block')} or "
+        "more. Look at smaller ones with --min-blocks 1; where a file should hold more, "
+        "`graphkin show BINARY` lists what was found in it",
+        err=True,
+    )
+
+
+def _hint(report: Report, min_probability: float) -> None:
+    """Says what a lower probability would show: of a single function, or where nothing is left."""
+    if len(report.results) == 1 and (best := report.results[0].best_left_out) is not None:
+        typer.echo(
+            f"graphkin: hits less probable than {min_probability:g} are left out, the best with "
+            f"{best:.3f}; --min-probability 0 lists them",
+            err=True,
+        )
+        return
+    worth = sum((result.best_left_out or 0.0) >= WORTH_A_LOOK for result in report.results)
+    if worth and not any(result.hits for result in report.results):
+        typer.echo(
+            f"graphkin: nothing is as probable as {min_probability:g}; "
+            f"--min-probability {WORTH_A_LOOK:g} lists {plural(worth, 'function')}",
+            err=True,
+        )
+
+
+def _write(report: Report, name: str, output: Path | None) -> None:
+    from graphkin._support.files import write_atomically
+    from graphkin.results.render import render
+
+    text = render(report, name)
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        write_atomically(output, text.encode())

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from graphkin.cli.exit_codes import FOUND, FOUND_AND_UNREADABLE, UNREADABLE
-from graphkin.cli.options import Backend, GraphsFolder, Html, Json, Raw
+from graphkin.cli.options import (
+    MIN_BLOCKS,
+    Backend,
+    GraphsFolder,
+    Html,
+    Json,
+    MinBlocks,
+    OutputFile,
+    Raw,
+)
 from graphkin.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,15 +41,15 @@ class FilterOptions:
     compiler: Annotated[str | None, _option("Compiler named in the binary.")] = None
     build: Annotated[str | None, _option("Build, the name of the binary's folder.")] = None
     tag: Annotated[list[str] | None, _option("KEY=VALUE, or KEY for any; repeatable.")] = None
-    min_blocks: Annotated[int, _option("Skip functions with fewer basic blocks.", min=0)] = 0
-    max_blocks: Annotated[int | None, _option("Skip functions with more basic blocks.", min=1)] = (
-        None
-    )
+    blocks: Annotated[
+        str | None, _option("Basic blocks: a number, or a range such as 5-40 or 5-.")
+    ] = None
 
     def filter(self) -> Filter:
         """The filter that the options describe."""
         from graphkin.library.records import Filter
 
+        least, most = (0, None) if self.blocks is None else _block_range(self.blocks)
         pairs = [item.partition("=") for item in self.tag or ()]
         return Filter(
             function=self.function,
@@ -49,9 +58,22 @@ class FilterOptions:
             compiler=self.compiler,
             build=self.build,
             tags={key: value if equals else "*" for key, equals, value in pairs},
-            min_blocks=self.min_blocks,
-            max_blocks=self.max_blocks,
+            min_blocks=least,
+            max_blocks=most,
         )
+
+
+def _block_range(text: str) -> tuple[int, int | None]:
+    """The least and the most basic blocks of ``7``, ``5-40`` or ``5-``."""
+    match = re.fullmatch(r"(\d+)(?:(-)(\d*))?", text, re.ASCII)
+    if match is None:
+        raise ConfigError(f"--blocks takes a number, or a range such as 5-40 or 5-; got {text!r}")
+    least, dash, most = match.groups()
+    if not dash:
+        return int(least), int(least)
+    if most and int(most) < int(least):
+        raise ConfigError(f"--blocks {text} holds no number; did you mean {most}-{least}?")
+    return int(least), int(most) if most else None
 
 
 RERANK, MIN_PROBABILITY = 20, 0.5
@@ -70,9 +92,7 @@ MinProbability = Annotated[
 class ReportOptions:
     """How queries are read, and how the report is written."""
 
-    query_min_blocks: Annotated[
-        int, typer.Option(help="Skip query functions with fewer basic blocks.", min=1)
-    ] = 5
+    min_blocks: MinBlocks = MIN_BLOCKS
     backend: Backend = "auto"
     raw: Raw = None
     graphs_folder: GraphsFolder = None
@@ -82,9 +102,7 @@ class ReportOptions:
             "--format", help="Format of the report: table, hits, json, jsonl, csv, sarif or html."
         ),
     ] = None
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write to this file, not to stdout.")
-    ] = None
+    output: OutputFile = None
     html: Html = None
     exit_code: Annotated[
         bool,

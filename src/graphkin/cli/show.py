@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graphkin.cli.exit_codes import exit_with, is_incomplete
-from graphkin.cli.options import Backend, Json, Raw, checked_backend, show_coverage
+from graphkin.cli.options import Backend, Json, Plot, Raw, checked_backend, show_coverage
 from graphkin.errors import ConfigError
 from graphkin.results.text import printable
 
@@ -32,9 +31,7 @@ def show(
         ),
     ],
     dot: Annotated[bool, typer.Option("--dot", help="Print the graph for Graphviz.")] = False,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw the function: a .png, .svg or .pdf file.")
-    ] = None,
+    plot: Plot = None,
     backend: Backend = "auto",
     raw: Raw = None,
     as_json: Json = False,
@@ -73,7 +70,7 @@ def show(
 def _list_functions(target: Target, backend: BackendName, as_json: bool) -> None:
     from graphkin.binaries.function import MEMBER
     from graphkin.binaries.reading import read_functions
-    from graphkin.results.coverage import coverage_of, coverage_text
+    from graphkin.results.coverage import coverage_of
     from graphkin.results.document import FunctionList, FunctionSummary
     from graphkin.results.function import summary_of
     from graphkin.results.render import to_json
@@ -103,12 +100,10 @@ def _list_functions(target: Target, backend: BackendName, as_json: bool) -> None
         covered = tuple(map(coverage_of, coverages))
         document = FunctionList(binary=target.binary, functions=tuple(rows), coverage=covered)
         typer.echo(to_json(document))
-    elif coverages:
-        typer.echo(coverage_text(coverages), err=True)
     for item in skipped:
         typer.echo(f"graphkin: {printable(str(item))}", err=True)
-    show_coverage([coverage for coverage in coverages if coverage.is_low])
-    exit_with(found=False, unreadable=is_incomplete(skipped))
+    show_coverage(coverages)
+    exit_with(has_hit=False, is_partial=is_incomplete(skipped))
 
 
 def _printable(text: str) -> str:

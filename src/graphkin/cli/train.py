@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphkin.cli.options import Corpus, Json, PropagationSteps, Seed, Threads, with_groups
+from graphkin.cli.options import (
+    Corpus,
+    Json,
+    OutputFolder,
+    PropagationSteps,
+    Seed,
+    Threads,
+    with_groups,
+)
 from graphkin.cli.task_options import EditOptions, Features, MeshOptions, Protocol
 
 if TYPE_CHECKING:
@@ -24,7 +32,10 @@ Tables = dict[str, dict[str, Any]]
 
 def register(app: typer.Typer) -> None:
     """Adds the verbs of this file."""
-    group = typer.Typer(no_args_is_help=True, help="Train a model on a task.")
+    group = typer.Typer(
+        no_args_is_help=True,
+        help="Train a model on a task, and write log, checkpoint and best weights into a folder.",
+    )
     group.command("edits")(train_edits)
     group.command("functions")(train_functions)
     group.command("meshes")(train_meshes)
@@ -36,8 +47,8 @@ def register(app: typer.Typer) -> None:
 class TrainOptions:
     """Of every training."""
 
-    out: Annotated[Path, typer.Option(help="Folder of the run: log, checkpoint, weights.")]
-    model: Annotated[
+    output: OutputFolder
+    kind: Annotated[
         str,
         typer.Option(
             help="Kind of model: gnn, gmn, gcn, siamese-gnn, siamese-gcn, deepset, or late for "
@@ -104,7 +115,7 @@ class TrainOptions:
         from graphkin.learning.recipes import assemble
 
         return assemble(
-            self.model,
+            self.kind,
             task,
             recipe=self.recipe,
             model_options=tables["model"],
@@ -150,7 +161,7 @@ def train_functions(
     run = options.assemble(task, tables, start)
     if start is not None:
         with counter("encoding training functions") as progress:
-            task = with_hard_negatives(task, start, options.out / "codes.npy", progress)
+            task = with_hard_negatives(task, start, options.output / "codes.npy", progress)
     _train(replace(run, task=task), options)
 
 
@@ -168,7 +179,7 @@ def train_meshes(meshes: MeshOptions, options: TrainOptions) -> None:
 def train_projects(corpus: Corpus, options: TrainOptions) -> None:
     """Train on functions of many projects, to find code that nobody trained on.
 
-    It takes --recipe strong, and --model gnn for an embedder, or --model late for a matcher over
+    It takes --recipe strong, and --kind gnn for an embedder, or --kind late for a matcher over
     one, with --start-from that. The corpus is of PROJECT/CONFIGURATION.so, extracted with
     --evidence.
     """
@@ -197,14 +208,14 @@ def _train(run: TrainingRun, options: TrainOptions) -> None:
     try:
         with TrainingProgress(run.config.steps) as progress:
             result = run.train(
-                options.out,
+                options.output,
                 resume=options.resume,
                 device=options.device,
                 tensorboard=options.tensorboard,
                 on_report=progress,
             )
     except KeyboardInterrupt:
-        typer.echo(f"graphkin: interrupted; --resume goes on from {options.out}", err=True)
+        typer.echo(f"graphkin: interrupted; --resume goes on from {options.output}", err=True)
         raise typer.Exit(130) from None
     if os.environ.get("RANK", "0") == "0":  # under torchrun the first process speaks for all
         _print(result, options)
@@ -212,10 +223,10 @@ def _train(run: TrainingRun, options: TrainOptions) -> None:
 
 def _print(result: TrainingResult, options: TrainOptions) -> None:
     if options.as_json:
-        document = {"folder": str(options.out), "steps": result.step, "seconds": result.seconds}
+        document = {"folder": str(options.output), "steps": result.step, "seconds": result.seconds}
         document |= {"validation": result.validation, "best": result.best}
         typer.echo(json.dumps(document))
         return
     metrics = ", ".join(f"{key} {value:.4f}" for key, value in result.validation.items())
     typer.echo(f"{result.step} steps in {result.seconds:.0f} s: validation {metrics}")
-    typer.echo(f"best weights: {options.out / 'model'}")
+    typer.echo(f"best weights: {options.output / 'model'}")

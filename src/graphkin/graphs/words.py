@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkin.graphs.graph import WordArray
+from graphkin.graphs.graph import Graph, WordArray
 
 KINDS = ("str", "imp", "num", "flt", "dat", "off")
 """Strings, imported names, integer constants, float constants, first bytes of constant tables,
@@ -51,3 +51,11 @@ def is_telling(kinds: Iterable[str]) -> bool:
 def kinds_of(hashes: WordArray) -> NDArray[np.int64]:
     """(M,) the position in ``KINDS`` of each word."""
     return (hashes >> np.uint64(KIND_SHIFT)).astype(np.int64)
+
+
+def is_large(graph: Graph, min_blocks: int) -> bool:
+    """As :meth:`graphkin.binaries.function.Function.is_large`, of the graph of a function."""
+    if graph.num_nodes >= min_blocks:
+        return True
+    words = graph.node_words
+    return words is not None and is_telling(KINDS[kind] for kind in kinds_of(words.hashes))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphkin.binaries.backends.choose import Backend
 from graphkin.binaries.function import Function
@@ -14,9 +15,11 @@ from graphkin.binaries.reading import read_function
 from graphkin.binaries.targets import parse_target
 from graphkin.errors import ConfigError, ModelError
 from graphkin.graphs.words import word_hash
-from graphkin.library.models import SearchModel, search_model
+from graphkin.library.models import Encoded, SearchModel, search_model
 from graphkin.library.probability import distances, probabilities
 from graphkin.library.processors import processor_warnings
+from graphkin.library.ranking import Candidates
+from graphkin.library.signals import word_cosine
 from graphkin.results.document import Comparison, EvidenceToken
 from graphkin.results.evidence import best_evidence
 from graphkin.results.function import is_understood, ref_of, said_by
@@ -83,23 +86,40 @@ def compare_functions(
         raise ModelError(f"the model {model.model_id} has no matcher to compare with")
     vocabulary = model.vocabulary
     graphs = (left.to_graph(vocabulary), right.to_graph(vocabulary))
-    vectors = model.vectors(graphs)
-    distance = distances(model.space, vectors[0], vectors[1:])
+    encoded = model.encoded(graphs, (left.architecture, right.architecture))
+    distance = distances(model.space, encoded.vectors[0], encoded.vectors[1:])
     maps = model.matcher.explain(*graphs)
-    other = (graphs[1].num_nodes, graphs[1].digest())
-    score = np.array([maps.score], dtype=np.float32)
-    (probability,) = probabilities(model, graphs[0], [other], distance, score)
     document = Comparison(
         left=ref_of(left, references[0]),
         right=ref_of(right, references[1]),
         distance=float(distance[0]),
         score=maps.score,
-        probability=probability,
+        probability=_probability(model, graphs, encoded, distance, maps.score),
         evidence=best_evidence(maps),
         **_said(model, left, right),
         warnings=processor_warnings(model, [left.architecture, right.architecture]),
     )
     return ComparedFunctions(document, (left, right), graphs, maps)
+
+
+def _probability(
+    model: SearchModel,
+    graphs: tuple[Graph, Graph],
+    encoded: Encoded,
+    distance: NDArray[np.float32],
+    score: float,
+) -> float | None:
+    """That two functions are the same, as if one had been found by the other in a library."""
+    left, right = graphs
+    if model.ranking is None or encoded.signals is None:
+        other, scores = (right.num_nodes, right.digest()), np.array([score], dtype=np.float32)
+        return probabilities(model, left, [other], distance, scores)[0]
+    equal = np.array([left.digest() == right.digest()])
+    candidate = Candidates(encoded.signals[1:], np.array([right.num_nodes]), equal, [""])
+    words = word_cosine(model.embedder, left, right)
+    return model.ranking.pair_probability(
+        encoded.signals[0], left.num_nodes, candidate, score, words
+    )
 
 
 def _said(

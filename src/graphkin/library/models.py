@@ -165,6 +165,7 @@ class SearchModel:
         graphs: Sequence[Graph],
         architectures: Sequence[str] = (),
         surroundings: Sequence[Surroundings] | None = None,
+        vectors: NDArray[np.float32] | None = None,
     ) -> Encoded:
         """All that a search compares of graphs before it reads them.
 
@@ -172,8 +173,10 @@ class SearchModel:
             graphs: N of them.
             architectures: the processor of each, where it is known.
             surroundings: where each stands, if they are all the functions of one file.
+            vectors: (N, V) of the embedder, where they are known.
         """
-        vectors = self.embedder.encode(graphs)
+        if vectors is None:
+            vectors = self.embedder.encode(graphs)
         signals = None
         if self.ranking is not None:
             known = architectures or [""] * len(graphs)

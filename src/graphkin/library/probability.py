@@ -1,4 +1,4 @@
-"""Distances query_distances vectors, and probabilities from distances and scores."""
+"""Distances between vectors, and probabilities from distances and scores."""
 
 from __future__ import annotations
 

@@ -19,8 +19,10 @@ from graphkin.library.signals import AROUND, OWN, Floats, Records, cosines
 from graphkin.models.calibration import Logistic
 
 FORMAT = {"format": "graphkin ranking", "version": 1}
-ORDERED_BY = (*OWN, *AROUND)
-"""Products of vectors that candidates are ordered by."""
+COUNTS = ("callee_count", "caller_count")
+ORDERED_BY = (*OWN, *AROUND, *COUNTS)
+"""What candidates are ordered by: products of vectors, and how far the numbers of callees and
+callers are apart."""
 ALONE = (
     *OWN,
     "total",
@@ -92,9 +94,14 @@ class Ranking:
         """(N,) how alike candidates are by their vectors, to order them."""
         total = np.zeros(len(records), np.float32)
         apart = records["narrow"] != query["narrow"]
+        in_files = records["in_file"] & query["in_file"]
         for name, weight in self.order.items():
-            part = cosines(query, records, name)
-            total += weight * np.where(apart, 0, part) if name == "offsets" else weight * part
+            if name in COUNTS:
+                total -= weight * in_files * _ratio(query[name], records[name])
+            elif name == "offsets":
+                total += weight * np.where(apart, 0, cosines(query, records, name))
+            else:
+                total += weight * cosines(query, records, name)
         return total
 
     def features(
@@ -116,7 +123,7 @@ class Ranking:
         """
         records = candidates.records
         apart = records["narrow"] != query["narrow"]
-        own = {name: cosines(query, records, name).astype(np.float64) for name in ORDERED_BY}
+        own = {name: cosines(query, records, name).astype(np.float64) for name in OWN + AROUND}
         own["offsets"] = np.where(apart, 0, own["offsets"])
         total = self.totals(query, records).astype(np.float64)
         features = own | {

@@ -204,6 +204,10 @@ class Filter:
 TEXT_CONDITIONS = ("function", "binary", "architecture", "compiler", "build", "file_hash")
 
 
+MOST_HITS = 1_000_000
+"""Of a query; there is room for all of them at once."""
+
+
 @dataclass(frozen=True)
 class SearchOptions:
     """How a library is searched."""
@@ -223,8 +227,11 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         for name, value, least in (("top", self.top, 1), ("rerank", self.rerank, 0)):
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise ConfigError(f"{name} must be a number from {least}, got {value!r}")
+            is_number = isinstance(value, int) and not isinstance(value, bool)
+            if not is_number or not least <= value <= MOST_HITS:
+                raise ConfigError(
+                    f"{name} must be a number from {least} to {MOST_HITS:,}, got {value!r}"
+                )
 
     def to_dict(self) -> dict[str, Any]:
         """The options as a report has them; of the filter, what is set."""

@@ -15,7 +15,7 @@ from graphkin.binaries.reading import read_function, read_functions
 from graphkin.binaries.targets import parse_target
 from graphkin.errors import GraphkinError
 from graphkin.graphs.vocabulary import Vocabulary
-from graphkin.graphs.words import word_hash
+from graphkin.graphs.words import is_large, word_hash
 from graphkin.library.candidates import EncodedQuery, encode_queries
 from graphkin.library.library import Library
 from graphkin.library.models import SearchModel
@@ -154,6 +154,8 @@ def read_queries(
         looked_up, small = 0, list[int]()
         try:
             target = parse_target(text)
+            # What is too small to be looked up tells something of its callers.
+            is_file = model.ranking is not None and target.function is None
             functions: Iterable[Function]
             if target.function is not None:
                 functions = [read_function(target, backend)]
@@ -161,15 +163,17 @@ def read_queries(
                 functions = read_functions(
                     target,
                     backend=backend,
-                    min_blocks=min_blocks,
+                    min_blocks=1 if is_file else min_blocks,
                     with_evidence=vocabulary.reads == "evidence",
                     skipped=skipped,
                     on_small=small.append,
                     coverages=coverages,
                 )
             queries = (query_of(function, vocabulary) for function in functions)
-            is_file = model.ranking is not None and target.function is None
             for query in encoded_by_file(model, queries) if is_file else queries:
+                if is_file and not is_large(query.graph, min_blocks):
+                    small.append(1)
+                    continue
                 looked_up += 1
                 yield query
         except GraphkinError as error:
@@ -210,10 +214,8 @@ def look_up(
     remaining, done = iter(queries), 0
     while chunk := list(islice(remaining, at_once)):
         hits = library.hits(_all_encoded(library.model, chunk), options)
-        for query, found in zip(chunk, hits, strict=True):
-            yield FunctionResult(
-                query=query.ref, hits=found.hits, best_left_out=found.best_left_out
-            )
+        for query, kept in zip(chunk, hits, strict=True):
+            yield FunctionResult(query=query.ref, hits=kept.hits, best_left_out=kept.best_left_out)
             done += 1
             if progress is not None:
                 progress(done, max(total, done))

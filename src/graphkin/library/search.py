@@ -235,7 +235,7 @@ def _shared(
     model: SearchModel, query: EncodedQuery, graph: Graph | None
 ) -> tuple[EvidenceToken, ...]:
     """What query and hit both say, the rarest first, as far as the query's texts are known."""
-    if graph is None or not query.texts:
+    if graph is None or not query.texts or not model.embedder.config.word_dim:
         return ()
     words = shared_words(model.embedder, query.graph, graph)
     return tuple(query.texts[word] for word in words if word in query.texts)[:SHARED_WORDS]

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from graphkin.errors import ConfigError
-from graphkin.results.coverage import coverage_text
 from graphkin.results.csv_rows import csv_rows
 from graphkin.results.document import Document, Report
 from graphkin.results.html.scan import scan_page
@@ -33,19 +32,17 @@ def to_json(document: Document) -> str:
     return json.dumps(document.to_dict(), allow_nan=False)
 
 
-def _table(report: Report) -> str:
-    lines = [scan_table(report.results, report.files)]
-    if report.coverage and report.results:
-        lines.append(coverage_text(report.coverage))
-    return "".join(f"{line}\n" for line in lines)
-
-
 def _json_lines(report: Report) -> str:
     return "".join(f"{to_json(result)}\n" for result in report.results)
 
 
 FORMATS: dict[str, Format] = {
-    "table": Format("txt", "text/plain", _table, evidence_top=1),
+    "table": Format(
+        "txt",
+        "text/plain",
+        lambda report: f"{scan_table(report.results, report.files)}\n",
+        evidence_top=1,
+    ),
     "hits": Format("txt", "text/plain", lambda report: hits_tables(report.results, report.files)),
     "json": Format("json", "application/json", lambda report: to_json(report) + "\n"),
     "jsonl": Format("jsonl", "application/jsonl", _json_lines),

@@ -61,8 +61,8 @@ def sarif(report: Report, root: str | os.PathLike[str] | None = None) -> dict[st
         root: the directory that locations are relative to; the current one by default. A file
             outside it gets its absolute ``file:`` URI.
     """
-    asked = report.options.get("where", {}).get("tags", {})
-    findings = [finding for result in report.results for finding in _findings(result, asked)]
+    tag_filter = report.options.get("where", {}).get("tags", {})
+    findings = [finding for result in report.results for finding in _findings(result, tag_filter)]
     by_rule: dict[str, list[Hit]] = {}
     for finding in findings:
         by_rule.setdefault(finding.rule_id, []).extend(finding.hits)
@@ -113,11 +113,11 @@ def sarif(report: Report, root: str | os.PathLike[str] | None = None) -> dict[st
     }
 
 
-def _findings(result: FunctionResult, asked: Collection[str]) -> list[Finding]:
+def _findings(result: FunctionResult, tag_filter: Collection[str]) -> list[Finding]:
     """By rule; that a function is known at all is said only where no tag says more."""
     by_rule: dict[str, list[Hit]] = {}
     for hit in result.hits:
-        for name in rule_ids(hit, asked):
+        for name in rule_ids(hit, tag_filter):
             by_rule.setdefault(name, []).append(hit)
     if result.hits and not by_rule:
         by_rule[UNTAGGED] = list(result.hits)
@@ -131,12 +131,12 @@ def _most_severe(findings: list[Finding], severities: dict[str, float]) -> list[
     if len(findings) <= MOST_RESULTS:
         return findings
 
-    def order(place: int) -> tuple[float, tuple[float, float, float]]:
-        finding = findings[place]
+    def order(number: int) -> tuple[float, tuple[float, float, float]]:
+        finding = findings[number]
         return -severities[finding.rule_id], likelihood(finding.hits[0])
 
-    places = sorted(range(len(findings)), key=order)[:MOST_RESULTS]
-    return [findings[place] for place in sorted(places)]
+    numbers = sorted(range(len(findings)), key=order)[:MOST_RESULTS]
+    return [findings[number] for number in sorted(numbers)]
 
 
 def _notifications(report: Report, left_out: int) -> list[dict[str, Any]]:
@@ -250,14 +250,14 @@ def _fingerprints(findings: Sequence[Finding], artifacts: Artifacts) -> Iterator
     ]
     numbers: dict[int, int] = {}
     copies: Counter[tuple[str, str]] = Counter()
-    for place in sorted(range(len(findings)), key=lambda n: findings[n].query.address or 0):
-        copies[keys[place]] += 1
-        numbers[place] = copies[keys[place]]
-    for place, (_, digest) in enumerate(keys):
+    for number in sorted(range(len(findings)), key=lambda n: findings[n].query.address or 0):
+        copies[keys[number]] += 1
+        numbers[number] = copies[keys[number]]
+    for number, (_, digest) in enumerate(keys):
         yield {
-            "graphkinFunction/v2": f"{digest}:{numbers[place]}",
+            "graphkinFunction/v2": f"{digest}:{numbers[number]}",
             # The name that GitHub matches alerts by.
-            "primaryLocationLineHash": f"{digest[:16]}:{numbers[place]}",
+            "primaryLocationLineHash": f"{digest[:16]}:{numbers[number]}",
         }
 
 

@@ -40,7 +40,7 @@ ADVICE = (
 )
 
 
-def rule_ids(function: LibraryFunction, asked: Collection[str] = ()) -> tuple[str, ...]:
+def rule_ids(function: LibraryFunction, tag_filter: Collection[str] = ()) -> tuple[str, ...]:
     """The vulnerabilities that a function is tagged with; else its other tags; else nothing.
 
     Args:
@@ -52,7 +52,7 @@ def rule_ids(function: LibraryFunction, asked: Collection[str] = ()) -> tuple[st
     if cves:
         return cves
     keys = [key for key in sorted(function.tags) if key not in (CVE_TAG, SEVERITY_TAG)]
-    chosen = [key for key in keys if key in asked] or keys
+    chosen = [key for key in keys if key in tag_filter] or keys
     return tuple(_bounded(encodable(f"{key}={function.tags[key]}")) for key in chosen)
 
 

@@ -105,20 +105,20 @@ def scan_table(
     """
     everything = list(results)
     counts = count(everything, files)
-    several = len({result.query.binary for result in everything}) > 1
+    names_files = len({result.query.binary for result in everything}) > 1
     lines = []
     for group in groups(everything):
         lines += [shortened(group.title, width)]
-        rows = _scan_lines(group.results, width - len(GAP), several=several)
+        rows = _scan_lines(group.results, width - len(GAP), names_files=names_files)
         lines += [GAP + line for line in rows]
         lines += [""]
     end = _end(counts)
     if counts.files == 1:
         only = files[0].binary if files else everything[0].query.binary
-        place = shortened(only, max(width - len(end), LEAST_NAME))
+        subject = shortened(only, max(width - len(end), LEAST_NAME))
     else:
-        place = plural(counts.files, "file")
-    return "\n".join([*lines, place + end])
+        subject = plural(counts.files, "file")
+    return "\n".join([*lines, subject + end])
 
 
 def _end(counts: Counts) -> str:
@@ -134,7 +134,7 @@ def _end(counts: Counts) -> str:
     return f": no function was looked up; too few blocks: {plural(counts.small, 'function')}"
 
 
-def _scan_lines(results: Sequence[FunctionResult], width: int, *, several: bool) -> list[str]:
+def _scan_lines(results: Sequence[FunctionResult], width: int, *, names_files: bool) -> list[str]:
     """The table of a group; which file a function is in, where there are several.
 
     ``both say`` is the rarest word that the function and the hit share, and how many there are
@@ -149,7 +149,7 @@ def _scan_lines(results: Sequence[FunctionResult], width: int, *, several: bool)
         Column("is like", [hit.shown for hit in best], share=FUNCTION),
         Column("of", [hit.binary for hit in best], share=FILE, are_paths=True),
     ]
-    if several:
+    if names_files:
         files = [query.binary for query in queries]
         columns.insert(-2, Column("in", files, share=FILE, are_paths=True))
     if any(hit.shared for hit in best):
@@ -177,8 +177,8 @@ def _share(evidence: Evidence | None) -> str:
 
 
 def _sentence(query: FunctionRef, width: int) -> str:
-    place = f" at {address_text(query.address)}" if query.address is not None else ""
-    end = f"{place}, {plural(query.blocks, 'block')}"
+    location = f" at {address_text(query.address)}" if query.address is not None else ""
+    end = f"{location}, {plural(query.blocks, 'block')}"
     room = max(width - len(" of ") - len(end), 2 * LEAST_NAME)
     function = shortened(query.shown, room // 2)
     return f"{function} of {shortened(query.binary, room - cell_len(function))}{end}"
@@ -236,14 +236,14 @@ def _widths(columns: Sequence[Column], width: int) -> list[int]:
     ]
     fixed = sum(size for size, column in zip(widths, columns, strict=True) if not column.share)
     room = width - fixed - len(GAP) * (len(columns) - 1)
-    names = [place for place, column in enumerate(columns) if column.share]
-    names.sort(key=lambda place: widths[place] / columns[place].share)
-    shares = sum(columns[place].share for place in names)
-    for place in names:
-        own = room * columns[place].share // shares
-        widths[place] = min(widths[place], max(own, LEAST_NAME))
-        room -= widths[place]
-        shares -= columns[place].share
+    names = [number for number, column in enumerate(columns) if column.share]
+    names.sort(key=lambda number: widths[number] / columns[number].share)
+    shares = sum(columns[number].share for number in names)
+    for number in names:
+        own = room * columns[number].share // shares
+        widths[number] = min(widths[number], max(own, LEAST_NAME))
+        room -= widths[number]
+        shares -= columns[number].share
     return widths
 
 

@@ -93,10 +93,10 @@ def telling_ends(paths: Sequence[str]) -> list[str]:
 def _first(text: str, width: int) -> str:
     """As many letters as fit into so many columns."""
     used = 0
-    for place, letter in enumerate(text):
+    for position, letter in enumerate(text):
         used += cell_len(letter)
         if used > width:
-            return text[:place]
+            return text[:position]
     return text
 
 

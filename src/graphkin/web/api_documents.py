@@ -155,7 +155,7 @@ class ScanRequest(Request):
     top: Annotated[int, Field(ge=1)] = TOP
     rerank: Annotated[int, Field(ge=0)] = RERANK
     min_probability: Annotated[float, Field(ge=0, le=1)] = MIN_PROBABILITY
-    query_min_blocks: Annotated[int, Field(ge=1)] = MIN_BLOCKS
+    min_blocks: Annotated[int, Field(ge=1)] = MIN_BLOCKS
     where: Where = Where()
 
 

@@ -32,7 +32,7 @@ class ScanJob(Job):
         self._library = library
         self._uploads = uploads
         self.upload = upload
-        self._min_blocks = request.query_min_blocks
+        self._min_blocks = request.min_blocks
         self._options = SearchOptions(
             request.top,
             request.rerank,
@@ -95,7 +95,7 @@ class ScanJob(Job):
             tool=Tool(version=__version__),
             library=library,
             model=str(self._library.model_id),
-            options={**self._options.to_dict(), "query_min_blocks": self._min_blocks},
+            options={**self._options.to_dict(), "min_blocks": self._min_blocks},
             results=tuple(self.results),
             skipped=tuple(self.upload.facts.reasons),
             warnings=self._warnings,

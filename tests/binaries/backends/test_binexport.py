@@ -82,24 +82,26 @@ class Writer:
         proto.meta_information.executable_name = "lib.so"
         proto.meta_information.executable_id = functions[0].file_hash.upper()
         proto.meta_information.architecture_name = "x86-64"
-        names = Counter(name for one in functions for b in one.blocks for name in b.mnemonics)
+        names = Counter(
+            name for function in functions for b in function.blocks for name in b.mnemonics
+        )
         ranks = {name: rank for rank, (name, _) in enumerate(names.most_common())}
         for name in ranks:
             proto.mnemonic.add(name=name)
-        entries = {one.address for one in functions}
-        every = {block.address: block for one in functions for block in one.blocks}
+        entries = {function.address for function in functions}
+        every = {block.address: block for function in functions for block in function.blocks}
         self._code([every[address] for address in sorted(every)], ranks, entries, sizes)
-        for one in functions:
+        for function in functions:
             graph = proto.flow_graph.add()
-            indices = [self.blocks[block.address] for block in one.blocks]
+            indices = [self.blocks[block.address] for block in function.blocks]
             graph.entry_basic_block_index = indices[0]
             graph.basic_block_index.extend(sorted(indices))
-            for source, target in one.edges:
+            for source, target in function.edges:
                 graph.edge.add(
                     source_basic_block_index=indices[source],
                     target_basic_block_index=indices[target],
                 )
-            proto.call_graph.vertex.add(address=one.address, mangled_name=one.name)
+            proto.call_graph.vertex.add(address=function.address, mangled_name=function.name)
         return proto
 
     def _code(
@@ -138,8 +140,8 @@ class Writer:
 def export(path: Path, packed: bool = False) -> tuple[list[Function], Any]:
     """Functions of a file with text, and the message that says the same."""
     functions = [
-        replace(one, blocks=tuple(map(_with_marks, one.blocks)))
-        for one in NativeSource(path, with_text=True).functions()
+        replace(function, blocks=tuple(map(_with_marks, function.blocks)))
+        for function in NativeSource(path, with_text=True).functions()
     ]
     return functions, Writer(packed).write(functions, instruction_sizes(path, functions))
 
@@ -159,8 +161,8 @@ def instruction_sizes(path: Path, functions: Sequence[Function]) -> dict[int, in
     reader = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
     return {
         address: size
-        for one in functions
-        for block in one.blocks
+        for function in functions
+        for block in function.blocks
         for address, size, _, _ in reader.disasm_lite(
             image.read(block.address, block.size), block.address
         )
@@ -189,19 +191,21 @@ def test_what_was_written_is_read(
 ) -> None:
     functions, proto = export(library, packed)
     path = save(proto, tmp_path / "lib.BinExport")
-    assert max(len(one.blocks) for one in functions) > 10
+    assert max(len(function.blocks) for function in functions) > 10
     expected = [
         replace(
-            one,
-            size=sum(block.size for block in one.blocks),
-            blocks=tuple(b if with_text else b._replace(instructions=None) for b in one.blocks),
+            function,
+            size=sum(block.size for block in function.blocks),
+            blocks=tuple(
+                b if with_text else b._replace(instructions=None) for b in function.blocks
+            ),
             format="binexport",
             binary=str(path),
             compiler=None,
             aliases=(),
             unit=None,
         )
-        for one in functions
+        for function in functions
     ]
     assert read(path, with_text=with_text) == expected
 
@@ -216,18 +220,20 @@ def test_content_tells_what_it_is(library: Path, tmp_path: Path) -> None:
 
 def test_kinds_of_functions(library: Path, tmp_path: Path) -> None:
     functions, proto = export(library)
-    kinds = dict(zip([one.name for one in functions], [IMPORTED, THUNK, INVALID, 1], strict=False))
+    kinds = dict(
+        zip([function.name for function in functions], [IMPORTED, THUNK, INVALID, 1], strict=False)
+    )
     for vertex in proto.call_graph.vertex:
         vertex.type = kinds.get(vertex.mangled_name, 0)
         if vertex.mangled_name == "pick":
             vertex.ClearField("mangled_name")
     path = save(proto, tmp_path / "lib.BinExport")
     source = BinExportSource(path)
-    found = {one.name for one in source.functions()}
-    pick = next(one for one in functions if one.name == "pick")
-    names = {one.name for one in functions} - {"pick"} | {f"sub_{pick.address:x}"}
+    recovered = {function.name for function in source.functions()}
+    pick = next(function for function in functions if function.name == "pick")
+    names = {function.name for function in functions} - {"pick"} | {f"sub_{pick.address:x}"}
     left_out = {name for name, kind in kinds.items() if kind in (IMPORTED, THUNK, INVALID)}
-    assert found == names - left_out
+    assert recovered == names - left_out
     assert [item.function for item in source.skipped] == [
         name for name, kind in kinds.items() if kind == INVALID
     ]
@@ -251,9 +257,9 @@ def test_blocks_without_code_and_edges_without_targets(library: Path, tmp_path: 
         entry = graph.entry_basic_block_index
         graph.edge.add(source_basic_block_index=entry)
         graph.edge.add(source_basic_block_index=entry, target_basic_block_index=empty)
-    found = read(save(proto, tmp_path / "x.BinExport"))
-    assert [(one.name, len(one.blocks), one.edges) for one in found] == [
-        (one.name, len(one.blocks), one.edges) for one in functions
+    recovered = read(save(proto, tmp_path / "x.BinExport"))
+    assert [(function.name, len(function.blocks), function.edges) for function in recovered] == [
+        (function.name, len(function.blocks), function.edges) for function in functions
     ]
 
 
@@ -279,11 +285,11 @@ def test_a_block_in_several_stretches_and_trees_of_operands(tmp_path: Path) -> N
     block.instruction_index.add(begin_index=0)
     block.instruction_index.add(begin_index=2, end_index=3)
     proto.flow_graph.add(entry_basic_block_index=0, basic_block_index=[0])
-    (found,) = read(save(proto, tmp_path / "ida.BinExport"), with_text=True)
-    assert (found.name, found.architecture) == ("sub_10", "x86")
+    (functions,) = read(save(proto, tmp_path / "ida.BinExport"), with_text=True)
+    assert (functions.name, functions.architecture) == ("sub_10", "x86")
     text = ("mov eax, dword ptr [ebx + 0xc]", "ret")
-    assert found.blocks == (Block(0x10, 4, ("mov", "ret"), text),)
-    assert len(found.file_hash) == 64
+    assert functions.blocks == (Block(0x10, 4, ("mov", "ret"), text),)
+    assert len(functions.file_hash) == 64
 
 
 @pytest.mark.parametrize("content", [b"", b"no message at all", b"\n\xff", b"\x0b\x0c", b"\0\0"])

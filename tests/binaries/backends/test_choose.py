@@ -24,16 +24,16 @@ SOURCE = "int f(int x) { return x ? 1 : 2; } int g(int x) { return x * f(x); }"
 
 
 def names(path: Path, **options: Any) -> list[str]:
-    return [one.name for one in open_source(path, **options).functions()]
+    return [function.name for function in open_source(path, **options).functions()]
 
 
 def test_symbols_are_preferred(compile_c: Compile) -> None:
     path = compile_c(SOURCE, "-O1", "-c")
     source = open_source(path, with_text=True)
-    found = list(source.functions())
-    assert found == list(NativeSource(path, with_text=True).functions())
-    assert [one.name for one in found] == ["f", "g"]
-    assert found[0].blocks[0].instructions is not None
+    functions = list(source.functions())
+    assert functions == list(NativeSource(path, with_text=True).functions())
+    assert [function.name for function in functions] == ["f", "g"]
+    assert functions[0].blocks[0].instructions is not None
     assert source.skipped == []
 
 
@@ -57,8 +57,8 @@ def test_smda_reads_what_it_finds_more_in() -> None:
     assert list(native.functions()) == []
     assert native.skipped
     assert native.coverages[0].recovered_bytes == 0
-    wanted = open_source(NO_STARTS, wants=lambda extent: extent.name == "sub_4000fd")
-    assert [one.name for one in wanted.functions()] == ["sub_4000fd"]
+    expected = open_source(NO_STARTS, wants=lambda extent: extent.name == "sub_4000fd")
+    assert [function.name for function in expected.functions()] == ["sub_4000fd"]
 
 
 def test_the_native_backend_stays_where_smda_finds_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +118,7 @@ def test_binexport_files_by_name_and_by_content(compile_c: Compile, tmp_path: Pa
     for name in ("x.BinExport", "x.bin"):
         file = save(proto, tmp_path / name)
         assert isinstance(open_source(file), BinExportSource)
-        assert names(file) == [one.name for one in functions]
+        assert names(file) == [function.name for function in functions]
     assert names(file, backend="binexport") == names(file)
     with pytest.raises(FormatError, match="damaged"):
         names(path, backend="binexport")

@@ -33,12 +33,17 @@ def _needs_smda() -> None:
 
 def test_functions_are_found_by_their_code_alone() -> None:
     source = SmdaSource(NO_STARTS)
-    found = list(source.functions())
+    functions = list(source.functions())
     assert source.skipped == []
     # out, pick, twice and _start, where nm had them before strip
-    assert [one.address for one in found] == [0x4000E8, 0x4000FD, 0x400135, 0x400157]
-    assert [one.name for one in found] == ["sub_4000e8", "sub_4000fd", "sub_400135", "sub_400157"]
-    pick = found[1]
+    assert [function.address for function in functions] == [0x4000E8, 0x4000FD, 0x400135, 0x400157]
+    assert [function.name for function in functions] == [
+        "sub_4000e8",
+        "sub_4000fd",
+        "sub_400135",
+        "sub_400157",
+    ]
+    pick = functions[1]
     assert pick.edges == (
         (0, 1), (0, 6), (1, 4), (2, 3), (3, 4), (3, 6), (4, 2), (4, 5), (5, 3),
     )  # fmt: skip
@@ -61,8 +66,8 @@ def test_text_on_request() -> None:
 @pytest.mark.parametrize("level", ["-O0", "-O1"])
 def test_agrees_with_the_native_backend(compile_c: Compile, level: str) -> None:
     path = compile_c(SOURCE, level, "-shared", "-fPIC", "-fno-inline")
-    ours = {one.name: one for one in NativeSource(path, with_text=True).functions()}
-    theirs = {one.name: one for one in SmdaSource(path, with_text=True).functions()}
+    ours = {function.name: function for function in NativeSource(path, with_text=True).functions()}
+    theirs = {function.name: function for function in SmdaSource(path, with_text=True).functions()}
     for name in ("loop", "twice", "chain"):
         assert theirs[name].blocks == ours[name].blocks
         assert theirs[name].edges == ours[name].edges
@@ -90,7 +95,7 @@ def test_foreign_and_damaged_files(tmp_path: Path, content: bytes, message: str)
 
 def test_limits_are_kept() -> None:
     source = SmdaSource(NO_STARTS, limits=Limits(function_bytes=40))
-    assert [one.size for one in source.functions()] == [21, 34]
+    assert [function.size for function in source.functions()] == [21, 34]
     assert [item.function for item in source.skipped] == ["sub_4000fd", "sub_400157"]
     assert "over the limit of 40" in source.skipped[0].reason
 

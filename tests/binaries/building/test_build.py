@@ -56,10 +56,10 @@ WORDS = "{level} {jobs} {machine} [{prefix}]"
 
 @pytest.fixture(scope="session")
 def compilers() -> list[str]:
-    found = [name for name in ("gcc", "clang", "clang-14") if shutil.which(name)]
-    if not found:
+    names = [name for name in ("gcc", "clang", "clang-14") if shutil.which(name)]
+    if not names:
         pytest.skip("neither gcc nor clang is installed")
-    return found
+    return names
 
 
 @pytest.fixture

@@ -51,10 +51,10 @@ def written(tmp_path: Path, content: bytes, name: str = "container") -> Path:
 @pytest.mark.parametrize("kind", CONTAINERS)
 def test_binaries_come_out_of_every_format(kind: str, tmp_path: Path, folder: Path) -> None:
     path = written(tmp_path, CONTAINERS[kind])
-    found = contents(path, folder)
+    files = contents(path, folder)
     if kind == "ar of tar":
-        found = {name.removeprefix("other.tar!"): data for name, data in found.items()}
-    assert found == NAMES
+        files = {name.removeprefix("other.tar!"): data for name, data in files.items()}
+    assert files == NAMES
 
 
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb is not installed")
@@ -95,9 +95,9 @@ def test_archives_behind_an_archive(tmp_path: Path, folder: Path) -> None:
 def test_containers_in_containers(tmp_path: Path, folder: Path) -> None:
     inner = deb_of({"./usr/bin/tool": OTHER})
     outer = zip_of({"pool/x.deb": inner, "lib.a": ar_of({"shapes.o/": OBJECT})})
-    found = contents(written(tmp_path, gzip.compress(tar_of({"all.zip": outer}))), folder)
-    assert list(found) == ["all.zip!pool/x.deb!usr/bin/tool", "all.zip!lib.a"]
-    assert found["all.zip!pool/x.deb!usr/bin/tool"] == OTHER
+    files = contents(written(tmp_path, gzip.compress(tar_of({"all.zip": outer}))), folder)
+    assert list(files) == ["all.zip!pool/x.deb!usr/bin/tool", "all.zip!lib.a"]
+    assert files["all.zip!pool/x.deb!usr/bin/tool"] == OTHER
     assert sorted(os.listdir(folder)) == ["1-2", "1-3"], "copies of inner containers are gone"
 
 
@@ -114,8 +114,8 @@ def test_two_members_of_one_name(tmp_path: Path, folder: Path) -> None:
         archive.writestr("x", OTHER)
         with pytest.warns(UserWarning, match="Duplicate"):
             archive.writestr("x", OBJECT)
-    found = contents(written(tmp_path, out.getvalue()), folder)
-    assert found == {"x#2": OTHER, "x": OTHER, "x#3": OBJECT}
+    files = contents(written(tmp_path, out.getvalue()), folder)
+    assert files == {"x#2": OTHER, "x": OTHER, "x#3": OBJECT}
 
 
 @pytest.mark.parametrize(
@@ -312,17 +312,17 @@ def test_damaged_containers_do_not_crash(
     kind: str, seed: int, edits: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Whatever is changed: members and sentences come out, and nothing is raised."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     content = bytearray(CONTAINERS[kind])
     for _ in range(edits):
         # Headers are where damage tells most: they lie at both ends.
-        span = chance.choice([64, 512, len(content)])
-        at = chance.randrange(min(span, len(content)))
-        at = chance.choice([at, len(content) - 1 - at])
-        if chance.random() < 0.2:
-            del content[at : at + chance.randrange(1, 64)]
+        span = rng.choice([64, 512, len(content)])
+        at = rng.randrange(min(span, len(content)))
+        at = rng.choice([at, len(content) - 1 - at])
+        if rng.random() < 0.2:
+            del content[at : at + rng.randrange(1, 64)]
         else:
-            content[at : at + 4] = chance.choice([b"\xff" * 4, bytes(4), chance.randbytes(4)])
+            content[at : at + 4] = rng.choice([b"\xff" * 4, bytes(4), rng.randbytes(4)])
     folder = tmp_path_factory.mktemp("damaged")
     path = written(folder, bytes(content))
     budget = Budget(total_bytes=1 << 24, member_bytes=1 << 22)

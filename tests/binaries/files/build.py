@@ -4,8 +4,8 @@
 
 Needs Debian's gcc-i686-linux-gnu, gcc-aarch64-linux-gnu, gcc-arm-linux-gnueabihf,
 gcc-mips-linux-gnu, gcc-mipsel-linux-gnu, gcc-mips64el-linux-gnuabi64,
-gcc-riscv64-linux-gnu, clang-14 and lld-14, and from
-PyPI unicorn and pyelftools.
+gcc-riscv64-linux-gnu, gcc-powerpc-linux-gnu, gcc-powerpc64le-linux-gnu, clang-14,
+lld-14 and qemu-user-static, and from PyPI unicorn and pyelftools.
 Arguments name the processors to make samples of; without any, all are made.
 
 Each sample is a shared object with position independent code (``shared``) or an executable without
@@ -28,6 +28,7 @@ from itertools import product
 from pathlib import Path
 
 from tests.binaries.files.emulator import Machine
+from tests.binaries.files.qemu import QemuMachine
 
 HERE = Path(__file__).parent
 TRACES = HERE / "traces.json.xz"
@@ -51,6 +52,10 @@ TARGETS = {
     ("riscv64", "gcc"): "riscv64-linux-gnu-gcc",
     # strip does not take what lld makes for RISC-V.
     ("riscv64", "clang"): "clang-14 --target=riscv64-linux-gnu -march=rv64gc -mabi=lp64d",
+    ("ppc", "gcc"): "powerpc-linux-gnu-gcc",
+    ("ppc", "clang"): f"{CLANG} --target=powerpc-linux-gnu -msecure-plt",
+    ("ppc64le", "gcc"): "powerpc64le-linux-gnu-gcc",
+    ("ppc64le", "clang"): f"{CLANG} --target=powerpc64le-linux-gnu",
 }
 KINDS = {
     "shared": "-fPIC -shared",
@@ -66,20 +71,22 @@ STRIP = {
     "mipsel": "mipsel-linux-gnu",
     "mips64el": "mips64el-linux-gnuabi64",
     "riscv64": "riscv64-linux-gnu",
+    "ppc": "powerpc-linux-gnu",
+    "ppc64le": "powerpc64le-linux-gnu",
 }
 
 Trace = dict[int, list[int]]
 
 
 def main() -> None:
-    wanted = sys.argv[1:] or list(STRIP)
+    expected = sys.argv[1:] or list(STRIP)
     traces: dict[str, dict[str, Trace]] = json.loads(lzma.decompress(TRACES.read_bytes()))
-    traces = {name: one for name, one in traces.items() if name.partition("/")[0] not in wanted}
-    for architecture in wanted:
+    traces = {name: one for name, one in traces.items() if name.partition("/")[0] not in expected}
+    for architecture in expected:
         shutil.rmtree(HERE / architecture, ignore_errors=True)
         (HERE / architecture).mkdir()
     for (architecture, compiler), command in TARGETS.items():
-        if architecture not in wanted:
+        if architecture not in expected:
             continue
         for kind, level in product(KINDS, LEVELS):
             path = HERE / architecture / f"{compiler}-{kind}-{level}"
@@ -110,7 +117,8 @@ def build(command: str, kind: str, level: str, path: Path) -> None:
         sources.append(helpers)
     # gcc compares long numbers with a function of its own, on some processors; the emulator of
     # MIPS64 has no memory beyond 32 bits.
-    extra = ["-lgcc"] if "mips" in command else []
+    needs_gcc = "mips" in command or "powerpc-" in command
+    extra = ["-lgcc"] if needs_gcc else []
     extra += ["-Wl,-Ttext-segment=0x400000"] if "mips64" in command and kind == "static" else []
     run(*flags, *linked, *LINK.split(), *sources, *extra, "-o", path)
     for source in sources[1:]:
@@ -119,12 +127,13 @@ def build(command: str, kind: str, level: str, path: Path) -> None:
 
 def trace(path: Path, architecture: str) -> dict[str, Trace]:
     """Runs every function of a sample with many arguments."""
-    machine = Machine(path, architecture)
+    # Unicorn runs PowerPC of 64 bits neither little-endian nor with memory.
+    machine = QemuMachine(path) if architecture == "ppc64le" else Machine(path, architecture)
     numbers = range(-2, 64)
     few = range(-1, 12)
-    two_words = architecture in ("x86", "arm", "mips", "mipsel")
+    two_words = architecture in ("x86", "arm", "mips", "mipsel", "ppc")
     # A big-endian machine has the upper word of a number first.
-    order = slice(None, None, -1 if architecture == "mips" else 1)
+    order = slice(None, None, -1 if architecture in ("mips", "ppc") else 1)
     calls: dict[str, list[list[int]]] = {
         "dense": [[x, 3] for x in numbers],
         "shifted": [[x, 3] for x in numbers],
@@ -146,14 +155,14 @@ def trace(path: Path, architecture: str) -> dict[str, Trace]:
         "jumps": [[machine.data(bytes(code)), 3] for code in product(range(4), repeat=3)],
         "loops": [[len(row), machine.words(row)] for row in _arrays()],
     }
-    found: dict[str, Trace] = {}
+    traces: dict[str, Trace] = {}
     for name, rows in calls.items():
         jumps: defaultdict[int, set[int]] = defaultdict(set)
-        for row in rows:
-            for behind, target in machine.call(name, row):
+        for taken in machine.calls(name, rows):
+            for behind, target in taken:
                 jumps[behind].add(target)
-        found[name] = {behind: sorted(targets) for behind, targets in sorted(jumps.items())}
-    return found
+        traces[name] = {behind: sorted(targets) for behind, targets in sorted(jumps.items())}
+    return traces
 
 
 def _programs() -> list[bytes]:

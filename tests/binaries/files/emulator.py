@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 import unicorn
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
-from unicorn import arm64_const, arm_const, mips_const, riscv_const, x86_const
+from unicorn import arm64_const, arm_const, mips_const, ppc_const, riscv_const, x86_const
 
 STACK, HEAP, MAGIC = 0x5000_0000, 0x6000_0000, 0x7000_0000
 PAGES = 1 << 20
@@ -24,6 +25,7 @@ MODES = {
     "mipsel": (unicorn.UC_ARCH_MIPS, unicorn.UC_MODE_MIPS32),
     "mips64el": (unicorn.UC_ARCH_MIPS, unicorn.UC_MODE_MIPS64),
     "riscv64": (unicorn.UC_ARCH_RISCV, unicorn.UC_MODE_RISCV64),
+    "ppc": (unicorn.UC_ARCH_PPC, unicorn.UC_MODE_PPC32 | unicorn.UC_MODE_BIG_ENDIAN),
 }
 RETURNS = {
     "x86": "c3",
@@ -33,6 +35,7 @@ RETURNS = {
     "mipsel": "0800e00300000000",
     "mips64el": "0800e00300000000",
     "riscv64": "67800000",
+    "ppc": "4e800020",
 }
 RESULTS = {
     "x86": x86_const.UC_X86_REG_EAX,
@@ -42,10 +45,11 @@ RESULTS = {
     "mipsel": mips_const.UC_MIPS_REG_V0,
     "mips64el": mips_const.UC_MIPS_REG_V0,
     "riscv64": riscv_const.UC_RISCV_REG_A0,
+    "ppc": ppc_const.UC_PPC_REG_3,
 }
 RELATIVE = {8, 23, 1027}
 """R_386_RELATIVE, R_ARM_RELATIVE and R_AARCH64_RELATIVE."""
-RISCV_RELATIVE = 3
+OWN_RELATIVE = {"riscv64": {3}, "ppc": {22}}
 KNOWN = {"out": OUT, "ask": ASK, "abort": ABORT}
 
 
@@ -59,11 +63,12 @@ class Machine:
             self._uc.ctl_set_cpu_model(mips_const.UC_CPU_MIPS64_MIPS64R2_GENERIC)
         self._wide = architecture in ("aarch64", "mips64el", "riscv64")
         self._is_mips = architecture.startswith("mips")
-        self._order: Literal["little", "big"] = "big" if architecture == "mips" else "little"
+        is_big = architecture in ("mips", "ppc")
+        self._order: Literal["little", "big"] = "big" if is_big else "little"
         for start in (STACK, HEAP, MAGIC):
             self._uc.mem_map(start, PAGES)
-        for place in (OUT, ASK, ABORT, END):
-            self._uc.mem_write(place, bytes.fromhex(RETURNS[architecture]))
+        for position in (OUT, ASK, ABORT, END):
+            self._uc.mem_write(position, bytes.fromhex(RETURNS[architecture]))
         self._free = HEAP
         self._asked = 0
         self._conditional_end = 0
@@ -108,14 +113,13 @@ class Machine:
         first = tags["DT_MIPS_GOTSYM"]
         for number in range(first, symbols.num_symbols()):
             symbol = symbols.get_symbol(number)
-            place = tags["DT_PLTGOT"] + (8 if self._wide else 4) * (
+            position = tags["DT_PLTGOT"] + (8 if self._wide else 4) * (
                 tags["DT_MIPS_LOCAL_GOTNO"] + number - first
             )
-            self._write_word(place, KNOWN.get(symbol.name, symbol["st_value"]))
+            self._write_word(position, KNOWN.get(symbol.name, symbol["st_value"]))
 
     def _relocate(self, entry: object, names: object) -> None:
-        is_riscv = self._architecture == "riscv64"
-        if entry["r_info_type"] in ({RISCV_RELATIVE} if is_riscv else RELATIVE):
+        if entry["r_info_type"] in OWN_RELATIVE.get(self._architecture, RELATIVE):
             if entry.is_RELA():
                 self._write_word(entry["r_offset"], entry["r_addend"])
             return
@@ -133,6 +137,9 @@ class Machine:
         if self._architecture == "riscv64":
             self._uc.reg_write(riscv_const.UC_RISCV_REG_MSTATUS, 0x6000)
             return
+        if self._architecture == "ppc":
+            self._uc.reg_write(ppc_const.UC_PPC_REG_MSR, 1 << 13)
+            return
         if self._is_mips:
             status = self._uc.reg_read(mips_const.UC_MIPS_REG_CP0_STATUS)
             # 64 bits are for the kernel alone, and for floats not at all, unless it says otherwise.
@@ -147,15 +154,19 @@ class Machine:
 
     def data(self, content: bytes) -> int:
         """The address of a copy of some bytes."""
-        place = self._free
-        self._uc.mem_write(place, content)
+        position = self._free
+        self._uc.mem_write(position, content)
         self._free += -(-len(content) // 16) * 16
-        return place
+        return position
 
     def words(self, values: list[int]) -> int:
         """The address of an array of int."""
         order = "<" if self._order == "little" else ">"
         return self.data(struct.pack(f"{order}{len(values)}i", *values) or bytes(4))
+
+    def calls(self, name: str, rows: list[list[int]]) -> Iterator[list[tuple[int, int]]]:
+        """The same for each row of arguments."""
+        return (self.call(name, row) for row in rows)
 
     def call(self, name: str, arguments: list[int]) -> list[tuple[int, int]]:
         """(address behind the jump, target) of the jumps taken inside a function."""
@@ -226,6 +237,12 @@ class Machine:
             self._uc.reg_write(riscv_const.UC_RISCV_REG_SP, top)
             self._uc.reg_write(riscv_const.UC_RISCV_REG_RA, END)
             self._uc.reg_write(riscv_const.UC_RISCV_REG_GP, self._global_pointer)
+            return
+        if self._architecture == "ppc":
+            for number, value in enumerate(arguments):
+                self._uc.reg_write(ppc_const.UC_PPC_REG_3 + number, value % (1 << 32))
+            self._uc.reg_write(ppc_const.UC_PPC_REG_1, top)
+            self._uc.reg_write(ppc_const.UC_PPC_REG_LR, END)
             return
         names, prefix, bits = (
             (arm64_const, "UC_ARM64_REG_", 64) if self._wide else (arm_const, "UC_ARM_REG_", 32)

@@ -109,10 +109,10 @@ def test_functions_are_the_same_as_those_of_the_whole_library(
     bare, debug = split
     shutil.copy(debug, bare.parent)
     whole = {f.name: f for f in NativeSource(tmp_path / "whole.so", with_files=True).functions()}
-    found = {f.name: f for f in NativeSource(bare, with_files=True).functions()}
-    assert found.keys() == whole.keys()
+    functions = {f.name: f for f in NativeSource(bare, with_files=True).functions()}
+    assert functions.keys() == whole.keys()
     for name in ("inner", "outer", "start"):
-        one, other = found[name], whole[name]
+        one, other = functions[name], whole[name]
         assert (one.blocks, one.size, one.unit) == (other.blocks, other.size, other.unit)
         assert one.defined_in == other.defined_in
         assert one.defined_in is not None

@@ -25,26 +25,28 @@ FUNCTIONS = {
 
 def functions(path: Path) -> list[Function]:
     source = NativeSource(path)
-    found = list(source.functions())
+    recovered = list(source.functions())
     assert source.skipped == []
-    return found
+    return recovered
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_counts_and_full_coverage(ffmpeg: Path, name: str) -> None:
-    found = functions(ffmpeg / name)
-    assert (len(found), sum(len(one.blocks) >= 5 for one in found)) == FUNCTIONS[name]
+    recovered = functions(ffmpeg / name)
+    assert (len(recovered), sum(len(function.blocks) >= 5 for function in recovered)) == FUNCTIONS[
+        name
+    ]
     # Compilers emit no unreachable code, so every byte is in a block, or is padding. A missed
     # jump table leaves the code of its cases uncovered.
     image = load((ffmpeg / name).read_bytes(), name)
-    for one in found:
-        bare = np.ones(one.size, dtype=bool)
-        for block in one.blocks:
-            start = block.address - one.address
-            if 0 <= start < one.size:
+    for function in recovered:
+        bare = np.ones(function.size, dtype=bool)
+        for block in function.blocks:
+            start = block.address - function.address
+            if 0 <= start < function.size:
                 bare[start : start + block.size] = False
-        left = np.frombuffer(image.read(one.address, one.size), dtype=np.uint8)[bare]
-        assert np.isin(left, PADDING_BYTES).all(), one.name
+        left = np.frombuffer(image.read(function.address, function.size), dtype=np.uint8)[bare]
+        assert np.isin(left, PADDING_BYTES).all(), function.name
 
 
 PADDING_BYTES = np.frombuffer(bytes.fromhex("90 66 0f 1f 2e 40 44 80 84 00 cc 87 c0"), np.uint8)
@@ -55,11 +57,14 @@ PADDING_BYTES = np.frombuffer(bytes.fromhex("90 66 0f 1f 2e 40 44 80 84 00 cc 87
 def test_a_stripped_library_gives_the_same_graphs(ffmpeg: Path, tmp_path: Path, name: str) -> None:
     bare = tmp_path / "bare.so"
     subprocess.run(["strip", "-o", str(bare), str(ffmpeg / name)], check=True)
-    whole = {one.address: one for one in functions(ffmpeg / name)}
-    found = functions(bare)
-    assert len(found) == len(whole)
-    for one in found:
-        assert (one.blocks, one.edges) == (whole[one.address].blocks, whole[one.address].edges)
+    whole = {function.address: function for function in functions(ffmpeg / name)}
+    recovered = functions(bare)
+    assert len(recovered) == len(whole)
+    for function in recovered:
+        assert (function.blocks, function.edges) == (
+            whole[function.address].blocks,
+            whole[function.address].edges,
+        )
 
 
 @pytest.mark.parametrize("name", ["gcc-O2/libavutil.so", "clang-O2/libavutil.so"])
@@ -76,7 +81,7 @@ def test_agreement_with_smda(ffmpeg: Path, name: str) -> None:
     finally:
         logging.disable(logging.NOTSET)
     theirs = {function.offset: _starts(function) for function in report.getFunctions()}
-    ours = {one.address: {b.address for b in one.blocks} for one in functions(ffmpeg / name)}
+    ours = {item.address: {b.address for b in item.blocks} for item in functions(ffmpeg / name)}
     both = ours.keys() & theirs.keys()
     assert len(both) > 900
     different = [address for address in both if ours[address] != theirs[address]]
@@ -89,7 +94,8 @@ def _starts(function: Any) -> set[int]:
         block.offset
         for block in function.getBlocks()
         if not all(
-            one.mnemonic in ("nop", "endbr64") or (one.mnemonic, one.operands) == ("xchg", "ax, ax")
-            for one in block.getInstructions()
+            getInstruction.mnemonic in ("nop", "endbr64")
+            or (getInstruction.mnemonic, getInstruction.operands) == ("xchg", "ax, ax")
+            for getInstruction in block.getInstructions()
         )
     }

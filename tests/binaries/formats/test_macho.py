@@ -24,32 +24,34 @@ WHOLE = [f"{name}.dylib" for name in LIBRARIES] + [f"{name}.o" for name in OBJEC
 
 
 def functions(name: str) -> list[Function]:
-    found, skipped = read(SAMPLES / name)
+    recovered, skipped = read(SAMPLES / name)
     assert skipped == []
-    return found
+    return recovered
 
 
 @pytest.mark.parametrize("name", [*WHOLE, "lld-x86_64-program", "lld-ios.dylib"])
 def test_control_flow_is_that_of_the_source(name: str) -> None:
-    found = {one.name: one for one in functions(name)}
+    recovered = {function.name: function for function in functions(name)}
     # As in ELF files: without the underscore that Apple's compilers put in front.
-    assert list(found) == NAMES
-    assert max(map(len, successors(found["pick"]))) == 12
+    assert list(recovered) == NAMES
+    assert max(map(len, successors(recovered["pick"]))) == 12
     # The call that leaves, through a stub or, in objects, to a symbol; and the return.
-    assert sum(not targets for targets in successors(found["checked"])) == 2
-    assert any(target <= source for source, target in found["count"].edges)
-    assert {one.format for one in found.values()} == {"macho"}
+    assert sum(not targets for targets in successors(recovered["checked"])) == 2
+    assert any(target <= source for source, target in recovered["count"].edges)
+    assert {value.format for value in recovered.values()} == {"macho"}
     is_arm = "aarch64" in name or "ios" in name
-    assert {one.architecture for one in found.values()} == {"aarch64" if is_arm else "x86-64"}
+    assert {value.architecture for value in recovered.values()} == {
+        "aarch64" if is_arm else "x86-64"
+    }
 
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_block_starts_equal_those_of_a_slow_descent(name: str) -> None:
     image = load((SAMPLES / name).read_bytes(), name)
-    for one in functions(name):
-        if one.name not in ("pick", "checked"):
-            starts = block_starts(image, one.address, one.address + one.size)
-            assert {block.address for block in one.blocks} == starts, one.name
+    for function in functions(name):
+        if function.name not in ("pick", "checked"):
+            starts = block_starts(image, function.address, function.address + function.size)
+            assert {block.address for block in function.blocks} == starts, function.name
 
 
 @pytest.mark.parametrize("name", OBJECTS)
@@ -75,12 +77,12 @@ def test_a_stripped_library_has_function_starts(name: str) -> None:
 
 def test_without_function_starts_unwind_tables_and_calls_tell() -> None:
     whole = functions("zig-x86_64-O2.dylib")
-    found, skipped = read(SAMPLES / "zig-x86_64-O2-stripped.dylib")
+    recovered, skipped = read(SAMPLES / "zig-x86_64-O2-stripped.dylib")
     assert skipped == []
-    assert [(one.address, one.edges) for one in found] == [
-        (one.address, one.edges) for one in whole
+    assert [(function.address, function.edges) for function in recovered] == [
+        (item.address, item.edges) for item in whole
     ]
-    assert found[5].name == f"sub_{found[5].address:x}"
+    assert recovered[5].name == f"sub_{recovered[5].address:x}"
 
 
 def test_compact_unwind_information_of_both_kinds_of_pages() -> None:
@@ -97,28 +99,30 @@ def test_compact_unwind_information_of_both_kinds_of_pages() -> None:
 
 
 def test_a_program_has_a_base_address_and_hints() -> None:
-    found = functions("lld-x86_64-program")
-    assert found[0].address >> 32 == 1
-    assert found[0].compiler == "MACOS SDK 13.3, LD 14.0.6"
+    recovered = functions("lld-x86_64-program")
+    assert recovered[0].address >> 32 == 1
+    assert recovered[0].compiler == "MACOS SDK 13.3, LD 14.0.6"
 
 
 def test_a_fat_file_gives_every_slice() -> None:
-    found = functions("fat.o")
-    slices = {one.binary.partition("fat.o")[2]: one.architecture for one in found}
+    recovered = functions("fat.o")
+    slices = {
+        function.binary.partition("fat.o")[2]: function.architecture for function in recovered
+    }
     assert slices == {"(x86_64)": "x86-64", "(arm64)": "aarch64"}
-    assert [one.name for one in found] == NAMES + NAMES
-    assert len({one.file_hash for one in found}) == 1
+    assert [function.name for function in recovered] == NAMES + NAMES
+    assert len({function.file_hash for function in recovered}) == 1
 
 
 def test_a_fat_archive_gives_every_member_of_every_slice() -> None:
-    found = functions("fat.a")
-    assert list(dict.fromkeys(one.binary.partition("fat.a")[2] for one in found)) == [
+    recovered = functions("fat.a")
+    assert list(dict.fromkeys(function.binary.partition("fat.a")[2] for function in recovered)) == [
         "(x86_64)(clang-x86_64-O0.o)",
         "(x86_64)(clang-x86_64-O2.o)",
         "(arm64)(clang-aarch64-O0.o)",
         "(arm64)(clang-aarch64-O2.o)",
     ]
-    assert len(found) == 4 * len(NAMES)
+    assert len(recovered) == 4 * len(NAMES)
 
 
 def test_slices_that_lie_are_named(tmp_path: Path) -> None:
@@ -129,8 +133,8 @@ def test_slices_that_lie_are_named(tmp_path: Path) -> None:
     # a reader, and damaged.
     struct.pack_into(">I", data, 36, offset)
     path.write_bytes(data)
-    found, skipped = read(path)
-    assert len(found) == len(NAMES)
+    recovered, skipped = read(path)
+    assert len(recovered) == len(NAMES)
     assert [str(item) for item in skipped] == [f"{path}(arm64) skipped: its slice overlaps another"]
     struct.pack_into(">I", data, 36, 0xFFFFFFF0)
     path.write_bytes(data)
@@ -138,8 +142,8 @@ def test_slices_that_lie_are_named(tmp_path: Path) -> None:
     struct.pack_into(">I", data, 8, 7)
     struct.pack_into("<I", data, offset + 4, 7)
     path.write_bytes(data)
-    found, skipped = read(path)
-    assert not found
+    recovered, skipped = read(path)
+    assert not recovered
     assert "liar.o(i386) is code for X86; graphkin reads x86-64, aarch64" in skipped[0].reason
 
 

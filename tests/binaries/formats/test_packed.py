@@ -29,7 +29,10 @@ def test_ordinary_code_is_not_taken_for_packed() -> None:
     assert len(whole) > 20
     for path in whole:
         image = load(path.read_bytes(), path.name)
-        assert entropy([one.data for one in image.regions if one.executable]) < MAX_ENTROPY - 0.5
+        assert (
+            entropy([region.data for region in image.regions if region.executable])
+            < MAX_ENTROPY - 0.5
+        )
 
 
 def test_entropy_counts_bits() -> None:
@@ -104,7 +107,9 @@ def test_text_of_a_small_program_is_no_mark(compile_c: Compile) -> None:
 def test_encrypted_code_is_refused_whatever_the_symbols_say() -> None:
     data = bytearray((SAMPLES / "x86" / "gcc-shared-O2").read_bytes())
     image = load(bytes(data), "library")
-    code = max((one for one in image.regions if one.executable), key=lambda one: len(one.data))
+    code = max(
+        (region for region in image.regions if region.executable), key=lambda one: len(one.data)
+    )
     assert len(image.extents) * 8192 > len(code.data) > 4096
     start = bytes(data).index(bytes(code.data))
     data[start : start + len(code.data)] = random.Random(1).randbytes(len(code.data))

@@ -31,9 +31,9 @@ def read(path: Path) -> tuple[list[Function], list[Skipped]]:
 
 
 def by_name(name: str) -> dict[str, Function]:
-    found, skipped = read(SAMPLES / f"{name}.dll")
+    functions, skipped = read(SAMPLES / f"{name}.dll")
     assert skipped == []
-    return {one.name: one for one in found}
+    return {function.name: function for function in functions}
 
 
 def successors(function: Function) -> list[set[int]]:
@@ -45,18 +45,18 @@ def successors(function: Function) -> list[set[int]]:
 
 @pytest.mark.parametrize("name", [*GCC, *CLANG])
 def test_control_flow_is_that_of_the_source(name: str) -> None:
-    found = by_name(name)
-    assert found.keys() >= EXPORTS
-    assert len(found) == 8
+    functions = by_name(name)
+    assert functions.keys() >= EXPORTS
+    assert len(functions) == 8
     # 12 cases, and the default by a comparison.
-    assert max(map(len, successors(found["pick"]))) == 12
+    assert max(map(len, successors(functions["pick"]))) == 12
     # The call that leaves, through the import table, and the return: two ends.
-    assert sum(not targets for targets in successors(found["checked"])) == 2
-    assert any(target <= source for source, target in found["count"].edges)
-    assert (len(found["out"].blocks), len(found["dispatch"].blocks)) == (1, 1)
-    assert {one.format for one in found.values()} == {"pe"}
+    assert sum(not targets for targets in successors(functions["checked"])) == 2
+    assert any(target <= source for source, target in functions["count"].edges)
+    assert (len(functions["out"].blocks), len(functions["dispatch"].blocks)) == (1, 1)
+    assert {value.format for value in functions.values()} == {"pe"}
     expected = {"x86_64": "x86-64", "i686": "x86", "aarch64": "aarch64"}[name.split("-")[1]]
-    assert {one.architecture for one in found.values()} == {expected}
+    assert {value.architecture for value in functions.values()} == {expected}
 
 
 @pytest.mark.parametrize("name", [*GCC, *CLANG])
@@ -65,21 +65,21 @@ def test_block_starts_equal_those_of_a_slow_descent(name: str) -> None:
     image = load(path.read_bytes(), name)
     functions, _ = read(path)
     compared = 0
-    for one in functions:
-        if one.name in ("pick", "checked"):
+    for function in functions:
+        if function.name in ("pick", "checked"):
             continue
-        starts = block_starts(image, one.address, one.address + one.size)
-        assert {block.address for block in one.blocks} == starts, one.name
+        starts = block_starts(image, function.address, function.address + function.size)
+        assert {block.address for block in function.blocks} == starts, function.name
         compared += 1
     assert compared == 6
 
 
 @pytest.mark.parametrize("name", GCC)
 def test_a_stripped_file_gives_the_same_graphs(name: str) -> None:
-    whole = {one.address: one for one in by_name(name).values()}
-    stripped = {one.address: one for one in by_name(f"{name}-stripped").values()}
+    whole = {value.address: value for value in by_name(name).values()}
+    stripped = {value.address: value for value in by_name(f"{name}-stripped").values()}
     assert stripped.keys() == whole.keys()
-    lost = {one.name for one in whole.values()} - {one.name for one in stripped.values()}
+    lost = {value.name for value in whole.values()} - {value.name for value in stripped.values()}
     assert lost == {"hidden", "DllMain"}
     for address, one in stripped.items():
         assert (one.blocks, one.edges) == (whole[address].blocks, whole[address].edges)
@@ -87,9 +87,9 @@ def test_a_stripped_file_gives_the_same_graphs(name: str) -> None:
 
 def test_names_units_and_hints() -> None:
     for name in GCC:
-        found = by_name(name)
-        assert (found["hidden"].unit, found["count"].unit) == ("containers.c", None)
-        assert found["hidden"].compiler == "GCC: (GNU) 12-win32"
+        functions = by_name(name)
+        assert (functions["hidden"].unit, functions["count"].unit) == ("containers.c", None)
+        assert functions["hidden"].compiler == "GCC: (GNU) 12-win32"
     # 32-bit names lose the underscore and the size of the arguments: _DllMain@12.
     assert "DllMain" in by_name("gcc-i686-O2")
     assert by_name("clang-x86_64-O2")["pick"].compiler == "linker 14.0"
@@ -97,31 +97,31 @@ def test_names_units_and_hints() -> None:
 
 def test_tables_and_unwind_data_of_msvc() -> None:
     """The source is msvc64.s."""
-    found = by_name("msvc64")
+    functions = by_name("msvc64")
     image = load((SAMPLES / "msvc64.dll").read_bytes(), "msvc64.dll")
-    base = found["leaf"].address
+    base = functions["leaf"].address
     # ``hidden`` has neither a name nor unwind data: a call leads to it.
-    assert set(found) == {"leaf", "sparse", f"sub_{base + 0xA0:x}", "shrunk", "after"}
+    assert set(functions) == {"leaf", "sparse", f"sub_{base + 0xA0:x}", "shrunk", "after"}
     # 4 targets behind a table of bytes; the fourth is also where the comparison goes.
-    assert found["sparse"].edges == (
+    assert functions["sparse"].edges == (
         (0, 1), (0, 5), (1, 2), (1, 3), (1, 4), (1, 5), (2, 6), (3, 6), (4, 6), (5, 6),
     )  # fmt: skip
     # Three ranges that follow each other are one function; the fourth is behind another one.
-    assert found["shrunk"].size == 38
+    assert functions["shrunk"].size == 38
     assert image.fragments == [(base + 0xF0, base + 0xF9)]
-    assert found["shrunk"].blocks[5].address == base + 0xF0
-    assert found["shrunk"].edges == ((0, 1), (0, 4), (1, 2), (1, 3), (2, 5), (3, 4), (5, 3))
+    assert functions["shrunk"].blocks[5].address == base + 0xF0
+    assert functions["shrunk"].edges == ((0, 1), (0, 4), (1, 2), (1, 3), (2, 5), (3, 4), (5, 3))
 
 
 def test_32_bit_code_without_symbols_or_unwind_data() -> None:
     """The source is msvc32.s: starts by the entry point, by calls, and by a pointer in data."""
-    found, skipped = read(SAMPLES / "msvc32.dll")
+    functions, skipped = read(SAMPLES / "msvc32.dll")
     assert skipped == []
-    base = found[0].address
-    assert [one.address - base for one in found] == [0, 0x20, 0xA0, 0xE0, 0xF0]
+    base = functions[0].address
+    assert [function.address - base for function in functions] == [0, 0x20, 0xA0, 0xE0, 0xF0]
     # The aligned cases of the switches are no functions, though pointers lead to them.
-    assert found[1].edges == ((0, 1), (0, 5), (1, 2), (1, 3), (1, 4), (1, 5))
-    assert found[2].edges == ((0, 1), (0, 2))
+    assert functions[1].edges == ((0, 1), (0, 5), (1, 2), (1, 3), (1, 4), (1, 5))
+    assert functions[2].edges == ((0, 1), (0, 2))
 
 
 @pytest.mark.parametrize("name", [*GCC, "clang-x86_64-O0", "clang-x86_64-O2"])
@@ -139,15 +139,17 @@ def test_agreement_with_smda(name: str) -> None:
     finally:
         logging.disable(logging.NOTSET)
     theirs = {
-        one.offset: {
+        getFunction.offset: {
             block.offset
-            for block in one.getBlocks()
+            for block in getFunction.getBlocks()
             if not all(item.mnemonic in ("nop", "xchg") for item in block.getInstructions())
         }
-        for one in report.getFunctions()
+        for getFunction in report.getFunctions()
     }
     misread = {"checked", "pick"} if name.startswith("gcc") and name.endswith("O0") else {"checked"}
-    ours = {one.address: one for one in read(path)[0] if one.name not in misread}
+    ours = {
+        function.address: function for function in read(path)[0] if function.name not in misread
+    }
     both = ours.keys() & theirs.keys()
     assert len(both) >= 5
     for address in both:
@@ -169,10 +171,10 @@ def test_exception_data_of_arm64() -> None:
         "<12I", 0x1000, 0x100, 0x1100, 0x140, 0x2000, 0x180,
         0x3000, 1 | 5 << 2, 0x4000, 2 | 6 << 2, 0x5000, 0x3FC,
     )  # fmt: skip
-    found = exception_ranges(
+    ranges = exception_ranges(
         directory, lambda at, size: bytes(memory[at : at + size]), "aarch64", 0x10000
     )
-    assert found == [
+    assert ranges == [
         # The second continues the first.
         (0x11000, 0x11180, False),
         (0x12000, 0x12040, True),
@@ -184,7 +186,7 @@ def test_exception_data_of_arm64() -> None:
 def test_sizes_of_arm64_functions_come_from_exception_data() -> None:
     image = load((SAMPLES / "clang-aarch64-O0.dll").read_bytes(), "clang-aarch64-O0.dll")
     assert all(one.end <= following.start for one, following in pairwise(image.extents))
-    named = {one.name: one.end - one.start for one in image.extents}
+    named = {extent.name: extent.end - extent.start for extent in image.extents}
     assert (named["choose"], named["pick"], named["checked"]) == (76, 424, 92)
 
 
@@ -247,13 +249,13 @@ def test_symbol_counts_that_lie(count: int) -> None:
     data, header = headers("gcc-x86_64-O2")
     struct.pack_into("<I", data, header + 12, count)
     image = load(bytes(data), "liar.dll")
-    assert {one.name for one in image.extents} >= EXPORTS
+    assert {extent.name for extent in image.extents} >= EXPORTS
 
 
 def test_a_source_file_whose_name_is_no_text() -> None:
     data = (SAMPLES / "gcc-x86_64-O2.dll").read_bytes().replace(b"containers.c", b"\xff" * 12)
     image = load(data, "odd.dll")
-    assert {one.name: one.unit for one in image.extents}["hidden"] is None
+    assert {extent.name: extent.unit for extent in image.extents}["hidden"] is None
 
 
 def headers(name: str) -> tuple[bytearray, int]:
@@ -274,13 +276,13 @@ def check_mutants(samples: list[bytes], path: Path) -> None:
     for seed in range(400):
         path.write_bytes(mutate(random.Random(seed), samples))
         start = time.monotonic()
-        found, error = attempt(path)
+        functions, error = attempt(path)
         assert time.monotonic() - start < 5, seed
         assert not error or path.name in error
-        good += bool(found)
-        for one in found:
-            count = len(one.blocks)
-            assert all(0 <= a < count and 0 <= b < count for a, b in one.edges), seed
+        good += bool(functions)
+        for function in functions:
+            count = len(function.blocks)
+            assert all(0 <= a < count and 0 <= b < count for a, b in function.edges), seed
     assert good > 100
 
 

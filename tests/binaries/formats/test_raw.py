@@ -15,7 +15,8 @@ from graphkin.errors import ConfigError, FormatError
 from tests.paths import BINARIES
 
 BASE = 0x8000000
-PROCESSORS = ("x86", "x86-64", "aarch64", "arm", "thumb", "mips", "mips64el", "riscv64")
+PROCESSORS = ("x86", "x86-64", "aarch64", "arm", "thumb", "mips", "mips64el", "riscv64", "ppc",
+              "ppc64le")  # fmt: skip
 LEAF = b"\x70\x47"
 """``bx lr``, Thumb."""
 
@@ -48,6 +49,9 @@ def _write_memory(binary: lief.ELF.Binary, path: Path) -> int:
         ("mipsel/clang-static-O2", "mipsel"),
         ("mips64el/gcc-static-O2", "mips64el"),
         ("riscv64/gcc-static-O2", "riscv64"),
+        ("ppc/gcc-static-O2", "ppc"),
+        ("ppc64le/gcc-static-O2", "ppc64le"),
+        ("ppc64le/clang-static-O2", "ppc64le"),
     ],
 )
 def test_code_without_headers(sample: str, processor: str, tmp_path: Path) -> None:
@@ -58,13 +62,13 @@ def test_code_without_headers(sample: str, processor: str, tmp_path: Path) -> No
     assert binary is not None
     raw = tmp_path / "image.bin"
     base = _write_memory(binary, raw)
-    found = functions(raw, f"raw:{processor}@{base:#x}")
+    recovered = functions(raw, f"raw:{processor}@{base:#x}")
     expected = functions(path, "native")
-    same = found.keys() & expected.keys()
+    same = recovered.keys() & expected.keys()
     assert len(same) >= 0.8 * len(expected)
     # Code whose jump tables lie elsewhere has fewer blocks.
-    assert sum(found[address].blocks == expected[address].blocks for address in same) >= 6
-    one = next(iter(found.values()))
+    assert sum(recovered[address].blocks == expected[address].blocks for address in same) >= 6
+    one = next(iter(recovered.values()))
     assert (one.format, one.binary) == ("raw", str(raw))
 
 

@@ -18,11 +18,24 @@ NAMES = shapes.names("aarch64")
 
 @pytest.mark.parametrize("name", NAMES)
 def test_tables_have_as_many_targets_as_the_source_has_cases(name: str) -> None:
-    found = shapes.functions(name)
+    functions = shapes.functions(name)
     expected = {"dense": [12], "wide": [60], "machine": [11]}
     if "clang" in name:  # gcc compares one by one below 11 cases
         expected |= {"shifted": [10], "holes": [10], "twice": [7, 9], "masked": [8], "longest": [9]}
-    assert {key: shapes.widths(found[key]) for key in expected} == expected
+    assert {key: shapes.widths(functions[key]) for key in expected} == expected
+
+
+def switch_targets(code: str, jump: int, data: bytes = b"", noreturn: int = 0) -> list[int] | None:
+    """Where the jump at an address leads to; the code lies at 0x1000, the data at 0x2000."""
+    raw = bytes.fromhex(code)
+    regions = [Region(0x1000, raw, True), Region(0x2000, data, False)]
+    image = Image("elf", "aarch64", regions, [], [], frozenset([noreturn]))
+    processor = AArch64()
+    listing = Listing(image, processor)
+    listing.add_range(0x1000, 0x1000 + len(raw))
+    targets = processor.tables(image)(listing, listing.addresses.index(jump), False)
+    listing.close()
+    return targets
 
 
 def test_the_address_of_a_table_that_was_kept_on_the_stack() -> None:
@@ -30,20 +43,34 @@ def test_the_address_of_a_table_that_was_kept_on_the_stack() -> None:
     # adrp x0, 0x2000; add x0, x0, #0x100; str x0, [sp, #8]; adrp x0, 0x2000; add x0, x0, #0x200
     # cmp w1, #2; b.hi 0x1040; ldr x0, [sp, #8]; ldrb w0, [x0, w1, uxtw]; adr x2, 0x1030
     # add x0, x2, w0, sxtb #2; br x0; then three times mov w0, N; ret
-    code = bytes.fromhex(
+    code = (
         "000000b0 00000491 e00700f9 000000b0 00000891 3f080071 48010054 e00740f9 00486138"
         "62000010 4088208b 00001fd6 20008052 c0035fd6 40008052 c0035fd6 60008052 c0035fd6"
     )
     data = bytearray(0x300)
     data[0x100:0x103] = 0, 2, 4
-    regions = [Region(0x1000, code, True), Region(0x2000, data, False)]
-    image = Image("elf", "aarch64", regions, [], [], frozenset())
-    processor = AArch64()
-    listing = Listing(image, processor)
-    listing.add_range(0x1000, 0x1000 + len(code))
-    targets = processor.tables(image)(listing, listing.addresses.index(0x102C), False)
-    listing.close()
-    assert targets == [0x1030, 0x1038, 0x1040]
+    assert switch_targets(code, 0x102C, bytes(data)) == [0x1030, 0x1038, 0x1040]
+
+
+LOAD_AND_JUMP = (
+    "81010010 1f2003d5 20486238 62000010 4088208b 00001fd6"
+    "20008052 c0035fd6 40008052 c0035fd6 60008052 c0035fd6 00020400"
+)
+"""adr x1, T; nop; ldrb w0, [x1, w2, uxtw]; adr x2, C; add x0, x2, w0, sxtb #2; br x0
+C: three times mov w0, N; ret. T: .byte 0, 2, 4"""
+
+
+def test_a_sum_that_carries_bounds_a_table() -> None:
+    # adds w2, w0, #3; b.hs 0x100c; ret
+    code = f"020c0031 42000054 c0035fd6 {LOAD_AND_JUMP}"
+    assert switch_targets(code, 0x1020) == [0x1024, 0x102C, 0x1034]
+
+
+def test_the_index_is_a_copy_of_what_was_compared() -> None:
+    """And the comparison lies ahead of a call that never comes back."""
+    # mov w2, w0; cmp w0, #2; b.ls 0x1010; bl 0xc
+    code = f"e203002a 1f080071 49000054 00fcff97 {LOAD_AND_JUMP}"
+    assert switch_targets(code, 0x1024, noreturn=0xC) == [0x1028, 0x1030, 0x1038]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -112,6 +139,6 @@ def test_marks_of_debug_sections_say_nothing_of_code(tmp_path: Path) -> None:
     binary.add_symtab_symbol(mark)
     binary.write(str(tmp_path / "marked.so"))
     source = NativeSource(tmp_path / "marked.so")
-    found = {function.name: function.edges for function in source.functions()}
-    assert found == {key: function.edges for key, function in expected.items()}
+    functions = {function.name: function.edges for function in source.functions()}
+    assert functions == {key: function.edges for key, function in expected.items()}
     assert source.skipped == []

@@ -17,7 +17,7 @@ NAMES = shapes.names("arm")
 
 @pytest.mark.parametrize("name", NAMES)
 def test_tables_have_as_many_targets_as_the_source_has_cases(name: str) -> None:
-    found = shapes.functions(name)
+    functions = shapes.functions(name)
     expected = {"dense": [12], "shifted": [10], "holes": [10], "wide": [60], "twice": [7, 9]}
     if "gcc-arm" in name:
         # The jump is conditional, so the default follows it too; where the table is a row of
@@ -25,7 +25,7 @@ def test_tables_have_as_many_targets_as_the_source_has_cases(name: str) -> None:
         expected = {key: [width + 1 for width in widths] for key, widths in expected.items()}
         if "shared" in name:
             expected["holes"] = [16]
-    assert {key: shapes.widths(found[key]) for key in expected} == expected
+    assert {key: shapes.widths(functions[key]) for key in expected} == expected
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -67,8 +67,8 @@ def test_calls_tell_starts_and_states() -> None:
     code = bytes.fromhex(f"{arm} 00f001f8 7047 7047")
     region = Region(0x1000, code, True)
     image = Image("elf", "arm", [region], [], [], frozenset(), marks=[(0x1000, "a")])
-    found = locate(image, Clues([], False, entries=[0x1000]))
-    states = {extent.start: found.pieces(*extent[:2])[0][2] for extent in found.extents}
+    located = locate(image, Clues([], False, entries=[0x1000]))
+    states = {extent.start: located.pieces(*extent[:2])[0][2] for extent in located.extents}
     assert states == {0x1000: "a", 0x1010: "a", 0x1018: "t", 0x101E: "t"}
 
 

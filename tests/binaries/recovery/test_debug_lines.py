@@ -26,11 +26,11 @@ Files = Sequence[tuple[str, int]]
 
 
 def uleb(value: int) -> bytes:
-    found = bytearray()
+    content = bytearray()
     while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
+        content.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes([*found, value])
+    return bytes([*content, value])
 
 
 def at(address: int) -> bytes:
@@ -70,10 +70,10 @@ def _names2(folders: Sequence[str], files: Files) -> bytes:
 
 
 def _names5(folders: Sequence[str], files: Files) -> bytes:
-    found = bytes([1, 1, STRING]) + uleb(len(folders))
-    found += b"".join(name.encode() + b"\0" for name in folders)
-    found += bytes([3, 1, STRING, 2, UDATA, 5, DATA16]) + uleb(len(files))
-    return found + b"".join(n.encode() + b"\0" + uleb(at) + bytes(16) for n, at in files)
+    header = bytes([1, 1, STRING]) + uleb(len(folders))
+    header += b"".join(name.encode() + b"\0" for name in folders)
+    header += bytes([3, 1, STRING, 2, UDATA, 5, DATA16]) + uleb(len(files))
+    return header + b"".join(n.encode() + b"\0" + uleb(at) + bytes(16) for n, at in files)
 
 
 def found(line: bytes, *starts: int, **more: bytes) -> dict[int, str]:

@@ -29,9 +29,9 @@ int pick(int x, int y) {{
 
 def functions(path: Path, **options: bool) -> dict[str, Function]:
     source = NativeSource(path, **options)
-    found = {function.name: function for function in source.functions()}
+    recovered = {function.name: function for function in source.functions()}
     assert source.skipped == []
-    return found
+    return recovered
 
 
 def edges_by_instruction(function: Function) -> None:
@@ -50,24 +50,24 @@ def edges_by_instruction(function: Function) -> None:
 
 def test_if_else_is_a_diamond(compile_c: Compile) -> None:
     source = "void a(void); void b(void); void f(int x) { if (x) a(); else b(); }"
-    found = functions(compile_c(source, "-O0", "-c"))["f"]
-    assert found.edges == ((0, 1), (0, 2), (1, 3), (2, 3))
-    assert found.blocks[0].address == found.address
-    assert found.size == sum(block.size for block in found.blocks)
+    function = functions(compile_c(source, "-O0", "-c"))["f"]
+    assert function.edges == ((0, 1), (0, 2), (1, 3), (2, 3))
+    assert function.blocks[0].address == function.address
+    assert function.size == sum(block.size for block in function.blocks)
 
 
 def test_a_loop_has_a_back_edge(compile_c: Compile) -> None:
     source = "void a(int); void f(int n) { for (int i = 0; i < n; i++) a(i); }"
-    found = functions(compile_c(source, "-O0", "-c"))["f"]
+    function = functions(compile_c(source, "-O0", "-c"))["f"]
     # entry -> test; body -> test; test -> body or exit
-    assert found.edges == ((0, 2), (1, 2), (2, 1), (2, 3))
+    assert function.edges == ((0, 2), (1, 2), (2, 1), (2, 3))
 
 
 def test_straight_code_is_one_block_whatever_it_calls(compile_c: Compile) -> None:
     source = "int a(int); int f(int x) { return a(x) + a(x + 1) * a(x + 2); }"
-    found = functions(compile_c(source, "-O2", "-c"))["f"]
-    assert (len(found.blocks), found.edges) == (1, ())
-    assert found.blocks[0].mnemonics.count("call") == 3
+    function = functions(compile_c(source, "-O2", "-c"))["f"]
+    assert (len(function.blocks), function.edges) == (1, ())
+    assert function.blocks[0].mnemonics.count("call") == 3
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -81,16 +81,16 @@ def test_straight_code_is_one_block_whatever_it_calls(compile_c: Compile) -> Non
 def test_every_case_of_a_switch_is_reached(
     compile_c: Compile, level: str, flags: tuple[str, ...]
 ) -> None:
-    found = functions(compile_c(SWITCH, level, *flags))["pick"]
-    edges_by_instruction(found)
+    function = functions(compile_c(SWITCH, level, *flags))["pick"]
+    edges_by_instruction(function)
     widths = [
         len(targets)
-        for block, targets in zip(found.blocks, successors(found), strict=True)
+        for block, targets in zip(function.blocks, successors(function), strict=True)
         if "jmp" in block.mnemonics[-1]
     ]
     assert max(widths) == CASES
-    reached = {target for _, target in found.edges}
-    assert reached | {0} == set(range(len(found.blocks)))
+    reached = {target for _, target in function.edges}
+    assert reached | {0} == set(range(len(function.blocks)))
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -99,10 +99,10 @@ def test_two_tables_side_by_side_keep_their_lengths(compile_c: Compile, level: s
     more = "".join(f"case {n}: out({n}+x*y*{n}); break;" for n in range(9))
     source = f"""void out(int); void f(int x, int y) {{
       switch (x) {{ {body} }} out(100); switch (y) {{ {more} }} }}"""
-    found = functions(compile_c(source, level, "-c", "-fPIC"))["f"]
+    function = functions(compile_c(source, level, "-c", "-fPIC"))["f"]
     widths = sorted(
         len(targets)
-        for block, targets in zip(found.blocks, successors(found), strict=True)
+        for block, targets in zip(function.blocks, successors(function), strict=True)
         if block.mnemonics[-1] == "jmp" and len(targets) > 1
     )
     assert widths == [7, 9]
@@ -117,16 +117,16 @@ def test_computed_goto(compile_c: Compile, level: str) -> None:
       sub: x -= 5; p++; goto *at[*p & 3];
       mul: x *= x; p++; goto *at[*p & 3];
       done: return x; }"""
-    found = functions(compile_c(source, level, "-shared", "-fPIC"))["run"]
-    assert max(len(targets) for targets in successors(found)) == 4
+    function = functions(compile_c(source, level, "-shared", "-fPIC"))["run"]
+    assert max(len(targets) for targets in successors(function)) == 4
 
 
 def test_a_tail_call_leaves_the_function(compile_c: Compile) -> None:
     source = "int g(int); int f(int x) { return x ? g(x + 1) : 7; }"
-    found = functions(compile_c(source, "-O2", "-c"))["f"]
-    jumps = [n for n, block in enumerate(found.blocks) if block.mnemonics[-1] == "jmp"]
+    function = functions(compile_c(source, "-O2", "-c"))["f"]
+    jumps = [n for n, block in enumerate(function.blocks) if block.mnemonics[-1] == "jmp"]
     assert jumps
-    assert all(not successors(found)[number] for number in jumps)
+    assert all(not successors(function)[number] for number in jumps)
 
 
 @pytest.mark.parametrize("flags", [("-c",), ("-shared", "-fPIC"), ("-shared", "-fPIC", "-fno-plt")])
@@ -137,14 +137,14 @@ def test_a_call_that_never_returns_ends_its_block(
       void f(int x) { if (x == 3) abort(); use(x); }
       void stop(void) { abort(); }
       void after(void) { use(1); }"""
-    found = functions(compile_c(source, "-O0", *flags))
+    recovered = functions(compile_c(source, "-O0", *flags))
     ends = [
         block
-        for block, targets in zip(found["f"].blocks, successors(found["f"]), strict=True)
+        for block, targets in zip(recovered["f"].blocks, successors(recovered["f"]), strict=True)
         if block.mnemonics[-1] == "call" and not targets
     ]
     assert len(ends) == 1
-    assert found["stop"].blocks[-1].mnemonics[-1] == "call"
+    assert recovered["stop"].blocks[-1].mnemonics[-1] == "call"
 
 
 def test_cold_parts_belong_to_their_function(compile_c: Compile) -> None:
@@ -152,13 +152,15 @@ def test_cold_parts_belong_to_their_function(compile_c: Compile) -> None:
       int f(int *p, int n) { int s = 0; for (int i = 0; i < n; i++) {
         if (__builtin_expect(p[i] < 0, 0)) { bad(p[i]); bad(i); s ^= 5; }
         s += p[i]; } return s; }"""
-    found = functions(compile_c(source, "-O2", "-shared", "-fPIC"))
-    assert "f" in found
-    assert "f.cold" not in found
+    recovered = functions(compile_c(source, "-O2", "-shared", "-fPIC"))
+    assert "f" in recovered
+    assert "f.cold" not in recovered
     outside = [
         block
-        for block in found["f"].blocks
-        if not found["f"].address <= block.address < found["f"].address + found["f"].size
+        for block in recovered["f"].blocks
+        if not recovered["f"].address
+        <= block.address
+        < recovered["f"].address + recovered["f"].size
     ]
     assert outside
 
@@ -167,23 +169,23 @@ def test_data_between_instructions_does_not_derail(compile_c: Compile) -> None:
     source = r"""__asm__(".globl f\n.type f,@function\nf: test %edi,%edi\n jmp 1f\n"
       ".byte 0x0f,0x0b,0xff,0xff,0x06,0xe8,0x48\n1: je 2f\n mov $1,%eax\n ret\n"
       ".quad 0x1122334455667788\n2: xor %eax,%eax\n ret\n.size f,.-f");"""
-    found = functions(compile_c(source, "-c"))["f"]
+    function = functions(compile_c(source, "-c"))["f"]
     expected = {("test", "jmp"), ("je",), ("mov", "ret"), ("xor", "ret")}
-    assert {block.mnemonics for block in found.blocks} == expected
-    assert len(found.edges) == 3
+    assert {block.mnemonics for block in function.blocks} == expected
+    assert len(function.edges) == 3
 
 
 def test_padding_is_no_block(compile_c: Compile) -> None:
     source = r"""__asm__(".globl f\n.type f,@function\nf: endbr64\n1: test %edi,%edi\n je 3f\n"
       " nopw 0(%rax,%rax,1)\n nop\n2: dec %edi\n jne 2b\n jmp 1b\n3: ret\n.size f,.-f");"""
-    found = functions(compile_c(source, "-c"))["f"]
-    assert [block.mnemonics for block in found.blocks] == [
+    function = functions(compile_c(source, "-c"))["f"]
+    assert [block.mnemonics for block in function.blocks] == [
         ("test", "je"),
         ("dec", "jne"),
         ("jmp",),
         ("ret",),
     ]
-    assert found.edges == ((0, 1), (0, 3), (1, 1), (1, 2), (2, 0))
+    assert function.edges == ((0, 1), (0, 3), (1, 1), (1, 2), (2, 0))
 
 
 def test_aliases_overlaps_and_symbols_without_size(compile_c: Compile) -> None:
@@ -193,12 +195,15 @@ def test_aliases_overlaps_and_symbols_without_size(compile_c: Compile) -> None:
       ".globl outer\n.type outer,@function\nouter: nop\n inc %eax\n"
       ".globl inner\n.type inner,@function\ninner: dec %eax\n ret\n"
       ".size outer,.-outer\n.size inner,.-inner");"""
-    found = functions(compile_c(source, "-O2", "-c"))
-    assert {"bare", "outer", "inner"} < found.keys()
-    both = found.get("real") or found["other"]
+    recovered = functions(compile_c(source, "-O2", "-c"))
+    assert {"bare", "outer", "inner"} < recovered.keys()
+    both = recovered.get("real") or recovered["other"]
     assert {both.name, *both.aliases} == {"real", "other"}
-    assert found["bare"].blocks[0].mnemonics == ("mov", "ret")
-    assert [m for block in found["outer"].blocks for m in block.mnemonics][-2:] == ["dec", "ret"]
+    assert recovered["bare"].blocks[0].mnemonics == ("mov", "ret")
+    assert [m for block in recovered["outer"].blocks for m in block.mnemonics][-2:] == [
+        "dec",
+        "ret",
+    ]
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -207,10 +212,10 @@ def test_a_stripped_file_gives_the_same_graphs(compile_c: Compile, level: str) -
                       level, "-shared", "-fPIC")  # fmt: skip
     bare = whole.with_name("bare.so")
     subprocess.run(["strip", "-o", str(bare), str(whole)], check=True)
-    expected = {one.address: one for one in NativeSource(whole).functions()}
-    found = {one.address: one for one in NativeSource(bare).functions()}
-    assert {expected[address].name for address in found} >= {"pick", "also"}
-    for address, function in found.items():
+    expected = {item.address: item for item in NativeSource(whole).functions()}
+    recovered = {item.address: item for item in NativeSource(bare).functions()}
+    assert {expected[address].name for address in recovered} >= {"pick", "also"}
+    for address, function in recovered.items():
         assert function.blocks == expected[address].blocks
         assert function.edges == expected[address].edges
 
@@ -222,8 +227,8 @@ def test_names_are_made_up_where_nothing_is_exported(compile_c: Compile) -> None
     bare = whole.with_name("bare")
     subprocess.run(["strip", "-o", str(bare), str(whole)], check=True)
     address = functions(whole)["in"].address
-    found = {one.address: one for one in NativeSource(bare).functions()}
-    assert found[address].name == f"sub_{address:x}"
+    recovered = {function.address: function for function in NativeSource(bare).functions()}
+    assert recovered[address].name == f"sub_{address:x}"
 
 
 def test_archive_members_and_objects_agree(compile_c: Compile) -> None:
@@ -232,10 +237,10 @@ def test_archive_members_and_objects_agree(compile_c: Compile) -> None:
                        name="a_name_of_more_than_fifteen_letters.o")  # fmt: skip
     archive = first.with_name("both.a")
     subprocess.run(["ar", "rc", str(archive), str(first), str(second)], check=True)
-    found = functions(archive)
-    assert found["pick"].binary == f"{archive}(first.o)"
-    assert found["g"].binary == f"{archive}({second.name})"
-    assert found["pick"].blocks == functions(first)["pick"].blocks
+    recovered = functions(archive)
+    assert recovered["pick"].binary == f"{archive}(first.o)"
+    assert recovered["g"].binary == f"{archive}({second.name})"
+    assert recovered["pick"].blocks == functions(first)["pick"].blocks
 
 
 def test_what_a_function_says_of_its_file(compile_c: Compile) -> None:
@@ -260,5 +265,7 @@ def test_a_last_call_does_not_run_on_into_parts_of_others(compile_c: Compile) ->
       ".type f.cold,@function\nf.cold: test %edi,%edi\n je 1f\n nop\n1: ret\n"
       ".size f.cold,.-f.cold\n"
       ".type g,@function\ng: jmp g\n.size g,.-g");"""
-    functions = {one.name: one for one in NativeSource(compile_c(source, "-c")).functions()}
+    functions = {
+        function.name: function for function in NativeSource(compile_c(source, "-c")).functions()
+    }
     assert [block.mnemonics for block in functions["f"].blocks] == [("push", "call")]

@@ -24,9 +24,9 @@ MARKS = {"endbr64", "endbr32", "bti", "paciasp", "autiasp", "retaa", "notrack jm
 
 def functions(path: Path) -> dict[str, Function]:
     source = NativeSource(path, with_text=True)
-    found = {function.name: function for function in source.functions()}
+    recovered = {function.name: function for function in source.functions()}
     assert source.skipped == []
-    return found
+    return recovered
 
 
 def graph(function: Function) -> tuple[object, ...]:
@@ -39,10 +39,10 @@ def bags(function: Function) -> tuple[object, ...]:
     return blocks, function.edges
 
 
-def check_alike(found: Function, plain: Function) -> None:
+def check_alike(hardened: Function, plain: Function) -> None:
     """A compiler that takes a register for the guard changes an instruction here and there."""
-    assert found.edges == plain.edges
-    for one, other in zip(found.blocks, plain.blocks, strict=True):
+    assert hardened.edges == plain.edges
+    for one, other in zip(hardened.blocks, plain.blocks, strict=True):
         left, right = Counter(one.mnemonics), Counter(other.mnemonics)
         left["nop"] = right["nop"] = 0
         assert max((left - right).total(), (right - left).total()) <= 2
@@ -95,8 +95,8 @@ def test_the_stack_protector_needs_no_names(compile_c: Compile) -> None:
     bare = whole.with_name("bare")
     subprocess.run(["strip", "-o", str(bare), str(whole)], check=True)
     address = functions(whole)["sum"].address
-    found = next(one for one in NativeSource(bare).functions() if one.address == address)
-    assert bags(found) == bags(plain["sum"])
+    function = next(item for item in NativeSource(bare).functions() if item.address == address)
+    assert bags(function) == bags(plain["sum"])
 
 
 @WIDTHS
@@ -106,17 +106,17 @@ def test_probes_of_large_frames_are_no_code(compile_c: Compile, width: str) -> N
         flags = ("-O2", width, "-c", "-fPIC", *OFF)
         plain = functions(compile_c(code, *flags, name="plain.o"))["large"]
         probed = compile_c(code, *flags, "-fstack-clash-protection", name="probed.o")
-        found = functions(probed)["large"]
-        assert bags(found) == bags(plain), size
-        assert any(line.startswith("or") and line.endswith("sp], 0") for line in text(found))
+        function = functions(probed)["large"]
+        assert bags(function) == bags(plain), size
+        assert any(line.startswith("or") and line.endswith("sp], 0") for line in text(function))
 
 
 def test_a_call_to_the_failure_that_is_no_test_stays(compile_c: Compile) -> None:
     source = """void __stack_chk_fail(void); int use(int);
       int f(int x) { if (x == 3) __stack_chk_fail(); return use(x) + 1; }"""
-    found = functions(compile_c(source, "-O2", "-c", *OFF))["f"]
-    assert len(found.blocks) == 3
-    assert len(found.edges) == 2
+    function = functions(compile_c(source, "-O2", "-c", *OFF))["f"]
+    assert len(function.blocks) == 3
+    assert len(function.edges) == 2
 
 
 @pytest.mark.parametrize(
@@ -154,10 +154,12 @@ def test_other_processors(processor: str, kinds: list[str]) -> None:
     for level in ("O0", "O2"):
         plain = functions(BINARIES / "hardening" / f"{processor}-{level}-plain.o")
         for kind in kinds:
-            found = functions(BINARIES / "hardening" / f"{processor}-{level}-{kind}.o")
-            assert graph(found["pick"]) == graph(plain["pick"]), (level, kind)
-            check_alike(found["sum"], plain["sum"])
+            recovered = functions(BINARIES / "hardening" / f"{processor}-{level}-{kind}.o")
+            assert graph(recovered["pick"]) == graph(plain["pick"]), (level, kind)
+            check_alike(recovered["sum"], plain["sum"])
             if (level, kind) != ("O2", "stack"):
-                assert bags(found["sum"]) == bags(plain["sum"]), (level, kind)
-            words = {word for one in found.values() for b in one.blocks for word in b.mnemonics}
+                assert bags(recovered["sum"]) == bags(plain["sum"]), (level, kind)
+            words = {
+                word for value in recovered.values() for b in value.blocks for word in b.mnemonics
+            }
             assert not words & MARKS

@@ -96,8 +96,8 @@ def test_json(library: Library) -> None:
     text = json.dumps(document).encode()
     tokens = (c_int32 * 4 * 64)()
     count = library.json_tokenize(text, c_size_t(len(text)), tokens, c_size_t(64))
-    found = library.json_find(text, tokens, count, 0, b"number")
-    assert text[tokens[found][1] : tokens[found][2]] == b"-1500.0"
+    position = library.json_find(text, tokens, count, 0, b"number")
+    assert text[tokens[position][1] : tokens[position][2]] == b"-1500.0"
     assert library.json_find(text, tokens, count, 0, b"x") == -1
     for wrong in (b'{"a" 1}', b"[1,]", b"[1}", b'"open', b"01", b"nul", b"", b"[[]"):
         assert library.json_tokenize(wrong, c_size_t(len(wrong)), tokens, c_size_t(64)) == -1

@@ -31,7 +31,8 @@ int (*volatile table[])(int) = {pointed, pick};
 int never_called(int n) { return n ? checked(n) : -1; }
 void _start(void) { table[0](checked(2) + pick(3)); stop(); }
 """
-PROCESSORS = ("x86", "aarch64", "arm", "mips", "mipsel", "mips64el", "riscv64")
+PROCESSORS = ("x86", "aarch64", "arm", "mips", "mipsel", "mips64el", "riscv64", "ppc",
+              "ppc64le")  # fmt: skip
 
 
 @pytest.mark.parametrize("level", ["-O0", "-O1", "-O2"])
@@ -39,10 +40,10 @@ PROCESSORS = ("x86", "aarch64", "arm", "mips", "mipsel", "mips64el", "riscv64")
 def test_all_functions_of_a_stripped_program(level: str, position: str, compile_c: Compile) -> None:
     path = compile_c(SOURCE, level, position, "-fPIE" if "pie" in position else "-fno-pie",
                      "-nostdlib", "-fno-asynchronous-unwind-tables")  # fmt: skip
-    whole = {one.address: one.blocks for one in NativeSource(path).functions()}
+    whole = {function.address: function.blocks for function in NativeSource(path).functions()}
     subprocess.run(["strip", str(path)], check=True)
     source = NativeSource(path)
-    assert {one.address: one.blocks for one in source.functions()} == whole
+    assert {function.address: function.blocks for function in source.functions()} == whole
     (coverage,) = source.coverages
     assert coverage.share == 1.0
     assert coverage.tried[-1] == "ends of functions"
@@ -70,8 +71,8 @@ def image(code: str, architecture: str = "x86-64") -> Image:
 
 
 def starts(code: str, **clues: object) -> list[int]:
-    found = locate(image(code), Clues([], False, **clues))  # type: ignore[arg-type]
-    return [extent.start for extent in found.extents]
+    located = locate(image(code), Clues([], False, **clues))  # type: ignore[arg-type]
+    return [extent.start for extent in located.extents]
 
 
 def test_a_branch_across_a_return_keeps_a_function_together() -> None:
@@ -100,16 +101,16 @@ def test_what_is_between_known_functions_is_searched_and_they_are_not_split() ->
 
 
 def test_a_complete_symbol_table_is_believed() -> None:
-    found = locate(image("c3 c3 c3 c3"), Clues([Symbol(0x1000, 1, "f")], True))
-    assert [extent.name for extent in found.extents] == ["f"]
-    assert (found.code_bytes, found.recovered_bytes) == (4, 1)
+    located = locate(image("c3 c3 c3 c3"), Clues([Symbol(0x1000, 1, "f")], True))
+    assert [extent.name for extent in located.extents] == ["f"]
+    assert (located.code_bytes, located.recovered_bytes) == (4, 1)
 
 
 def test_padding_and_stubs_are_no_code_that_is_missing() -> None:
     code = "c3" + "cc" * 15 + "c3" + "90" * 7 + "ff25aabbccdd 6690"
     symbols = [Symbol(0x1000, 1, "f"), Symbol(0x1010, 1, "g")]
-    found = locate(image(code), Clues(symbols, True, stubs=[(0x1018, 0x1020)]))
-    assert (found.code_bytes, found.recovered_bytes) == (2, 2)
+    located = locate(image(code), Clues(symbols, True, stubs=[(0x1018, 0x1020)]))
+    assert (located.code_bytes, located.recovered_bytes) == (2, 2)
 
 
 def test_words_of_data_that_point_into_code() -> None:
@@ -122,7 +123,8 @@ def test_words_of_data_that_point_into_code() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 3, 7])
 @pytest.mark.parametrize(
-    "architecture", ["x86", "x86-64", "aarch64", "arm", "mips", "mips64el", "riscv64", "other"]
+    "architecture",
+    ["x86", "x86-64", "aarch64", "arm", "mips", "mips64el", "riscv64", "ppc", "ppc64le", "other"],
 )
 def test_tiny_code(architecture: str, size: int) -> None:
     region = Region(0x1000, bytes(size), True)
@@ -132,8 +134,8 @@ def test_tiny_code(architecture: str, size: int) -> None:
 
 def test_stripped_samples_keep_their_coverage() -> None:
     for path in sorted(Path(BINARIES / "aarch64").glob("*-stripped")):
-        found = load(path.read_bytes(), path.name)
-        assert found.recovered_bytes / found.code_bytes > 0.95
+        loaded = load(path.read_bytes(), path.name)
+        assert loaded.recovered_bytes / loaded.code_bytes > 0.95
 
 
 COLD_FIRST = r"""
@@ -150,6 +152,6 @@ int main(int c, char **v) {
 def test_a_function_behind_its_own_cold_part(compile_c: Compile) -> None:
     """gcc puts the calls of ``abort`` ahead of main, which jumps back to them."""
     path = compile_c(COLD_FIRST, "-O2", "-fno-asynchronous-unwind-tables")
-    (main,) = (one for one in NativeSource(path).functions() if one.name == "main")
+    (main,) = (function for function in NativeSource(path).functions() if function.name == "main")
     subprocess.run(["strip", str(path)], check=True)
-    assert main.address in {one.address for one in NativeSource(path).functions()}
+    assert main.address in {function.address for function in NativeSource(path).functions()}

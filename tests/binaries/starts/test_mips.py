@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphkin.binaries.image import Image, Region
+from graphkin.binaries.image import Image, Region, UnwindRange
 from graphkin.binaries.starts.clues import Clues
 from graphkin.binaries.starts.locate import locate
 
@@ -11,14 +11,20 @@ LOAD_PAGE, ADD_LOW, CALL_T9 = "8f998010", "27391018", "0320f809"
 RETURN, NOP = "03e00008", "00000000"
 
 
-def starts(code: str, got: int | None = None, table: bytes = b"", **more: object) -> list[int]:
+def starts(
+    code: str,
+    got: int | None = None,
+    table: bytes = b"",
+    unwind: tuple[UnwindRange, ...] = (),
+    **more: object,
+) -> list[int]:
     regions = [Region(0x1000, bytes.fromhex(code), True)]
     if got is not None:
         regions.append(Region(got - 0x7FF0, table, False, True))
     image = Image("elf", "mips", regions, [], [], frozenset(), got=got, byte_order="big")
     for name, value in more.items():
         setattr(image, name, value)
-    return [extent.start for extent in locate(image, Clues([], False)).extents]
+    return [extent.start for extent in locate(image, Clues([], False, unwind)).extents]
 
 
 def test_the_slot_of_a_return_belongs_to_its_function() -> None:
@@ -69,3 +75,10 @@ def test_what_is_behind_a_call_of_abort_is_a_function() -> None:
 def test_a_call_of_what_follows_asks_for_its_address() -> None:
     # bal 1008; nop; 1008: jr $ra; nop
     assert starts(f"04110001 {NOP} {RETURN} {NOP}") == [0x1000]
+
+
+def test_the_end_of_a_failed_system_call_is_no_function_though_a_table_lists_it() -> None:
+    # 1000: lw $t9, -32752($gp); jr $t9; nop | 100c: syscall; bnez $a3, 1000; nop; jr $ra; nop
+    code = f"{LOAD_PAGE} 03200008 {NOP} 0000000c 14e0fffb {NOP} {RETURN} {NOP}"
+    unwind = (UnwindRange(0x1000, 0x100C, False), UnwindRange(0x100C, 0x1020, False))
+    assert starts(code, unwind=unwind) == [0x100C]

@@ -24,12 +24,12 @@ def test_networkx_round_trip_is_exact(graph: Graph) -> None:
 
 @given(graphs())
 def test_networkx_holds_the_same_edges(graph: Graph) -> None:
-    found = to_networkx(graph)
-    assert found.is_directed() == graph.directed
-    assert list(found.nodes) == list(range(graph.num_nodes))
+    converted = to_networkx(graph)
+    assert converted.is_directed() == graph.directed
+    assert list(converted.nodes) == list(range(graph.num_nodes))
     pairs = [(u, v) if graph.directed else tuple(sorted((u, v))) for u, v in graph.edges.tolist()]
-    assert sorted(found.edges()) == sorted(pairs)
-    assert found.is_multigraph() == (len(set(pairs)) < len(pairs))
+    assert sorted(converted.edges()) == sorted(pairs)
+    assert converted.is_multigraph() == (len(set(pairs)) < len(pairs))
 
 
 def test_networkx_attributes_are_plain_values_under_documented_names() -> None:
@@ -85,8 +85,8 @@ def test_a_changed_networkx_graph_still_loads() -> None:
     for changed in (written, relabelled, written.subgraph([0, 2])):
         graph = from_networkx(changed)
         names = list(changed.nodes)
-        found = {frozenset((names[u], names[v])) for u, v in graph.edges.tolist()}
-        assert found == {frozenset(edge) for edge in changed.edges()}
+        actual = {frozenset((names[u], names[v])) for u, v in graph.edges.tolist()}
+        assert actual == {frozenset(edge) for edge in changed.edges()}
 
 
 NETWORKX_REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {

@@ -116,11 +116,11 @@ def test_one_direction_pairs_edges_in_any_order(graph: Graph, random: Any) -> No
     order = random.sample(range(len(doubled)), len(doubled))
     kept = one_direction(doubled[order], types[order])
     assert kept is not None
-    found = [
+    kept_edges = [
         (*sorted(pair), kind)
         for pair, kind in zip(
             doubled[order][kept].tolist(), types[order][kept].tolist(), strict=True
         )
     ]
     listed = zip(graph.edges.tolist(), (graph.edge_types % 2).tolist(), strict=True)
-    assert sorted(found) == sorted((*sorted(pair), kind) for pair, kind in listed)
+    assert sorted(kept_edges) == sorted((*sorted(pair), kind) for pair, kind in listed)

@@ -32,9 +32,9 @@ def test_round_trip_is_exact(graph: Graph) -> None:
 def test_networkx_reads_what_is_written(tmp_path: Path) -> None:
     path = tmp_path / "graph.graphml"
     write_graphml(path, FULL)
-    found = nx.read_graphml(path, node_type=int, force_multigraph=True)
-    assert sorted(found.edges(data="type")) == [(0, 1, 1), (0, 1, 2), (0, 2, 0), (1, 1, 3)]
-    assert found.nodes[0]["tokens"] == "5 6"
+    read_back = nx.read_graphml(path, node_type=int, force_multigraph=True)
+    assert sorted(read_back.edges(data="type")) == [(0, 1, 1), (0, 1, 2), (0, 2, 0), (1, 1, 3)]
+    assert read_back.nodes[0]["tokens"] == "5 6"
 
 
 @pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph, nx.MultiGraph])

@@ -41,13 +41,13 @@ def folder_of(parent: Path, parts: dict[str, str], name: str = "DS") -> Path:
 @pytest.mark.skipif(not COIL_DEL.exists(), reason=f"COIL-DEL.zip is not in {COIL_DEL.parent}")
 def test_coil_del_has_its_published_counts() -> None:
     start = time.process_time()
-    found, labels = read_tudataset(COIL_DEL)
+    meshes, labels = read_tudataset(COIL_DEL)
     assert time.process_time() - start < 3
-    assert len(found) == 3900
+    assert len(meshes) == 3900
     assert np.bincount(labels)[1:].tolist() == [39] * 100
-    assert np.mean([graph.num_nodes for graph in found]) == pytest.approx(21.54, abs=0.005)
-    assert np.mean([graph.num_edges for graph in found]) == pytest.approx(54.24, abs=0.005)
-    first = found[0]
+    assert np.mean([graph.num_nodes for graph in meshes]) == pytest.approx(21.54, abs=0.005)
+    assert np.mean([graph.num_edges for graph in meshes]) == pytest.approx(54.24, abs=0.005)
+    first = meshes[0]
     assert (first.directed, first.node_kind, first.edge_kind) == (False, "dense", "types")
     assert first.node_features is not None
     assert first.node_features[:2].tolist() == [[7, 29], [34, 46]]
@@ -78,11 +78,11 @@ def test_round_trip_is_exact(items: list[Graph], data: st.DataObject) -> None:
     labels = [data.draw(st.integers(-(2**60), 2**60)) for _ in items]
     with tempfile.TemporaryDirectory() as folder:
         write_tudataset(Path(folder) / "new", "DS", items, labels)
-        found, found_labels = read_tudataset(Path(folder) / "new", directed=items[0].directed)
+        read_back, labels_back = read_tudataset(Path(folder) / "new", directed=items[0].directed)
         if not items[0].directed:
-            assert read_tudataset(Path(folder) / "new")[0] == found
-    assert found == items
-    assert found_labels.tolist() == labels
+            assert read_tudataset(Path(folder) / "new")[0] == read_back
+    assert read_back == items
+    assert labels_back.tolist() == labels
 
 
 def test_folder_and_zip_read_alike_and_nothing_is_unpacked(tmp_path: Path) -> None:
@@ -95,8 +95,8 @@ def test_folder_and_zip_read_alike_and_nothing_is_unpacked(tmp_path: Path) -> No
         out.writestr("__MACOSX/DS/._DS_A.txt", "junk")
         out.writestr("DS/README.txt", "about")
     for path in (folder, str(archive)):
-        found, labels = read_tudataset(path)
-        assert found == expected
+        read_back, labels = read_tudataset(path)
+        assert read_back == expected
         assert (labels.tolist(), labels.dtype) == ([-1, 1], np.int64)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["DS", "any-name.zip"]
 
@@ -119,8 +119,8 @@ def test_nodes_and_edges_in_any_order(tmp_path: Path) -> None:
         "node_labels": "10\n20\n30\n40\n50\n",
         "edge_labels": "8\n7\n8\n7\n",
     }
-    found, _ = read_tudataset(folder_of(tmp_path, parts))
-    assert found == [
+    read_back, _ = read_tudataset(folder_of(tmp_path, parts))
+    assert read_back == [
         Graph(2, [(0, 1)], node_tokens=[[20], [40]], edge_types=[7]),
         Graph(3, [(0, 1)], node_tokens=[[10], [30], [50]], edge_types=[8]),
     ]
@@ -129,33 +129,33 @@ def test_nodes_and_edges_in_any_order(tmp_path: Path) -> None:
 def test_labels_become_tokens_types_or_columns(tmp_path: Path) -> None:
     edge_labels = "3\n3\n-1\n0\n0\n"
     labelled = SMALL | {"node_labels": "0\n2\n-3\n2\n1\n", "edge_labels": edge_labels}
-    found, _ = read_tudataset(folder_of(tmp_path, labelled, "L"))
-    assert token_bags(found) == [[[3], [5]], [[0], [5], [4]]]
-    assert [graph.arrays()["edge_types"].tolist() for graph in found] == [[4, 0], [1]]
+    read_back, _ = read_tudataset(folder_of(tmp_path, labelled, "L"))
+    assert token_bags(read_back) == [[[3], [5]], [[0], [5], [4]]]
+    assert [graph.arrays()["edge_types"].tolist() for graph in read_back] == [[4, 0], [1]]
 
     wide = SMALL | {
         "node_labels": "0, 1\n1, 0\n0, 0\n0, 1\n1, 1\n",
         "edge_labels": "0, 5\n0, 5\n1, 5\n0, 4\n0, 4\n",
     }
-    found, _ = read_tudataset(folder_of(tmp_path, wide, "W"))
-    assert token_bags(found) == [[[0, 3], [1, 2]], [[0, 2], [0, 3], [1, 3]]]
-    assert [graph.arrays()["edge_types"].tolist() for graph in found] == [[1, 2], [0]]
+    read_back, _ = read_tudataset(folder_of(tmp_path, wide, "W"))
+    assert token_bags(read_back) == [[[0, 3], [1, 2]], [[0, 2], [0, 3], [1, 3]]]
+    assert [graph.arrays()["edge_types"].tolist() for graph in read_back] == [[1, 2], [0]]
 
     mixed = labelled | {
         "node_attributes": "0.5\n1.5\n2.5\n3.5\n4.5\n",
         "edge_attributes": "1, 2\n1, 2\n3, 4\n5, 6\n5, 6\n",
     }
-    found, _ = read_tudataset(folder_of(tmp_path, mixed, "M"))
-    assert found[0].arrays()["node_features"].tolist() == [[0.5, 0, 1, 0, 0], [1.5, 0, 0, 0, 1]]
-    assert found[0].arrays()["edge_features"].tolist() == [[1, 2, 0, 0, 1], [3, 4, 1, 0, 0]]
+    read_back, _ = read_tudataset(folder_of(tmp_path, mixed, "M"))
+    assert read_back[0].arrays()["node_features"].tolist() == [[0.5, 0, 1, 0, 0], [1.5, 0, 0, 0, 1]]
+    assert read_back[0].arrays()["edge_features"].tolist() == [[1, 2, 0, 0, 1], [3, 4, 1, 0, 0]]
 
 
 def test_graph_attributes_stand_in_for_labels(tmp_path: Path) -> None:
     parts = {name: text for name, text in SMALL.items() if name != "graph_labels"}
-    found, targets = read_tudataset(
+    read_back, targets = read_tudataset(
         folder_of(tmp_path, parts | {"graph_attributes": "0.5, 1\n2, 3\n"})
     )
-    assert len(found) == 2
+    assert len(read_back) == 2
     assert targets.tolist() == [[0.5, 1], [2, 3]]
 
 

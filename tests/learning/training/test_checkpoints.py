@@ -101,12 +101,12 @@ def test_another_specification_is_refused_by_key(
 def test_a_run_from_before_an_option_was_added_has_its_default(
     path: Path, norm: str, fits: bool
 ) -> None:
-    wanted = {**SPECIFICATION, "model": {**SPECIFICATION["model"], "message_norm": norm}}
+    expected = {**SPECIFICATION, "model": {**SPECIFICATION["model"], "message_norm": norm}}
     if fits:
-        assert load(path, wanted) == STATE
+        assert load(path, expected) == STATE
         return
     with pytest.raises(TrainingError, match=r"its model\.message_norm is 'none'"):
-        load(path, wanted)
+        load(path, expected)
 
 
 @pytest.mark.parametrize(

@@ -94,23 +94,23 @@ def test_constant_schedule() -> None:
 @pytest.mark.parametrize("steps", [1, 2, 7, 200])
 def test_schedules_rise_and_fall(schedule: Any, warmup: float, steps: int) -> None:
     config = TrainConfig(steps=steps, learning_rate=0.3, schedule=schedule, warmup=warmup)
-    found = rates(config)
-    assert all(0 < rate <= 0.3 for rate in found)
+    course = rates(config)
+    assert all(0 < rate <= 0.3 for rate in course)
     rise = math.ceil(warmup * steps)
-    assert all(a < b for a, b in pairwise(found[:rise]))
-    assert all(a > b for a, b in pairwise(found[rise:]))
+    assert all(a < b for a, b in pairwise(course[:rise]))
+    assert all(a > b for a, b in pairwise(course[rise:]))
 
 
 @pytest.mark.parametrize(("schedule", "floor"), [("cosine", 0.01), ("onecycle", 0.0001)])
 def test_shape_of_the_schedules(schedule: Any, floor: float) -> None:
     config = TrainConfig(steps=1000, learning_rate=2.0, schedule=schedule, warmup=0.2)
-    found = rates(config)
+    course = rates(config)
     # A straight line up to step 200, where the top is; then half a cosine down to the floor.
-    assert found[:200] == pytest.approx([2.0 * (step + 1) / 201 for step in range(200)])
-    assert found[200] == 2.0
-    assert max(found) == found[200]
-    assert found[600] == pytest.approx(2.0 * (1 + floor) / 2)
-    assert found[-1] == pytest.approx(2.0 * floor, abs=2e-5)
+    assert course[:200] == pytest.approx([2.0 * (step + 1) / 201 for step in range(200)])
+    assert course[200] == 2.0
+    assert max(course) == course[200]
+    assert course[600] == pytest.approx(2.0 * (1 + floor) / 2)
+    assert course[-1] == pytest.approx(2.0 * floor, abs=2e-5)
 
 
 def test_a_rate_depends_on_the_step_alone() -> None:

@@ -39,8 +39,8 @@ def double_model(name: str, seed: int) -> GraphEmbedder | GraphMatcher:
 
 def options(folder: Path) -> list[str]:
     """Arguments of a short run of the command line."""
-    text = "train edits --nodes 6-9 --p 0.4-0.5 --kn 3 --batch-size 4 --steps 2 --model gnn --json"
-    return [*text.split(), "--out", str(folder), "--set", "evaluation_size=10"]
+    text = "train edits --nodes 6-9 --p 0.4-0.5 --kn 3 --batch-size 4 --steps 2 --kind gnn --json"
+    return [*text.split(), "--output", str(folder), "--set", "evaluation_size=10"]
 
 
 def free_port() -> int:
@@ -52,14 +52,14 @@ def free_port() -> int:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What two processes leave behind."""
-    place = tmp_path_factory.mktemp("parallel")
+    position = tmp_path_factory.mktemp("parallel")
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
     launcher += ["--master-addr", "127.0.0.1", "--master-port", str(free_port())]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     if sys.platform == "linux":
         environment["GLOO_SOCKET_IFNAME"] = "lo"
     process = subprocess.Popen(
-        [*launcher, "-m", "tests.learning.training.data_parallel", str(place)],
+        [*launcher, "-m", "tests.learning.training.data_parallel", str(position)],
         cwd=REPOSITORY,
         env=environment,
         stdout=subprocess.PIPE,
@@ -73,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 0, output
-    return place
+    return position
 
 
 @pytest.fixture(scope="module")
@@ -85,18 +85,18 @@ def assert_weights(folder: Path, name: str, model: GraphEmbedder | GraphMatcher)
     """Both processes end with the weights of the model, up to the order of sums."""
     expected = weights(model)
     for rank in (0, 1):
-        found = safetensors.torch.load_file(folder / f"{name}-{rank}.safetensors")
-        assert found.keys() == expected.keys()
-        for key, tensor in found.items():
+        tensors = safetensors.torch.load_file(folder / f"{name}-{rank}.safetensors")
+        assert tensors.keys() == expected.keys()
+        for key, tensor in tensors.items():
             assert torch.allclose(tensor, expected[key], rtol=0, atol=1e-6), key
 
 
-def assert_logs(found: Path, expected: Path) -> None:
+def assert_logs(run: Path, expected: Path) -> None:
     """Two runs report the same, up to the order of sums."""
-    for line, wanted in zip(log_lines(found), log_lines(expected), strict=True):
-        assert line["step"] == wanted["step"]
-        assert line["loss"] == pytest.approx(wanted["loss"], rel=1e-5)
-        assert line.get("validation") == pytest.approx(wanted.get("validation"))
+    for line, expected_list in zip(log_lines(run), log_lines(expected), strict=True):
+        assert line["step"] == expected_list["step"]
+        assert line["loss"] == pytest.approx(expected_list["loss"], rel=1e-5)
+        assert line.get("validation") == pytest.approx(expected_list.get("validation"))
 
 
 @pytest.mark.parametrize("name", COURSES)

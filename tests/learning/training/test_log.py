@@ -117,10 +117,10 @@ def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
 def test_tensorboard_holds_what_the_log_holds(tmp_path: Path) -> None:
     finished("gnn", CONFIG, tmp_path, tensorboard=True)
     assert len(list(tmp_path.glob("events.out.tfevents.*"))) == 1
-    lines, found = log_lines(tmp_path), scalars(tmp_path)
-    assert set(found) == {"loss", "pair_auc", "triplet_accuracy"}
-    assert found["loss"] == [(line["step"], line["loss"]) for line in lines]
-    assert found["pair_auc"] == [(30, lines[-1]["validation"]["pair_auc"])]
+    lines, curves = log_lines(tmp_path), scalars(tmp_path)
+    assert set(curves) == {"loss", "pair_auc", "triplet_accuracy"}
+    assert curves["loss"] == [(line["step"], line["loss"]) for line in lines]
+    assert curves["pair_auc"] == [(30, lines[-1]["validation"]["pair_auc"])]
 
 
 def test_tensorboard_of_a_run_that_was_stopped(tmp_path: Path) -> None:

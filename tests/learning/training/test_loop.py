@@ -424,10 +424,10 @@ def test_a_crash_ends_the_thread_that_makes_batches(tmp_path: Path) -> None:
 
 def test_training_in_a_thread_of_its_own(tmp_path: Path) -> None:
     expected = finished("gnn", CONFIG, tmp_path / "main")
-    found: list[dict[str, Tensor]] = []
+    weights: list[dict[str, Tensor]] = []
     worker = threading.Thread(
-        target=lambda: found.append(finished("gnn", CONFIG, tmp_path / "thread"))
+        target=lambda: weights.append(finished("gnn", CONFIG, tmp_path / "thread"))
     )
     worker.start()
     worker.join()
-    assert same(found[0], expected)
+    assert same(weights[0], expected)

@@ -74,10 +74,10 @@ def furthest(left: list[list[Tensor]], right: list[list[Tensor]]) -> float:
 @pytest.mark.parametrize("clip", [0.5, math.inf])
 def test_each_step_is_that_of_torch(name: Any, decay: float, clip: float) -> None:
     config = TrainConfig(optimizer=name, weight_decay=decay, clip=clip)
-    found = flat_steps(config)
-    assert furthest(found, torch_steps(config, clip="exact")) < 1e-12
+    actual = flat_steps(config)
+    assert furthest(actual, torch_steps(config, clip="exact")) < 1e-12
     # torch's clipping divides by the norm + 1e-6.
-    assert furthest(found, torch_steps(config, clip="torch")) < 1e-5
+    assert furthest(actual, torch_steps(config, clip="torch")) < 1e-5
 
 
 def test_clipping_bounds_the_norm_of_all_gradients_together() -> None:

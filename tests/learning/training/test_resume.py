@@ -129,7 +129,9 @@ def test_a_run_that_is_stopped_at_every_turn(tmp_path: Path) -> None:
         train(make_model(), InterruptedTask(TASK, done), COURSE, folder, resume=True)
     assert same(finished("gnn", COURSE, folder, resume=True), expected)
     assert b"\x00" not in (folder / "log.jsonl").read_bytes()
-    steps = [[line["step"] for line in log_lines(place)] for place in (tmp_path / "whole", folder)]
+    steps = [
+        [line["step"] for line in log_lines(position)] for position in (tmp_path / "whole", folder)
+    ]
     assert steps[0] == steps[1]
 
 
@@ -164,10 +166,10 @@ def test_ctrl_c_during_the_last_step_changes_nothing(tmp_path: Path) -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
     try:
-        found = finished("gnn", COURSE, tmp_path / "run", on_report=at_the_end)
+        actual = finished("gnn", COURSE, tmp_path / "run", on_report=at_the_end)
     except KeyboardInterrupt:
         pytest.fail("the run is complete, and there is nothing left to interrupt")
-    assert same(found, expected)
+    assert same(actual, expected)
 
 
 def test_resuming_a_finished_run_gives_its_result_again(tmp_path: Path) -> None:
@@ -205,8 +207,8 @@ def test_time_adds_up_over_sittings(tmp_path: Path) -> None:
 def command(name: str, mode: str, folder: Path) -> list[str]:
     """A run of the command line with a line of the log for each step."""
     options = {
-        "--out": str(folder),
-        "--model": name,
+        "--output": str(folder),
+        "--kind": name,
         "--mode": mode,
         "--nodes": "6-9",
         "--p": "0.4-0.5",

@@ -94,7 +94,7 @@ def sample_vectors(space: Space, count: int, random: np.random.Generator) -> NDA
 
 def sample_rows(space: Space, count: int, seed: int = 0, graphs: int = 60) -> list[Row]:
     """Rows with all kinds of metadata, several for each graph, each with a key of its own."""
-    random = np.random.default_rng(seed)
+    random, random_signals = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     vectors = sample_vectors(space, count, random)
 
     def any_of(values: Sequence[Any]) -> Any:
@@ -116,7 +116,7 @@ def sample_rows(space: Space, count: int, seed: int = 0, graphs: int = 60) -> li
         which = 1000 * seed + number % graphs
         graph = sample_graph(which)
         key = np.array([seed, number], dtype="<u8").tobytes()
-        content = graph.digest(), graph, vectors[number], random.bytes(SIGNALS)
+        content = graph.digest(), graph, vectors[number], random_signals.bytes(SIGNALS)
         rows.append(Row(key, entry, *content, sample_words(which)))
     return rows
 
@@ -133,12 +133,12 @@ def in_order_of_ids(engine: Engine, rows: Sequence[Row]) -> list[Row]:
         by_content[content(row.entry, row.graph_hash, row.vector)].append(row)
     stored = list(engine.scan())
     vectors = engine.vectors([item.id for item in stored])
-    found = []
+    rows_in_order = []
     for item, vector in zip(stored, vectors, strict=True):
         same = by_content[content(item.entry, item.graph_hash, vector)]
         assert same, f"{item} was not added, or not so often"
-        found.append(same.pop())
-    return found
+        rows_in_order.append(same.pop())
+    return rows_in_order
 
 
 def distances(space: Space, query: Vector, vectors: NDArray[Any]) -> NDArray[np.float64]:
@@ -157,22 +157,22 @@ def check_nearest(library: Library, queries: NDArray[Any], count: int, where: Fi
     engine, rows, ids = library
     space, chosen = engine.space, library.fitting(where)
     stored = np.stack([row.vector for row in rows])
-    found = engine.nearest(queries, count, None if where.is_empty() else where)
-    assert found.ids.shape == found.distances.shape == (len(queries), count)
-    assert found.ids.dtype == np.int64
-    assert found.distances.dtype == np.float32
-    for query, own_ids, own in zip(queries, found.ids, found.distances, strict=True):
+    nearest = engine.nearest(queries, count, None if where.is_empty() else where)
+    assert nearest.ids.shape == nearest.distances.shape == (len(queries), count)
+    assert nearest.ids.dtype == np.int64
+    assert nearest.distances.dtype == np.float32
+    for query, own_ids, own in zip(queries, nearest.ids, nearest.distances, strict=True):
         every = distances(space, query, stored)
         filled = min(count, int(chosen.sum()))
         assert np.isinf(own[filled:]).all()
         assert (own_ids[filled:] == -1).all()
         own_ids, own = own_ids[:filled], own[:filled]
         np.testing.assert_allclose(own, np.sort(every[chosen])[:filled], rtol=1e-4, atol=1e-5)
-        places = np.searchsorted(ids, own_ids)
-        assert (ids[places] == own_ids).all()
-        assert chosen[places].all()
+        positions = np.searchsorted(ids, own_ids)
+        assert (ids[positions] == own_ids).all()
+        assert chosen[positions].all()
         assert len(set(own_ids.tolist())) == filled
-        np.testing.assert_allclose(own, every[places], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(own, every[positions], rtol=1e-4, atol=1e-5)
         assert list(zip(own, own_ids, strict=True)) == sorted(zip(own, own_ids, strict=True))
 
 
@@ -199,8 +199,8 @@ def check_sharing(library: Library, seed: int, count: int, where: Filter) -> Non
     random = np.random.default_rng(seed)
     words = np.append(random.choice(WORDS, 8, replace=False), np.uint64(12345))
     weights = random.choice(np.array([0.5, 1, 2.25], np.float32), len(words))
-    found = library.engine.sharing(words, weights, count, None if where.is_empty() else where)
-    assert found == sharing_by_hand(library, words, weights, count, where)
+    actual = library.engine.sharing(words, weights, count, None if where.is_empty() else where)
+    assert actual == sharing_by_hand(library, words, weights, count, where)
 
 
 def patterns(values: Sequence[str]) -> st.SearchStrategy[str | None]:
@@ -268,14 +268,16 @@ class EngineContract:
 
     def test_any_order_of_ids(self, library: Library) -> None:
         engine, rows, ids = library
-        places = [17, 250, 3, 17, 0]
-        asked = ids[places].tolist()
-        assert [stored.id for stored in engine.fetch(asked)] == asked
-        assert engine.graphs(asked) == [rows[place].graph for place in places]
-        vectors = engine.vectors(asked)
+        positions = [17, 250, 3, 17, 0]
+        queries = ids[positions].tolist()
+        assert [stored.id for stored in engine.fetch(queries)] == queries
+        assert engine.graphs(queries) == [rows[position].graph for position in positions]
+        vectors = engine.vectors(queries)
         assert vectors.dtype == engine.space.dtype
-        np.testing.assert_array_equal(vectors, np.stack([rows[place].vector for place in places]))
-        self.check_signals_and_words(engine, asked, [rows[place] for place in places])
+        np.testing.assert_array_equal(
+            vectors, np.stack([rows[position].vector for position in positions])
+        )
+        self.check_signals_and_words(engine, queries, [rows[position] for position in positions])
 
     def check_signals_and_words(
         self, engine: Engine, ids: Sequence[int], rows: Sequence[Row]
@@ -305,8 +307,8 @@ class EngineContract:
         assert dict(library.engine.documents()) == DOCUMENTS
 
     def test_known_keys(self, library: Library) -> None:
-        held = {row.key for row in library.rows}
-        assert library.engine.known([*held, b"another key of 16"[:16]]) == held
+        known = {row.key for row in library.rows}
+        assert library.engine.known([*known, b"another key of 16"[:16]]) == known
         assert library.engine.known([]) == set()
 
     @pytest.mark.parametrize("count", [1, 10, 299, 305])
@@ -319,16 +321,16 @@ class EngineContract:
     def test_one_query_and_many_agree(self, library: Library) -> None:
         queries = sample_vectors(library.engine.space, 40, np.random.default_rng(7))
         together = library.engine.nearest(queries, 10)
-        for place, query in enumerate(queries):
+        for number, query in enumerate(queries):
             alone = library.engine.nearest(query[None], 10)
             np.testing.assert_allclose(
-                alone.distances[0], together.distances[place], rtol=1e-4, atol=1e-5
+                alone.distances[0], together.distances[number], rtol=1e-4, atol=1e-5
             )
 
     def test_no_queries(self, library: Library) -> None:
         space = library.engine.space
-        found = library.engine.nearest(np.zeros((0, space.columns), space.dtype), 5)
-        assert found.ids.shape == found.distances.shape == (0, 5)
+        nearest = library.engine.nearest(np.zeros((0, space.columns), space.dtype), 5)
+        assert nearest.ids.shape == nearest.distances.shape == (0, 5)
 
     def test_queries_of_another_space_are_refused(self, library: Library) -> None:
         space = library.engine.space
@@ -410,8 +412,8 @@ class EngineContract:
         fitting = ids[library.fitting(where)]
         for after in (0, int(ids[0]), int(ids[150]), int(ids[-1])):
             assert [stored.id for stored in engine.scan(after=after)] == ids[ids > after].tolist()
-            found = [stored.id for stored in engine.scan(where, after=after)]
-            assert found == fitting[fitting > after].tolist()
+            actual = [stored.id for stored in engine.scan(where, after=after)]
+            assert actual == fitting[fitting > after].tolist()
 
     def test_count_and_stats(self, library: Library) -> None:
         assert library.engine.count() == 300
@@ -444,10 +446,10 @@ class EngineContract:
         assert verification.entries == 300
 
     def test_an_empty_library(self, empty: Engine) -> None:
-        found = empty.nearest(np.zeros((2, empty.space.columns), np.uint8), 3)
+        nearest = empty.nearest(np.zeros((2, empty.space.columns), np.uint8), 3)
         assert empty.binaries() == []
-        assert (found.ids == -1).all()
-        assert np.isinf(found.distances).all()
+        assert (nearest.ids == -1).all()
+        assert np.isinf(nearest.distances).all()
         assert empty.count() == 0
         assert list(empty.scan()) == []
         assert empty.remove(Filter()) == 0

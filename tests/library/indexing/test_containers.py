@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterator
-from multiprocessing.util import get_temp_dir
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,6 @@ from tests.library.indexing.samples import BUILDS, content, search_model
 def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
     private = tmp_path / "temporary"
     private.mkdir()
-    get_temp_dir()  # decides now where sockets of worker processes lie: that path must be short
     monkeypatch.setattr(tempfile, "tempdir", str(private))
     with Library.create(tmp_path / "library.kin", search_model()) as library:
         yield library

@@ -241,8 +241,8 @@ def test_one_function_is_added_as_with_its_file(
     for number, (address, item) in enumerate(every.items()):
         summary = index_paths(library, [f"{one}:{address:#x}"])
         assert (summary.files, summary.functions, summary.added) == (1, 1, 1)
-        (found,) = list(library.engine.scan())[number:]
-        assert found.entry == item.entry
+        (stored,) = list(library.engine.scan())[number:]
+        assert stored.entry == item.entry
     assert content(library) == content(other)
     assert library.engine.finished_files() == set()
     again = index_paths(library, [one], min_blocks=1)
@@ -524,8 +524,8 @@ def test_small_files_are_grouped(tmp_path: Path) -> None:
     for number, size in enumerate(sizes):
         (tmp_path / str(number)).write_bytes(bytes(size))
         jobs.append(FileJob(str(tmp_path / str(number)), "", ""))
-    found = [[int(Path(job.path).name) for job in group] for group in groups(jobs, 50, 3)]
-    assert found == [[0, 1], [2], [3, 4, 5], [6]]
+    actual = [[int(Path(job.path).name) for job in group] for group in groups(jobs, 50, 3)]
+    assert actual == [[0, 1], [2], [3, 4, 5], [6]]
 
 
 def test_settings_tell_what_is_read() -> None:

@@ -281,8 +281,8 @@ def scores_elsewhere(prelude: str = "", **environment: str) -> dict[str, Any]:
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
 
 
 def scores_here() -> dict[str, float]:
@@ -297,27 +297,27 @@ def scores_here() -> dict[str, float]:
 
 
 def test_the_environment_chooses_plain_torch() -> None:
-    found = scores_elsewhere(GRAPHKIN_KERNELS="torch")
+    scores = scores_elsewhere(GRAPHKIN_KERNELS="torch")
     assert kernels.backend() == "fused"
-    assert found["backend"] == "torch"
-    assert found["warnings"] == []
-    assert found["scores"] == pytest.approx(scores_here(), rel=1e-4)
+    assert scores["backend"] == "torch"
+    assert scores["warnings"] == []
+    assert scores["scores"] == pytest.approx(scores_here(), rel=1e-4)
 
 
 def test_without_numba_it_warns_once_and_works() -> None:
-    found = scores_elsewhere("sys.modules['numba'] = None")
-    assert found["backend"] == "torch"
-    assert len(found["warnings"]) == 1
-    assert "numba" in found["warnings"][0]
-    assert found["scores"] == pytest.approx(scores_here(), rel=1e-4)
+    scores = scores_elsewhere("sys.modules['numba'] = None")
+    assert scores["backend"] == "torch"
+    assert len(scores["warnings"]) == 1
+    assert "numba" in scores["warnings"][0]
+    assert scores["scores"] == pytest.approx(scores_here(), rel=1e-4)
 
 
 def test_an_installation_that_cannot_be_written_to_works() -> None:
     """Compiled kernels are cached beside the package or in the user's home; both may be closed."""
-    found = scores_elsewhere(
+    scores = scores_elsewhere(
         "import numba.core.caching; numba.core.caching.CacheImpl._locator_classes = []"
     )
-    assert found["scores"] == pytest.approx(scores_here(), rel=1e-4)
+    assert scores["scores"] == pytest.approx(scores_here(), rel=1e-4)
 
 
 def test_an_unknown_backend_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,18 +143,18 @@ def run_all(*tasks: Callable[[], None]) -> None:
 
 def test_threads_do_not_share_scratch(model: Model) -> None:
     packed = [batch(model, seed) for seed in range(3)]
-    expected = [alone(model, one) for one in packed]
-    found: dict[tuple[int, int], Gradients] = {}
+    expected = [alone(model, item) for item in packed]
+    gradients: dict[tuple[int, int], Gradients] = {}
 
     def train(index: int) -> Callable[[], None]:
         def repeated() -> None:
             for turn in range(10):
-                found[index, turn] = alone(model, packed[index])
+                gradients[index, turn] = alone(model, packed[index])
 
         return repeated
 
     run_all(*(train(index) for index in range(3)))
-    for (index, _), got in found.items():
+    for (index, _), got in gradients.items():
         assert_equal(got, expected[index])
 
 
@@ -162,29 +162,29 @@ def test_forward_and_backward_in_different_threads(model: Model) -> None:
     packed = batch(model, 1)
     expected = alone(model, packed)
     value = loss(model, packed)
-    found: list[Gradients] = []
-    run_all(lambda: found.append(gradients(model, value)))
+    received: list[Gradients] = []
+    run_all(lambda: received.append(gradients(model, value)))
     alone(model, batch(model, 2))
-    assert_equal(found[0], expected)
+    assert_equal(received[0], expected)
 
 
 @pytest.fixture
 def ledger(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """Elements taken from all workspaces, and given back."""
-    found = {"taken": 0, "given": 0}
+    counts = {"taken": 0, "given": 0}
     take, give = Workspace.take, Workspace.give
 
     def counted_take(self: Workspace, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        found["taken"] += math.prod(shape)
+        counts["taken"] += math.prod(shape)
         return take(self, shape, dtype)
 
     def counted_give(self: Workspace, *arrays: Tensor | None) -> None:
-        found["given"] += sum(array.numel() for array in arrays if array is not None)
+        counts["given"] += sum(array.numel() for array in arrays if array is not None)
         give(self, *arrays)
 
     monkeypatch.setattr(Workspace, "take", counted_take)
     monkeypatch.setattr(Workspace, "give", counted_give)
-    return found
+    return counts
 
 
 def test_training_gives_back_all_that_it_takes(model: Model, ledger: dict[str, int]) -> None:
@@ -219,12 +219,12 @@ def test_an_array_is_handed_out_to_one_caller_at_a_time() -> None:
 def test_an_array_given_back_serves_again_in_its_own_dtype() -> None:
     workspace = Workspace()
     first = workspace.take((10, 10), torch.float32)
-    place = first.untyped_storage().data_ptr()
+    position = first.untyped_storage().data_ptr()
     workspace.give(first, None)
-    assert workspace.take((10, 10), torch.float64).untyped_storage().data_ptr() != place
-    assert workspace.take((10_000,), torch.float32).untyped_storage().data_ptr() != place
+    assert workspace.take((10, 10), torch.float64).untyped_storage().data_ptr() != position
+    assert workspace.take((10_000,), torch.float32).untyped_storage().data_ptr() != position
     again = workspace.take((10, 10), torch.float32)
-    assert again.untyped_storage().data_ptr() == place
+    assert again.untyped_storage().data_ptr() == position
     assert again.is_contiguous()
 
 

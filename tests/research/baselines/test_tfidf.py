@@ -22,12 +22,12 @@ def bag(graph: Graph) -> Counter:
 
 def literal_cosine(a: Graph, b: Graph, fitted: list[Graph]) -> float:
     def vector(graph: Graph) -> dict[int, float]:
-        found = {}
+        weights = {}
         for token, count in bag(graph).items():
             having = sum(token in bag(other) for other in fitted)
             idf = 1 + math.log((1 + len(fitted)) / (1 + having))
-            found[token] = (1 + math.log(count)) * idf
-        return found
+            weights[token] = (1 + math.log(count)) * idf
+        return weights
 
     first, second = vector(a), vector(b)
     lengths = [math.sqrt(sum(x * x for x in v.values())) for v in (first, second)]

@@ -67,7 +67,7 @@ def literal_kernel(a: Graph, b: Graph, iterations: int) -> float:
             out[source].append(target)
         nodes = range(graph.num_nodes)
         labels = [(len(into[v]), len(out[v])) for v in nodes]
-        found = [Counter(labels)]
+        counters = [Counter(labels)]
         for _ in range(iterations):
             labels = [
                 (
@@ -77,8 +77,8 @@ def literal_kernel(a: Graph, b: Graph, iterations: int) -> float:
                 )
                 for v in nodes
             ]
-            found.append(Counter(labels))
-        return found
+            counters.append(Counter(labels))
+        return counters
 
     return sum(
         count * second[label]

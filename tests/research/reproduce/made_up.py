@@ -53,8 +53,8 @@ def result(
 def folder_of(path: Path, *results: Result) -> Path:
     """A folder of these results."""
     path.mkdir(parents=True, exist_ok=True)
-    for one in results:
-        write_result(one, path)
+    for item in results:
+        write_result(item, path)
     return path
 
 

@@ -75,12 +75,14 @@ def test_attention_is_even_before_the_first_step(measured: Result) -> None:
 
 def test_isomorphic_graphs_look_at_each_other_alike(measured: Result) -> None:
     assert measured.cases is not None
-    forth, back = (np.array(measured.cases[1][side]) for side in ("left_to_right", "right_to_left"))
-    assert forth.shape == back.shape == (10, 10, 10)
+    left_to_right, right_to_left = (
+        np.array(measured.cases[1][side]) for side in ("left_to_right", "right_to_left")
+    )
+    assert left_to_right.shape == right_to_left.shape == (10, 10, 10)
     partners = by_name()[ISOMORPHIC].partners
     if partners.sum() == 10:
         to = partners.argmax(axis=1)
-        np.testing.assert_allclose(forth[:, :, to], back[:, to, :], atol=2e-3)
+        np.testing.assert_allclose(left_to_right[:, :, to], right_to_left[:, to, :], atol=2e-3)
 
 
 def test_pictures_come_from_the_file(measured: Result, tmp_path: Path) -> None:
@@ -102,13 +104,13 @@ def test_a_matcher_is_found_in_its_run_unless_its_steps_have_parameters_of_their
     monkeypatch.setattr(attention_figure, "SHIPPED", tmp_path / "shipped")
     assert find_matcher(tmp_path / "run") is None
     build_model(CONFIG, seed=1).save_pretrained(tmp_path / "run" / "model")
-    found = find_matcher(tmp_path / "run")
-    assert found is not None
-    assert found[1] == "run"
+    matcher = find_matcher(tmp_path / "run")
+    assert matcher is not None
+    assert matcher[1] == "run"
     own = ModelConfig.from_dict({**CONFIG.to_dict(), "shared": False})
     build_model(own, seed=1).save_pretrained(tmp_path / "run" / "model")
     assert find_matcher(tmp_path / "run") is None
     build_model(CONFIG, seed=1).save_pretrained(tmp_path / "shipped" / "edits" / "matcher")
-    found = find_matcher(tmp_path / "run")
-    assert found is not None
-    assert found[1] == "shipped model edits"
+    matcher = find_matcher(tmp_path / "run")
+    assert matcher is not None
+    assert matcher[1] == "shipped model edits"

@@ -27,14 +27,14 @@ GROUP = "table1-n20-p0.2-gmn-paper"
 def cell_of(
     results: list[Result], metric: str = "pair_auc", variant: str = "paper", model: str = "gmn"
 ) -> Cell:
-    (found,) = [
+    (matching,) = [
         cell
-        for one in fill("table1", results)
-        for cell in one.cells
+        for section in fill("table1", results)
+        for cell in section.cells
         if (cell.row, cell.model, cell.metric, cell.variant)
         == ("n=20 p=0.2", model, metric, variant)
     ]
-    return found
+    return matching
 
 
 def test_a_value_is_the_mean_over_seeds() -> None:
@@ -78,14 +78,16 @@ def test_json_has_the_promised_keys() -> None:
     documents = json.loads(json.dumps([cell.to_dict() for cell in section.cells]))
     promised = {"table", "row", "model", "metric", "paper", "ours", "seeds", "variant"}
     assert all(promised <= document.keys() for document in documents)
-    (measured,) = [one for one in documents if one["ours"] is not None and one["paper"] == 95.0]
+    (measured,) = [item for item in documents if item["ours"] is not None and item["paper"] == 95.0]
     assert measured["ours"] == pytest.approx(96.0)
     assert (measured["table"], measured["row"], measured["model"]) == (
         "table1",
         "n=20 p=0.2",
         "gmn",
     )
-    assert sum(one["ours"] is None and one["seeds"] == 0 for one in documents) == len(documents) - 2
+    assert (
+        sum(item["ours"] is None and item["seeds"] == 0 for item in documents) == len(documents) - 2
+    )
 
 
 def test_counts_take_each_value_of_the_paper_once() -> None:
@@ -100,11 +102,13 @@ def test_counts_take_each_value_of_the_paper_once() -> None:
 
 def test_further_pools_of_a_search_are_shown() -> None:
     row = "retrieval, gcc-O0 to clang-O3, pools of 1000"
-    found = result(
+    measured = result(
         "search", 0, (0.5, 0.7, 0.6), row=row, model="gnn", table="table2",
         variant="ours", metrics=RETRIEVAL,
     )  # fmt: skip
-    cells = [cell for one in fill("table2", [found]) for cell in one.cells if cell.row == row]
+    cells = [
+        cell for section in fill("table2", [measured]) for cell in section.cells if cell.row == row
+    ]
     assert [(cell.metric, cell.ours) for cell in cells] == [
         ("recall_at_1", 50.0),
         ("recall_at_10", 70.0),
@@ -167,25 +171,27 @@ def test_files_of_older_experiments_fill_cells() -> None:
     """Against the numbers in the files that are in the repository."""
     folder = stored_folder()
     assert folder == CHECKOUT
-    results = [one for one in read_results(folder) if one.group.startswith(("table1-wl", "functi"))]
-    found = {
+    results = [
+        item for item in read_results(folder) if item.group.startswith(("table1-wl", "functi"))
+    ]
+    cells = {
         (cell.row, cell.model, cell.metric, cell.variant): cell
         for target in ("table1", "table2")
         for section in fill(target, results)
         for cell in section.cells
     }
-    wl = found["n=20 p=0.2", "wl", "triplet_accuracy", "paper"]
+    wl = cells["n=20 p=0.2", "wl", "triplet_accuracy", "paper"]
     assert (wl.ours, wl.seeded) == (84.0, False)
     rows = json.loads((folder / "functions-short.json").read_text())["evaluations"]["simhash"]
-    simhash = found["functions, clean protocol", "simhash", "pair_auc", "paper"]
+    simhash = cells["functions, clean protocol", "simhash", "pair_auc", "paper"]
     expected = rows[1]["sets"]["random negatives"]["metrics"]["pair_auc"]
     assert simhash.ours == pytest.approx(100 * expected, abs=1e-3)
     shipped = json.loads((folder / "functions-search.json").read_text())
     for model, part in (("gnn", "embedder"), ("gmn", "joined")):
-        pairs = found["functions, paper's protocol", model, "pair_auc", "ours"]
+        pairs = cells["functions, paper's protocol", model, "pair_auc", "ours"]
         metrics = shipped["pairs"][part]["paper, random negatives"]["metrics"]
         assert pairs.ours == pytest.approx(100 * metrics["pair_auc"], abs=1e-3)
     search = shipped["search"]
-    reranked = found["retrieval, pools of 100", "gnn+gmn", "recall_at_1", "ours"]
+    reranked = cells["retrieval, pools of 100", "gnn+gmn", "recall_at_1", "ours"]
     expected = search["pools of 100"][0]["reranked"]["recall_at_1"]
     assert reranked.ours == pytest.approx(100 * expected, abs=1e-3)

@@ -60,10 +60,10 @@ def test_every_value_of_the_paper_has_a_place_in_a_table() -> None:
 
 def filled_by_plan() -> set[tuple[str, str, str, str]]:
     return {
-        (one.table, one.row, experiment.model, metric)
+        (evaluation.table, evaluation.row, experiment.model, metric)
         for experiment in all_experiments()
-        for one in experiment.evaluations
-        for metric in MEASURES[one.measure]
+        for evaluation in experiment.evaluations
+        for metric in MEASURES[evaluation.measure]
     }
 
 
@@ -102,7 +102,9 @@ def test_names_are_told_apart_and_are_good_for_files() -> None:
     assert len(names) == len(set(names))
     assert all(Path(name).name == name and " " not in name for name in names)
     assert "table1-n20-p0.2-gmn-paper-seed0" in names
-    assert list(group_order()) == list(dict.fromkeys(one.group for one in all_experiments()))
+    assert list(group_order()) == list(
+        dict.fromkeys(all_experiment.group for all_experiment in all_experiments())
+    )
 
 
 @pytest.mark.parametrize("target", TABLES)
@@ -115,7 +117,7 @@ def test_every_target_has_sections_and_experiments(target: str) -> None:
 def test_all_is_everything() -> None:
     long, short = experiments_for("all", budget="paper"), experiments_for("all")
     assert [*long, *short] == list(all_experiments())
-    assert ATTENTION_MODEL in [one.name for one in experiments_for("attention")]
+    assert ATTENTION_MODEL in [item.name for item in experiments_for("attention")]
 
 
 def test_attention_is_of_a_matcher_that_can_be_unrolled() -> None:
@@ -125,7 +127,7 @@ def test_attention_is_of_a_matcher_that_can_be_unrolled() -> None:
 
 
 def test_only_chooses_by_name() -> None:
-    names = [one.name for one in experiments_for("table1", only="n20-p0.2-gmn-paper")]
+    names = [item.name for item in experiments_for("table1", only="n20-p0.2-gmn-paper")]
     assert names == ["table1-n20-p0.2-gmn-paper-seed0"]
     with pytest.raises(ConfigError, match=r"'nonsense'.*table1-n20-p0\.2-gnn-paper-seed0"):
         experiments_for("table1", only="nonsense")
@@ -141,6 +143,8 @@ def test_an_unknown_target() -> None:
 def test_quick_experiments_have_few_steps_and_small_sets() -> None:
     for experiment in experiments_for("all", quick=True):
         assert experiment.training["steps"] <= 50
-        sizes = [one.task.options["evaluation_size"] for one in experiment.evaluations]
+        sizes = [
+            evaluation.task.options["evaluation_size"] for evaluation in experiment.evaluations
+        ]
         assert max([experiment.task.options["evaluation_size"], *sizes]) <= 50
-        assert not any(one.costly for one in experiment.evaluations)
+        assert not any(evaluation.costly for evaluation in experiment.evaluations)

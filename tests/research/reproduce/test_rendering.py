@@ -45,13 +45,13 @@ def test_text_says_how_values_were_made() -> None:
 
 
 def test_a_baseline_without_seed_says_so() -> None:
-    found = result("table1-wl", None, (0.79, 0.84), model="wl")
-    assert lines_of(to_text(fill("table1", [found])), "WL kernel", "79.0 / 84.0 (no seed)")
+    measured = result("table1-wl", None, (0.79, 0.84), model="wl")
+    assert lines_of(to_text(fill("table1", [measured])), "WL kernel", "79.0 / 84.0 (no seed)")
 
 
 def test_a_half_measured_line_leaves_a_gap() -> None:
-    found = result(GROUP, 0, (0.961,), metrics=("pair_auc",))  # type: ignore[arg-type]
-    assert lines_of(to_text(fill("table1", [found])), "96.1 / - (1 seed)")
+    measured = result(GROUP, 0, (0.961,), metrics=("pair_auc",))  # type: ignore[arg-type]
+    assert lines_of(to_text(fill("table1", [measured])), "96.1 / - (1 seed)")
 
 
 def test_quick_output_is_labelled() -> None:
@@ -105,8 +105,8 @@ def test_picture_of_the_sweep_shows_what_was_measured(tmp_path: Path) -> None:
         for t in FUNCTION_STEPS
     ]
     files = [
-        draw("sweep", fill("sweep", found), found, tmp_path / f"{len(found)}.png")[0]
-        for found in ([], runs)
+        draw("sweep", fill("sweep", actual), actual, tmp_path / f"{len(actual)}.png")[0]
+        for actual in ([], runs)
     ]
     empty, drawn = (image.imread(file)[..., :3] for file in files)
     blue = [((p[..., 2] - p[..., 0]) > 0.2).sum() for p in (empty, drawn)]

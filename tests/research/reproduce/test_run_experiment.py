@@ -48,19 +48,19 @@ def refuse(*_: Any, **__: Any) -> None:
 
 def test_the_best_weights_are_measured_on_the_test_set(folders: Folders, tmp_path: Path) -> None:
     experiment = tiny_experiment()
-    found = run_experiment(experiment, replace(folders, store=tmp_path / "store"), NO_DATA)
+    measured = run_experiment(experiment, replace(folders, store=tmp_path / "store"), NO_DATA)
     data = EditTask(**TINY.options).evaluation_set("test")
     expected = evaluate(load_model(folders.runs / experiment.name), data)
-    assert {cell.metric: cell.value for cell in found.cells} == expected
-    assert {cell.data for cell in found.cells} == {data.digest}
-    assert (found.name, found.seed, found.steps) == ("tiny-gmn-seed3", 3, 12)
-    assert found.config["training"]["steps"] == 12
-    assert found.config["model"]["matching"] is True
-    assert found.config["task"]["nodes"] == [6, 9]
-    assert "torch" in found.versions
-    assert "--only tiny-gmn-seed3" in found.command
+    assert {cell.metric: cell.value for cell in measured.cells} == expected
+    assert {cell.data for cell in measured.cells} == {data.digest}
+    assert (measured.name, measured.seed, measured.steps) == ("tiny-gmn-seed3", 3, 12)
+    assert measured.config["training"]["steps"] == 12
+    assert measured.config["model"]["matching"] is True
+    assert measured.config["task"]["nodes"] == [6, 9]
+    assert "torch" in measured.versions
+    assert "--only tiny-gmn-seed3" in measured.command
     for folder in (folders.results, tmp_path / "store"):
-        assert read_result(result_file(folder, experiment.name)) == found
+        assert read_result(result_file(folder, experiment.name)) == measured
 
 
 def test_a_finished_experiment_is_not_run_again(
@@ -92,8 +92,8 @@ def test_a_new_row_is_measured_without_training(folders: Folders) -> None:
     log = (folders.runs / experiment.name / "log.jsonl").read_bytes()
     more = Evaluation("table3", "n=100 p=0.2", TINY)
     wider = replace(experiment, evaluations=(*experiment.evaluations, more))
-    found = run_experiment(wider, folders, NO_DATA)
-    assert {cell.table for cell in found.cells} == {"table1", "table3"}
+    measured = run_experiment(wider, folders, NO_DATA)
+    assert {cell.table for cell in measured.cells} == {"table1", "table3"}
     assert (folders.runs / experiment.name / "log.jsonl").read_bytes() == log
 
 
@@ -111,9 +111,9 @@ def test_an_interrupted_run_goes_on(folders: Folders, tmp_path: Path) -> None:
     with pytest.raises(Crash):
         train(model, task, training, folder, checkpoint_seconds=0.0, on_report=crash)
     assert b'"step": 12' not in (folder / "log.jsonl").read_bytes()
-    found = run_experiment(experiment, folders, NO_DATA)
-    assert found.cells == whole.cells
-    assert found.steps == 12
+    measured = run_experiment(experiment, folders, NO_DATA)
+    assert measured.cells == whole.cells
+    assert measured.steps == 12
 
 
 def test_a_run_of_the_train_verb_is_taken_as_it_is(folders: Folders, run: Graphkin) -> None:
@@ -124,7 +124,7 @@ def test_a_run_of_the_train_verb_is_taken_as_it_is(folders: Folders, run: Graphk
     words = [word for key, value in tables.items() for word in ("--set", f"{key}={value}")]
     options = ["--nodes", "6-9", "--p", "0.4-0.5", "--kp", 1, "--kn", 3, "--seed", 3]
     folder = folders.runs / experiment.name
-    outcome = run("train", "edits", "--model", "gnn", "--out", folder, *options, *words)
+    outcome = run("train", "edits", "--kind", "gnn", "--output", folder, *options, *words)
     assert outcome.code == 0, outcome.err
     before = {file.name: file.read_bytes() for file in (folder / "model").iterdir()}
     run_experiment(experiment, folders, NO_DATA)
@@ -136,10 +136,10 @@ def test_an_experiment_begins_with_the_weights_of_another(folders: Folders, tmp_
     first = replace(tiny_experiment("gnn"), group="first", evaluations=())
     still = {**tiny_experiment().training, "steps": 1, "learning_rate": 0.0, "seed": 77}
     second = replace(tiny_experiment("gnn"), start=first, training=still)
-    found = run_experiment(second, folders, NO_DATA)
-    assert found.config["start"] == {"from": "first-seed3"}
-    assert found.config["training"]["seed"] == 77
-    ours, theirs = (load_model(folders.runs / one.name).state_dict() for one in (second, first))
+    measured = run_experiment(second, folders, NO_DATA)
+    assert measured.config["start"] == {"from": "first-seed3"}
+    assert measured.config["training"]["seed"] == 77
+    ours, theirs = (load_model(folders.runs / item.name).state_dict() for item in (second, first))
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     assert second.quick().start == first.quick()
     # What fills no cell is not stored.
@@ -151,10 +151,10 @@ def test_an_experiment_is_joined_with_the_embedder_of_another(folders: Folders) 
     alone = replace(alone, model_options={**alone.model_options, "similarity": "alignment"})
     embedder = replace(tiny_experiment("gnn"), group="embedder", evaluations=())
     both = replace(alone, group="both", join=embedder)
-    before, after = (run_experiment(one, folders, NO_DATA) for one in (alone, both))
+    before, after = (run_experiment(item, folders, NO_DATA) for item in (alone, both))
     assert after.config["join"] == {"from": "embedder-seed3"}
     assert "join" not in before.config
-    matcher, other = (load_model(folders.runs / one.name) for one in (both, embedder))
+    matcher, other = (load_model(folders.runs / item.name) for item in (both, embedder))
     assert isinstance(matcher, GraphMatcher)
     assert isinstance(other, GraphEmbedder)
     task = prepare(both, NO_DATA).task
@@ -172,10 +172,10 @@ def test_a_run_of_other_settings_is_refused_by_name(folders: Folders) -> None:
 
 def test_the_kernel_is_measured_without_training(folders: Folders) -> None:
     rows = (Evaluation("table1", "n=20 p=0.2", TINY), Evaluation("table3", "n=100 p=0.2", TINY))
-    found = run_experiment(Experiment("wl", "wl", "paper", TINY, rows), folders, NO_DATA)
-    assert [cell.table for cell in found.cells] == ["table1", "table1", "table3", "table3"]
-    assert (found.seed, found.steps) == (None, None)
-    assert found.cells[0].value > 0.5
+    measured = run_experiment(Experiment("wl", "wl", "paper", TINY, rows), folders, NO_DATA)
+    assert [cell.table for cell in measured.cells] == ["table1", "table1", "table3", "table3"]
+    assert (measured.seed, measured.steps) == (None, None)
+    assert measured.cells[0].value > 0.5
     assert not folders.runs.exists()
 
 
@@ -194,22 +194,22 @@ def test_functions_by_both_protocols_and_a_search(folders: Folders, corpus_path:
     tiny = tiny_experiment("gnn")
     task = TaskSpec("functions", {"protocol": "paper", **options})
     experiment = replace(tiny, task=task, evaluations=(*rows, *search))
-    found = run_experiment(experiment, folders, DataPaths(corpus=corpus_path))
-    measured = {(cell.row, cell.metric): cell for cell in found.cells}
+    actual = run_experiment(experiment, folders, DataPaths(corpus=corpus_path))
+    measured = {(cell.row, cell.metric): cell for cell in actual.cells}
     assert ("paper", "pair_auc") in measured
     assert measured["paper", "pair_auc"].data != measured["clean", "pair_auc"].data
     assert ("hardest", "mrr_at_10") in measured
     assert not [row for row, _ in measured if row == "absent"]
-    assert found.config["model"]["node_input"] == "tokens"
-    assert found.config["model"]["similarity"] == "hamming", "by the paper's recipe"
+    assert actual.config["model"]["node_input"] == "tokens"
+    assert actual.config["model"]["similarity"] == "hamming", "by the paper's recipe"
 
 
 def test_data_that_is_not_given_is_asked_for(
     folders: Folders, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missing = replace(tiny_experiment(), task=TaskSpec("meshes"), group="meshes")
-    found = run_experiments([missing, tiny_experiment()], folders, NO_DATA)
-    assert [result.name for result in found] == ["tiny-gmn-seed3"]
+    measured = run_experiments([missing, tiny_experiment()], folders, NO_DATA)
+    assert [result.name for result in measured] == ["tiny-gmn-seed3"]
     said = capsys.readouterr().err
     assert "1 experiments are left out" in said
     assert "--data COIL-DEL.zip" in said

@@ -25,7 +25,7 @@ def test_there_are_some() -> None:
 
 
 def test_every_stored_result_has_an_experiment() -> None:
-    assert not STORED.keys() - {one.name for one in all_experiments()}
+    assert not STORED.keys() - {all_experiment.name for all_experiment in all_experiments()}
 
 
 @pytest.mark.parametrize("experiment", TRAINED, ids=lambda one: one.name)
@@ -38,8 +38,8 @@ def test_a_stored_result_was_made_by_the_experiment_of_its_name(experiment: Expe
         "task": experiment.task.options,
     }
     for table, options in said.items():
-        found = {name: config[table].get(name) for name in options}
-        assert found == plain(dict(options)), table
+        actual = {name: config[table].get(name) for name in options}
+        assert actual == plain(dict(options)), table
     for name in ("start", "join"):
         other = getattr(experiment, name)
         assert config.get(name) == (other and {"from": other.name})

@@ -24,12 +24,12 @@ def graphs_of(batch: GraphBatch) -> list[Graph]:
     """The graphs of a batch, each undirected edge listed once."""
     offsets = batch.node_offsets.numpy()
     senders, receivers = batch.incoming.neighbours.numpy(), batch.incoming.owners.numpy()
-    found = []
+    graphs = []
     for first, last in pairwise(offsets.tolist()):
         mine = (receivers >= first) & (receivers < last) & (senders > receivers)
         edges = np.stack([receivers[mine], senders[mine]], axis=1) - first
-        found.append(Graph(last - first, edges))
-    return found
+        graphs.append(Graph(last - first, edges))
+    return graphs
 
 
 def networkx_graph(graph: Graph) -> nx.Graph:
@@ -138,8 +138,8 @@ def test_triplets_hold_the_first_graph_twice_and_the_close_one_first():
 
 
 def test_choice_is_uniform_over_subsets():
-    places = np.tile([True, False, True, True, False, True], (6000, 1))
-    rows, columns = edits._choose(np.random.default_rng(0), places, np.full(6000, 2))
+    positions = np.tile([True, False, True, True, False, True], (6000, 1))
+    rows, columns = edits._choose(np.random.default_rng(0), positions, np.full(6000, 2))
     assert (np.bincount(rows) == 2).all()
     chosen = np.sort(columns.reshape(-1, 2), axis=1)
     counts = [(chosen == pair).all(axis=1).sum() for pair in combinations((0, 2, 3, 5), 2)]
@@ -167,9 +167,9 @@ def test_density_and_sizes_follow_the_ranges():
 def test_seldom_connected_graphs_keep_the_conditional_distribution():
     """Connected graphs of 4 nodes at p = 0.3, against all 64 graphs counted one by one."""
     weights: dict[int, float] = {}
-    places = list(combinations(range(4), 2))
+    positions = list(combinations(range(4), 2))
     for present in range(64):
-        chosen = [place for bit, place in enumerate(places) if present >> bit & 1]
+        chosen = [number for bit, number in enumerate(positions) if present >> bit & 1]
         graph = nx.empty_graph(4)
         graph.add_edges_from(chosen)
         if nx.is_connected(graph) and len(chosen) <= 5:  # one place must be absent
@@ -178,10 +178,10 @@ def test_seldom_connected_graphs_keep_the_conditional_distribution():
             )
     rng = np.random.default_rng(0)
     slots, _ = edits._connected_graphs(rng, np.full(4000, 4), np.full(4000, 0.3), 4, 1)
-    found = np.bincount(slots.sum(axis=1), minlength=6) / 4000
+    actual = np.bincount(slots.sum(axis=1), minlength=6) / 4000
     for edges, weight in weights.items():
         expected = weight / sum(weights.values())
-        assert abs(found[edges] - expected) < 5 * np.sqrt(expected * (1 - expected) / 4000)
+        assert abs(actual[edges] - expected) < 5 * np.sqrt(expected * (1 - expected) / 4000)
 
 
 @pytest.mark.parametrize("width", [5, 20, 64, 70, 130])

@@ -52,19 +52,19 @@ def batch_graphs(batch: PairBatch) -> list[tuple[bytes, bytes]]:
     """The coordinates of both graphs of each pair."""
     graphs, offsets = batch.graphs, batch.graphs.node_offsets.tolist()
     assert graphs.node_features is not None
-    found = [graphs.node_features[a:b].numpy().tobytes() for a, b in pairwise(offsets)]
+    actual = [graphs.node_features[a:b].numpy().tobytes() for a, b in pairwise(offsets)]
     sides = zip(batch.left.tolist(), batch.right.tolist(), strict=True)
-    return [(found[a], found[b]) for a, b in sides]
+    return [(actual[a], actual[b]) for a, b in sides]
 
 
 def known(task: MeshTask) -> dict[bytes, tuple[int, int]]:
     """Number and class of each graph, by its coordinates."""
-    found = {
+    numbers = {
         points(graph).tobytes(): (number, int(task.classes[number]))
         for number, graph in enumerate(task.graphs)
     }
-    assert len(found) == len(task.graphs)
-    return found
+    assert len(numbers) == len(task.graphs)
+    return numbers
 
 
 # --- Splits -------------------------------------------------------------------------------
@@ -73,16 +73,16 @@ def known(task: MeshTask) -> dict[bytes, tuple[int, int]]:
 @pytest.mark.parametrize("split", SPLITS)
 def test_every_graph_is_in_one_part(path: Path, split: SplitBy) -> None:
     task = MeshTask(str(path), split=split)
-    found = [task.numbers(part).tolist() for part in PARTS]
-    assert [len(numbers) for numbers in found] == [320, 40, 40]
-    assert sorted(chain(*found)) == list(range(400))
+    actual = [task.numbers(part).tolist() for part in PARTS]
+    assert [len(numbers) for numbers in actual] == [320, 40, 40]
+    assert sorted(chain(*actual)) == list(range(400))
 
 
 def test_test_classes_are_unseen(path: Path) -> None:
     task = MeshTask(str(path))
-    found = [set(task.classes[task.numbers(part)].tolist()) for part in PARTS]
-    assert [len(classes) for classes in found] == [16, 2, 2]
-    assert len(set.union(*found)) == 20
+    actual = [set(task.classes[task.numbers(part)].tolist()) for part in PARTS]
+    assert [len(classes) for classes in actual] == [16, 2, 2]
+    assert len(set.union(*actual)) == 20
     # Classes are those of the file.
     labels = read_tudataset(path)[1].tolist()
     assert len(set(zip(labels, task.classes.tolist(), strict=True))) == len(set(labels)) == 20
@@ -114,7 +114,7 @@ def test_equal_graphs_stay_together(tmp_path: Path) -> None:
     write_tudataset(tmp_path, "TWICE", graphs * 4, labels * 4)
     task = MeshTask(str(tmp_path), split="graph", evaluation_size=50)
     contents = [{task.graphs[n].digest() for n in task.numbers(part).tolist()} for part in PARTS]
-    assert [len(found) for found in contents] == [64, 8, 8]
+    assert [len(actual) for actual in contents] == [64, 8, 8]
     assert len(set.union(*contents)) == 80
     for one, other in task.evaluation_set("test").pairs:
         assert one != other
@@ -161,8 +161,8 @@ def test_a_column_without_spread_is_only_moved(tmp_path: Path) -> None:
     ]
     write_tudataset(tmp_path, "FLAT", flat, labels)
     task = MeshTask(str(tmp_path))
-    found = task.describe()["standardised"]
-    assert (found["center"][2], found["spread"][2]) == (5, 1)
+    document = task.describe()["standardised"]
+    assert (document["center"][2], document["spread"][2]) == (5, 1)
     assert {float(points(graph)[:, 2].max()) for graph in task.graphs} == {0.0}
 
 
@@ -178,10 +178,10 @@ def test_batches_are_of_training_graphs_and_true_to_their_labels(
     graphs, training = known(task), set(task.numbers("training").tolist())
     for step in range(20):
         batch = task.batch(step, 16, mode)
-        found = [(graphs[a], graphs[b]) for a, b in batch_graphs(batch)]
-        assert {number for pair in found for number, _ in pair} <= training
-        assert all(one[0] != other[0] for one, other in found)
-        same = [one[1] == other[1] for one, other in found]
+        actual = [(graphs[a], graphs[b]) for a, b in batch_graphs(batch)]
+        assert {number for pair in actual for number, _ in pair} <= training
+        assert all(one[0] != other[0] for one, other in actual)
+        same = [one[1] == other[1] for one, other in actual]
         if mode == "pairs":
             assert batch.labels is not None
             assert batch.labels.tolist() == [1 if similar else -1 for similar in same]
@@ -189,12 +189,12 @@ def test_batches_are_of_training_graphs_and_true_to_their_labels(
         elif mode == "kin":
             assert batch.labels is not None
             assert same == [True] * 16
-            assert batch.labels.tolist() == [one[1] for one, _ in found]
+            assert batch.labels.tolist() == [one[1] for one, _ in actual]
         else:
             others = LIST_NEGATIVES if mode == "lists" else 1
             assert batch.labels is None
             assert same == [True, *[False] * others] * 16
-            firsts = [one[0] for one, _ in found]
+            firsts = [one[0] for one, _ in actual]
             assert firsts == np.repeat(firsts[:: 1 + others], 1 + others).tolist()
 
 
@@ -219,9 +219,11 @@ def test_distortion_bends_training_graphs_alone(path: Path, mode: Mode) -> None:
         assert torch.equal(after.graphs.incoming.neighbours, before.graphs.incoming.neighbours)
         assert before.graphs.node_features is not None
         assert after.graphs.node_features is not None
-        apart = (after.graphs.node_features - before.graphs.node_features).square().mean().sqrt()
+        distances = (
+            (after.graphs.node_features - before.graphs.node_features).square().mean().sqrt()
+        )
         # Turn and stretch, move, and tremble: together about the square root of 4 times as much.
-        assert strength < float(apart) < 4 * strength
+        assert strength < float(distances) < 4 * strength
         shapes.append(batch_graphs(after))
         assert bent.evaluation_set("test").digest == plain.evaluation_set("test").digest
     assert shapes[0] != shapes[1]
@@ -247,24 +249,24 @@ def test_shares_make_up_the_joint_batch(path: Path, mode: Mode, distortion: floa
 @pytest.mark.parametrize("part", ["validation", "test"])
 def test_evaluation_sets(path: Path, split: SplitBy, part: Any) -> None:
     task = MeshTask(str(path), split=split, evaluation_size=200)
-    found = task.evaluation_set(part)
+    evaluation = task.evaluation_set(part)
     numbers = {task.graphs[n].digest(): n for n in task.numbers(part).tolist()}
-    assert len(found.pairs) == len(found.triplets) == 200
-    assert found.labels.sum() == 0
+    assert len(evaluation.pairs) == len(evaluation.triplets) == 200
+    assert evaluation.labels.sum() == 0
 
     def same(one: Graph, other: Graph) -> bool:
         a, b = numbers[one.digest()], numbers[other.digest()]
         assert a != b
         return bool(task.classes[a] == task.classes[b])
 
-    for pair, label in zip(found.pairs, found.labels, strict=True):
+    for pair, label in zip(evaluation.pairs, evaluation.labels, strict=True):
         assert same(*pair) == (label > 0)
-    for one, close, far in found.triplets:
+    for one, close, far in evaluation.triplets:
         assert same(one, close)
         assert not same(one, far)
-    assert MeshTask(str(path), split, 9, 200).evaluation_set(part).digest == found.digest
+    assert MeshTask(str(path), split, 9, 200).evaluation_set(part).digest == evaluation.digest
     other = task.evaluation_set("test" if part == "validation" else "validation")
-    assert other.digest != found.digest
+    assert other.digest != evaluation.digest
 
 
 # --- Nearest neighbours -------------------------------------------------------------------
@@ -273,41 +275,45 @@ def test_evaluation_sets(path: Path, split: SplitBy, part: Any) -> None:
 @pytest.mark.parametrize("split", SPLITS)
 def test_neighbours(path: Path, split: SplitBy) -> None:
     task = MeshTask(str(path), split=split)
-    found = task.neighbours("test")
+    neighbours = task.neighbours("test")
     queries = task.numbers("test")
     pool = queries if split == "class" else task.numbers("training")
-    assert list(found.queries) == [task.graphs[n] for n in queries.tolist()]
-    assert list(found.pool) == [task.graphs[n] for n in pool.tolist()]
+    assert list(neighbours.queries) == [task.graphs[n] for n in queries.tolist()]
+    assert list(neighbours.pool) == [task.graphs[n] for n in pool.tolist()]
     np.testing.assert_array_equal(
-        found.right, task.classes[queries][:, None] == task.classes[pool][None]
+        neighbours.right, task.classes[queries][:, None] == task.classes[pool][None]
     )
-    assert found.own.sum() == (40 if split == "class" else 0)
-    assert found.own.diagonal().all() == (split == "class")
+    assert neighbours.own.sum() == (40 if split == "class" else 0)
+    assert neighbours.own.diagonal().all() == (split == "class")
 
 
 def test_accuracy_against_a_literal_version(path: Path) -> None:
     rng = np.random.default_rng(0)
     for split, ahead in (("class", 1), ("graph", 3)):
-        found = MeshTask(str(path), split=split).neighbours("validation")  # type: ignore[arg-type]
-        scores = rng.integers(0, 30, found.right.shape) + ahead * found.right + 100 * found.own
+        neighbours = MeshTask(str(path), split=split).neighbours("validation")  # type: ignore[arg-type]
+        scores = (
+            rng.integers(0, 30, neighbours.right.shape)
+            + ahead * neighbours.right
+            + 100 * neighbours.own
+        )
         right = 0
-        for query in range(len(found.queries)):
-            others = [p for p in range(len(found.pool)) if not found.own[query, p]]
+        for query in range(len(neighbours.queries)):
+            others = [p for p in range(len(neighbours.pool)) if not neighbours.own[query, p]]
             best = max(scores[query, p] for p in others)
             winners = [p for p in others if scores[query, p] == best]
-            right += all(found.right[query, p] for p in winners)
-        expected = right / len(found.queries)
+            right += all(neighbours.right[query, p] for p in winners)
+        expected = right / len(neighbours.queries)
         assert 0.1 < expected < 0.95
-        assert found.accuracy(scores) == pytest.approx(expected)
+        assert neighbours.accuracy(scores) == pytest.approx(expected)
 
 
 def test_a_model_and_its_vectors_agree(path: Path) -> None:
     task = MeshTask(str(path), split="graph")
     model = GraphEmbedder(ModelConfig.named("gnn", **task.recipe("gnn").model))
-    found = task.neighbours("test")
+    neighbours = task.neighbours("test")
     told: list[tuple[int, int]] = []
-    by_pairs = found.scores(model.predict, lambda done, total: told.append((done, total)))
-    by_vectors = model.similarity(model.encode(found.queries), model.encode(found.pool))
+    by_pairs = neighbours.scores(model.predict, lambda done, total: told.append((done, total)))
+    by_vectors = model.similarity(model.encode(neighbours.queries), model.encode(neighbours.pool))
     np.testing.assert_allclose(by_pairs, by_vectors, atol=1e-4)
     assert told[-1] == (40 * 320, 40 * 320)
     assert [done for done, _ in told] == sorted({done for done, _ in told})
@@ -319,18 +325,18 @@ def test_coordinates_find_neighbours_and_sizes_do_not(path: Path) -> None:
     def alike(pairs: Any) -> list[float]:
         return [-float(np.square(points(a)[:4] - points(b)[:4]).sum()) for a, b in pairs]
 
-    found = MeshTask(str(path), split="graph").neighbours("test")
-    assert found.accuracy(found.scores(alike)) > 0.9
-    assert found.accuracy(found.scores(lambda pairs: np.zeros(len(pairs)))) == 0
+    neighbours = MeshTask(str(path), split="graph").neighbours("test")
+    assert neighbours.accuracy(neighbours.scores(alike)) > 0.9
+    assert neighbours.accuracy(neighbours.scores(lambda pairs: np.zeros(len(pairs)))) == 0
 
 
 def test_scores_that_are_refused() -> None:
     graph = Graph(1, node_features=[[0.0]])
     mask = np.array([[True, False]])
-    found = Neighbours((graph,), (graph, graph), mask, ~mask & mask)
+    neighbours = Neighbours((graph,), (graph, graph), mask, ~mask & mask)
     for scores in ([1.0, 2.0], [[1.0]], [[1.0, np.nan]], [[np.inf, 0.0]]):
         with pytest.raises(ModelError, match=r"\(1, 2\)"):
-            found.accuracy(scores)
+            neighbours.accuracy(scores)
 
 
 # --- Description, recipes, refusals -------------------------------------------------------
@@ -450,9 +456,9 @@ def test_coil_del(split: SplitBy, graphs: list[int], classes: list[int]) -> None
     assert [len(numbers) for numbers in parts] == graphs
     assert [len(set(task.classes[numbers].tolist())) for numbers in parts] == classes
     contents = [{task.graphs[n].digest() for n in numbers.tolist()} for numbers in parts]
-    assert len(set.union(*contents)) == sum(len(found) for found in contents) == 3899
-    found = task.evaluation_set("test")
-    assert (len(found.pairs), len(found.triplets)) == (1000, 1000)
+    assert len(set.union(*contents)) == sum(len(evaluation) for evaluation in contents) == 3899
+    evaluation = task.evaluation_set("test")
+    assert (len(evaluation.pairs), len(evaluation.triplets)) == (1000, 1000)
     options = task.recipe("gmn").model
     expected = {"node_input": "dense", "node_input_size": 2,
                 "edge_input": "types", "edge_input_size": 2}  # fmt: skip

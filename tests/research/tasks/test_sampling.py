@@ -87,10 +87,10 @@ def test_one_group_that_holds_almost_everything(negatives: Any) -> None:
     assert set(triplets[triplets[:, 0] >= 3200, 2] // 8) <= set(range(400))
 
 
-def chi_square(found: Index, choices: int) -> float:
+def chi_square(drawn: Index, choices: int) -> float:
     """As a number of standard deviations above what chance gives."""
-    counts = np.bincount(found, minlength=choices)
-    expected = len(found) / choices
+    counts = np.bincount(drawn, minlength=choices)
+    expected = len(drawn) / choices
     statistic = ((counts - expected) ** 2 / expected).sum()
     return float((statistic - (choices - 1)) / np.sqrt(2 * (choices - 1)))
 
@@ -176,10 +176,8 @@ def test_hard_negatives_are_of_near_classes() -> None:
     for share in (1.0, 0.3, 0.0):
         triplets = draw(7, sampler, 6000, hard=share)
         ahead = (triplets[:, 2] // 6 - triplets[:, 0] // 6) % 30
-        chance = 2 / 29
-        assert np.isin(ahead, (1, 2)).mean() == pytest.approx(
-            share + (1 - share) * chance, abs=0.03
-        )
+        rng = 2 / 29
+        assert np.isin(ahead, (1, 2)).mean() == pytest.approx(share + (1 - share) * rng, abs=0.03)
         assert (ahead == 1).sum() == pytest.approx((ahead == 2).sum(), rel=0.2)
 
 
@@ -254,8 +252,8 @@ def test_equal_costs_give_equal_batches() -> None:
 def test_the_order_of_batches_is_by_chance() -> None:
     """The dearest example comes first as often as it comes last."""
     costs = np.arange(1, 65, dtype=np.float64)
-    places = []
+    positions = []
     for seed in range(400):
         dealt = balanced_batches(np.random.default_rng(seed), costs, 8, 1)
-        places += [place for place, batch in enumerate(dealt) if 63 in batch]
-    assert abs(chi_square(np.array(places), 8)) < 4
+        positions += [number for number, batch in enumerate(dealt) if 63 in batch]
+    assert abs(chi_square(np.array(positions), 8)) < 4

@@ -31,9 +31,13 @@ def matcher() -> GraphMatcher:
 
 def permutation_maps(order: list[int], weight: float = 1.0) -> AttentionMaps:
     """One step in which node i of the first graph and node order[i] of the second match."""
-    forth = np.full((len(order), len(order)), (1 - weight) / (len(order) - 1), dtype=np.float32)
-    forth[np.arange(len(order)), order] = weight
-    return AttentionMaps([forth, forth], [forth.T, forth.T], score=0.0)
+    left_to_right = np.full(
+        (len(order), len(order)), (1 - weight) / (len(order) - 1), dtype=np.float32
+    )
+    left_to_right[np.arange(len(order)), order] = weight
+    return AttentionMaps(
+        [left_to_right, left_to_right], [left_to_right.T, left_to_right.T], score=0.0
+    )
 
 
 MAGIC = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}

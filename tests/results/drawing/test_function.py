@@ -55,8 +55,8 @@ LOOP = function(5, ((0, 1), (1, 2), (1, 3), (2, 4), (3, 1), (3, 4)))
 
 
 def svg_texts(path: Path) -> list[str]:
-    found = re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text(encoding="utf-8"))
-    return [text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") for text in found]
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text(encoding="utf-8"))
+    return [text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") for text in texts]
 
 
 @pytest.mark.parametrize("ending", MAGIC)
@@ -84,8 +84,8 @@ def test_the_picture_shows_lines_and_marks(tmp_path: Path) -> None:
     plot_function(LOOP, tmp_path / "picture.png")
     pixels = (image.imread(tmp_path / "picture.png")[..., :3] * 255).round().astype(int)
     for color in ("009e73", "d55e00", "a0408a", "b7e4c7", "f8c4bd"):
-        wanted = np.array([int(color[at : at + 2], 16) for at in (0, 2, 4)])
-        assert (np.abs(pixels - wanted).max(axis=-1) <= 2).sum() > 50, color
+        expected = np.array([int(color[at : at + 2], 16) for at in (0, 2, 4)])
+        assert (np.abs(pixels - expected).max(axis=-1) <= 2).sum() > 50, color
 
 
 def test_every_instruction_and_address_is_written(tmp_path: Path) -> None:

@@ -45,13 +45,13 @@ class Program:
         if kind == "if":
             return self.block(start, self.statement(self.block(start), depth - 1))
         if kind == "else":
-            ways = [self.statement(self.block(start), depth - 1) for _ in range(2)]
-            return self.block(*ways)
+            branches = [self.statement(self.block(start), depth - 1) for _ in range(2)]
+            return self.block(*branches)
         if kind == "switch":
             number = self.random.randint(3, 9)
-            ways = [self.statement(self.block(start), depth - 2 if depth > 2 else 0)
+            branches = [self.statement(self.block(start), depth - 2 if depth > 2 else 0)
                     for _ in range(number)]  # fmt: skip
-            return self.block(start, *ways)
+            return self.block(start, *branches)
         head = self.block(start)
         body = self.statement(self.block(head), depth - 1)
         self.edges.add((body, head))

@@ -14,24 +14,29 @@ from tests.results.samples import Maps, attention
 @pytest.mark.parametrize("sharpness", [0, 1, 3])
 def test_pairs_agree_with_the_evidence_of_a_search(sharpness: int) -> None:
     maps = attention(30, 20, steps=3)
-    forth, back = maps.left_to_right[sharpness], maps.right_to_left[sharpness]
-    pairs = [pair for pair in mutual_pairs(forth, back) if pair.weight >= LEAST_WEIGHT]
-    evidence = matched_blocks(forth, back)
+    left_to_right, right_to_left = maps.left_to_right[sharpness], maps.right_to_left[sharpness]
+    pairs = [
+        pair for pair in mutual_pairs(left_to_right, right_to_left) if pair.weight >= LEAST_WEIGHT
+    ]
+    evidence = matched_blocks(left_to_right, right_to_left)
     assert len(pairs) / 30 == evidence.matched_share
     assert set(evidence.pairs) <= set(pairs)
 
 
 def test_pairs_look_at_each_other_most() -> None:
     maps = attention(30, 20)
-    forth, back = maps.left_to_right[0], maps.right_to_left[0]
+    left_to_right, right_to_left = maps.left_to_right[0], maps.right_to_left[0]
     expected = [
-        (i, j, min(forth[i, j], back[j, i]))
+        (i, j, min(left_to_right[i, j], right_to_left[j, i]))
         for i in range(30)
         for j in range(20)
-        if forth[i, j] == forth[i].max() and back[j, i] == back[j].max()
+        if left_to_right[i, j] == left_to_right[i].max()
+        and right_to_left[j, i] == right_to_left[j].max()
     ]
     assert 5 < len(expected) < 20
-    pairs = [(pair.left, pair.right, pair.weight) for pair in mutual_pairs(forth, back)]
+    pairs = [
+        (pair.left, pair.right, pair.weight) for pair in mutual_pairs(left_to_right, right_to_left)
+    ]
     assert pairs == expected
 
 

@@ -201,7 +201,7 @@ def test_a_scan_lists_functions_with_hits() -> None:
     ], "vulnerabilities come first"
     assert "CVE-2014-0160  package=openssl" in texts["td"]
     hits = data_of(page)
-    assert [len(found) for found in hits] == [2, 1]
+    assert [len(actual) for actual in hits] == [2, 1]
     assert hits[0][0]["address"] == "0xffffffff81000123", "a script would round the number"
     assert hits[0][0]["evidence"]["pairs"] == [[0, 0, 0.99], [3, 4, 0.75]]
 

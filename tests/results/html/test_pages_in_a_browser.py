@@ -58,9 +58,9 @@ def placed_blocks(document: str) -> int:
 
 
 def title(document: str) -> str:
-    found = re.search(r"<title>(.*?)</title>", document, re.DOTALL)
-    assert found is not None
-    return found[1]
+    match = re.search(r"<title>(.*?)</title>", document, re.DOTALL)
+    assert match is not None
+    return match[1]
 
 
 def test_a_comparison(tmp_path: Path) -> None:
@@ -84,8 +84,12 @@ def test_a_comparison(tmp_path: Path) -> None:
 
 def test_a_comparison_begins_where_most_blocks_match(tmp_path: Path) -> None:
     sharp = attention(6, 5)
-    forth, back = sharp.left_to_right[-1], sharp.right_to_left[-1]
-    maps = AttentionMaps([0 * forth, forth, 0 * forth], [0 * back, back, 0 * back], 0.5)
+    left_to_right, right_to_left = sharp.left_to_right[-1], sharp.right_to_left[-1]
+    maps = AttentionMaps(
+        [0 * left_to_right, left_to_right, 0 * left_to_right],
+        [0 * right_to_left, right_to_left, 0 * right_to_left],
+        0.5,
+    )
     document = rendered(compared_page(function(6), function(5), maps=maps), tmp_path)
     assert '<output id="step-value">1</output> of 2' in document
     assert document.count("<meter") > 0

@@ -41,9 +41,9 @@ def object_file(functions: Iterable[tuple[str, bytes]]) -> bytes:
     content, headers = bytearray(HEADER), bytearray(SECTION)
     for name, kind, flags, data, link, info, size in sections:
         content += bytes(-len(content) % 16)
-        place = names.index(f"{name}\0".encode())
+        position = names.index(f"{name}\0".encode())
         headers += struct.pack(
-            "<IIQQQQIIQQ", place, kind, flags, 0, len(content), len(data), link, info, 16, size
+            "<IIQQQQIIQQ", position, kind, flags, 0, len(content), len(data), link, info, 16, size
         )
         content += data
     identity = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")

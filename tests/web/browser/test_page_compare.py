@@ -149,9 +149,9 @@ def test_a_comparison_that_fails_is_not_tried_twice(
 ) -> None:
     """The frame holds the error: nothing is computed again to know it."""
     visits.provoke(404)
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    queries: list[str] = []
+    page.on("request", lambda request: queries.append(request.url))
     page.goto(f"{server}#/compare?left=library:1&right=library:123456789")
     expect(page.get_by_role("alert").first).to_be_visible()
-    comparisons = [url for url in asked if "/api/comparison" in url]
+    comparisons = [url for url in queries if "/api/comparison" in url]
     assert len(comparisons) == 1, comparisons

@@ -37,14 +37,14 @@ def expect_harmless(page: Page) -> None:
 
 def hostile_file(folder: Path) -> Path:
     file = folder / NAMED
-    bodies = (branching(8 + number, number) for number in range(len(HOSTILE)))
-    file.write_bytes(object_file(zip(HOSTILE, bodies, strict=True)))
+    graphs = (branching(8 + number, number) for number in range(len(HOSTILE)))
+    file.write_bytes(object_file(zip(HOSTILE, graphs, strict=True)))
     return file
 
 
 def test_names_of_a_file_are_text(page: Page, tmp_path: Path) -> None:
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    queries: list[str] = []
+    page.on("request", lambda request: queries.append(request.url))
     open_file(page, hostile_file(tmp_path))
     expect(rows(page)).to_have_count(len(HOSTILE))
     for name in (IMAGE, SCRIPT):
@@ -68,7 +68,7 @@ def test_names_of_a_file_are_text(page: Page, tmp_path: Path) -> None:
     expect(page.get_by_role("heading", name=NAMED)).to_be_visible()
     expect(page.get_by_role("button", name=IMAGE)).to_be_visible()
     expect_harmless(page)
-    assert not [url for url in asked if url.endswith("/x")]
+    assert not [url for url in queries if url.endswith("/x")]
 
 
 def test_strings_in_code_are_text(page: Page, compile_c: Compile) -> None:

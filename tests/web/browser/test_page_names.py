@@ -27,8 +27,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     paths = [folder / version / "lib" / "libacme.o" for version in VERSIONS]
     for seed, path in enumerate(paths):
         path.parent.mkdir(parents=True)
-        bodies = ((LONG.format(n), branching(6 + n, seed)) for n in range(6))
-        path.write_bytes(object_file(bodies))
+        graphs = ((LONG.format(n), branching(6 + n, seed)) for n in range(6))
+        path.write_bytes(object_file(graphs))
     return paths
 
 

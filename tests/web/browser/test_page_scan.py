@@ -32,10 +32,10 @@ new MutationObserver((changes) => {
 @pytest.fixture(scope="module")
 def scanned(server: str) -> str:
     """The link to a scan of the firmware that is over."""
-    asked = {"binary": FIRMWARE_ID, "min_probability": 0.1, "query_min_blocks": 12}
+    queries = {"binary": FIRMWARE_ID, "min_probability": 0.1, "min_blocks": 12}
     with httpx.Client(base_url=server, timeout=120) as client:
         assert send(client).status_code == 201
-        scan = client.post("/api/scans", json=asked).json()["id"]
+        scan = client.post("/api/scans", json=queries).json()["id"]
         assert wait_for(client, f"/api/scans/{scan}")["state"] == "done"
     return f"{server}#/scan?scan={scan}"
 
@@ -72,10 +72,10 @@ def test_a_scan_tells_how_far_it_is(page: Page) -> None:
     expect(suspect).to_contain_text(samples.VULNERABLE[1])
     expect(suspect).to_contain_text("=".join(samples.TAG))
     expect(page).to_have_title("gateway · done · graphkin")
-    found = scan.get_by_text(re.compile(r"^\d+ of \d+ shown$")).inner_text()
+    actual = scan.get_by_text(re.compile(r"^\d+ of \d+ shown$")).inner_text()
     page.reload()
     expect_scan_to_end(page)
-    expect(scan.get_by_text(found)).to_be_visible()
+    expect(scan.get_by_text(actual)).to_be_visible()
 
 
 def test_results_open_sort_and_filter(visits: Visits, scanned: str) -> None:

@@ -21,8 +21,8 @@ MANY = 3000
 
 def listed(page: Page, server: str) -> list[dict[str, Any]]:
     """What the server says of the firmware's functions."""
-    found = page.request.get(f"{server}api/binaries/{FIRMWARE_ID}/functions")
-    rows: list[dict[str, Any]] = found.json()["functions"]
+    actual = page.request.get(f"{server}api/binaries/{FIRMWARE_ID}/functions")
+    rows: list[dict[str, Any]] = actual.json()["functions"]
     return rows
 
 

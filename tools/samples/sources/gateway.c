@@ -106,7 +106,11 @@ static void start(struct gateway *gateway)
     kin_print(gateway->secret, sizeof gateway->secret, "admin password: %s", "demo-only-secret");
 }
 
-__attribute__((noreturn, force_align_arg_pointer)) void _start(void)
+#if defined(__x86_64__)
+/* The kernel does not align the stack as a call would. */
+__attribute__((force_align_arg_pointer))
+#endif
+_Noreturn void _start(void)
 {
     uint8_t head[3];
     start(&state);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#if defined(__x86_64__)
 enum { READ = 0, WRITE = 1, EXIT = 60 };
 
 static long system_call(long number, long a, long b, long c)
@@ -16,6 +17,36 @@ static long system_call(long number, long a, long b, long c)
                      : "rcx", "r11", "memory");
     return result;
 }
+#elif defined(__aarch64__)
+enum { READ = 63, WRITE = 64, EXIT = 93 };
+
+static long system_call(long number, long a, long b, long c)
+{
+    register long x8 __asm__("x8") = number;
+    register long x0 __asm__("x0") = a;
+    register long x1 __asm__("x1") = b;
+    register long x2 __asm__("x2") = c;
+    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
+    return x0;
+}
+#elif defined(__mips__)
+enum { READ = 4003, WRITE = 4004, EXIT = 4001 };
+
+static long system_call(long number, long a, long b, long c)
+{
+    register long v0 __asm__("$2") = number;
+    register long a0 __asm__("$4") = a;
+    register long a1 __asm__("$5") = b;
+    register long a2 __asm__("$6") = c;
+    register long failed __asm__("$7");
+    __asm__ volatile("syscall"
+                     : "+r"(v0), "=r"(failed)
+                     : "r"(a0), "r"(a1), "r"(a2)
+                     : "$1", "$3", "$8", "$9", "$10", "$11", "$12", "$13", "$14", "$15", "$24",
+                       "$25", "hi", "lo", "memory");
+    return failed ? -v0 : v0;
+}
+#endif
 
 long system_read(int file, void *data, size_t length)
 {

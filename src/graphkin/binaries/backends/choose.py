@@ -127,9 +127,9 @@ class _NativeOrSmda(FunctionSource):
 
     def functions(self) -> Iterator[Function]:
         already, covered = len(self.skipped), len(self.coverages)
-        found = _open_native(self.path, **self._options).functions()
+        functions = _open_native(self.path, **self._options).functions()
         # With the first function, or the end, it is known how much of the code was recovered.
-        first = next(found, None)
+        first = next(functions, None)
         low = self._low(covered)
         if low is not None and smda.is_installed():
             others = self._by_smda()
@@ -150,7 +150,7 @@ class _NativeOrSmda(FunctionSource):
             self.coverages[covered] = replace(low, advice=ADVICE)
         if first is not None:
             yield first
-        yield from found
+        yield from functions
 
     def _low(self, covered: int) -> Coverage | None:
         """What the native backend recovered of a single file, where that is too little."""

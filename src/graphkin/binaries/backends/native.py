@@ -197,6 +197,10 @@ def processor(name: str) -> Architecture:
         from graphkin.binaries.processors.mips import Mips
 
         return Mips(64 if "64" in name else 32, "little" if name.endswith("el") else "big")
+    if name.startswith("ppc"):
+        from graphkin.binaries.processors.powerpc import PowerPc
+
+        return PowerPc(64, "little") if name == "ppc64le" else PowerPc(32, "big")
     from graphkin.binaries.processors.x86.processor import X86
 
     return X86(64 if name == "x86-64" else 32)

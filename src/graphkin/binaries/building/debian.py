@@ -88,9 +88,9 @@ def _download(
 ) -> Path:
     downloads = folder / "sources"
     source = [*base, "source", "--only-source", "-q"]
-    wanted = f"{package}={version}" if version else package
+    requirement = f"{package}={version}" if version else package
     # In another folder than the downloads, because apt is silent about files that are there.
-    listed = _run([*source, "--print-uris", wanted], folder / "apt")
+    listed = _run([*source, "--print-uris", requirement], folder / "apt")
     control = re.search(r"^'[^']*' ([^\s/]+\.dsc) ", listed.stdout, re.M)
     if control is None:
         reason = _last_line(listed) or f"apt lists no source of {package}"
@@ -98,7 +98,7 @@ def _download(
     path = downloads / control[1]
     if not path.exists():
         note(f"getting the source of {package}: {path.name}")
-    done = _run([*source, "--download-only", wanted], downloads)
+    done = _run([*source, "--download-only", requirement], downloads)
     if done.returncode or not path.exists():
         message = f"cannot download the source of {package}: {_last_line(done)}"
         raise DownloadError(message, path.stem.partition("_")[2])

@@ -6,6 +6,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Sequence, Set
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -15,11 +16,9 @@ from graphkin.binaries.evidence.operations import Codes
 from graphkin.binaries.function import Block, Callee, Token
 from graphkin.binaries.image import Image
 from graphkin.binaries.operations import OPERATION
-from graphkin.binaries.recovery.decode import operands
+from graphkin.binaries.recovery.decode import byte_keys, operands
 from graphkin.binaries.recovery.listing import Listing
 
-CACHE = 1 << 18
-"""Parsed instructions that are kept for a processor; then all are forgotten."""
 CODE_BYTES = 4
 _INDIRECT = OPERATION["jump_indirect"]
 
@@ -34,7 +33,7 @@ class Body:
         positions: of the instructions whose operands tell something, rising.
     """
 
-    __slots__ = ("callees", "codes", "listing", "places", "positions", "said", "where")
+    __slots__ = ("callees", "codes", "listing", "places", "positions", "said")
 
     def __init__(
         self,
@@ -47,10 +46,18 @@ class Body:
         self.places = places
         self.codes = codes
         self.positions = positions
-        self.said: list[Token] = []
-        self.where: list[int] = []
-        """The position at which each token was said."""
+        self.said: dict[int, tuple[Token, ...]] = {}
+        """Tokens by the position at which they were said."""
         self.callees: dict[Callee, None] = {}
+
+    def keys(self) -> list[int | bytes]:
+        """The bytes of the instructions at ``positions``."""
+        runs = self.listing.runs
+        keys: list[int | bytes] = []
+        for run in runs:
+            table = run.records.table
+            keys += byte_keys(table[: len(run.addresses)])
+        return list(map(keys.__getitem__, self.positions))
 
     def texts(self, positions: list[int]) -> list[bytes]:
         """Operands of the instructions at rising positions."""
@@ -65,32 +72,31 @@ class Body:
             texts += operands(run.records.table, rows)
         return texts
 
-    def say(self, position: int, tokens: Sequence[Token]) -> None:
+    def say(self, position: int, tokens: tuple[Token, ...]) -> None:
         """Notes what an instruction says."""
-        for token in tokens:
-            self.said.append(token)
-            self.where.append(position)
+        if tokens:
+            before = self.said.get(position)
+            self.said[position] = tokens if before is None else before + tokens
 
     def refer(self, position: int, address: int, role: str, real_bytes: int = 0) -> int | None:
         """Notes an address that an instruction names; gives what a slot there holds."""
         meaning: Meaning = self.places.meaning(address, role, real_bytes)
         if meaning is NOTHING:
             return None
-        for token in meaning.tokens:
-            self.said.append(token)
-            self.where.append(position)
+        self.say(position, meaning.tokens)
         if meaning.callee is not None:
             self.callees[meaning.callee] = None
         return meaning.value
 
     def go(self, position: int, address: int) -> None:
         """Notes where a direct transfer leads, if that is another function."""
-        callee = self.places.callee(address) if address in self.places.entries else None
+        if address not in self.places.entries:
+            return
+        callee = self.places.callee(address)
         if callee is not None:
             self.callees[callee] = None
             if isinstance(callee, str):
-                self.said.append(Token("imp", callee))
-                self.where.append(position)
+                self.say(position, (Token("imp", callee),))
 
 
 class Rules(Protocol):
@@ -147,23 +153,23 @@ class Collector:
         self._rules.read(body)
         for position in dropped:
             codes[position] = 0
+            body.said.pop(position, None)
         packed = array("i", codes).tobytes()
-        order = sorted(range(len(body.where)), key=body.where.__getitem__)
-        if dropped:
-            order = [number for number in order if body.where[number] not in dropped]
-        where = [body.where[number] for number in order]
-        tokens = [body.said[number] for number in order]
-        has_tables = _INDIRECT in packed
+        said = body.said
+        where = sorted(said)
+        # The offsets of a jump table look like a table of constants.
+        without_tables = _INDIRECT in packed
         told: list[Block] = []
         for block, (first, last) in zip(blocks, spans, strict=True):
             operations = packed[CODE_BYTES * first : CODE_BYTES * last].translate(None, b"\0")
             low = bisect_left(where, first)
             high = bisect_left(where, last, low)
-            evidence = tuple(tokens[low:high])
-            if has_tables and evidence:
-                # The offsets of a jump table look like a table of constants.
-                evidence = tuple([token for token in evidence if token.kind != "dat"])
-            told.append(Block(block[0], block[1], block[2], block[3], operations, evidence))
+            evidence: tuple[Token, ...] = ()
+            if low < high:
+                evidence = tuple(chain.from_iterable(map(said.__getitem__, where[low:high])))
+                if without_tables:
+                    evidence = tuple([token for token in evidence if token.kind != "dat"])
+            told.append(Block._make((*block[:4], operations, evidence)))
         body.callees.pop(listing.addresses[0], None)
         return Evidence(tuple(told), tuple(body.callees))
 
@@ -173,19 +179,19 @@ def rules_of(architecture: str) -> Rules | None:
     """The rules of a processor, shared by all files, for instructions repeat; its file is
     imported here. None for a processor that has none."""
     if architecture == "aarch64":
-        from graphkin.binaries.evidence.aarch64 import AArch64Rules
+        from graphkin.binaries.evidence.arm.aarch64 import AArch64Rules
 
         return AArch64Rules()
     if architecture == "arm":
-        from graphkin.binaries.evidence.arm import ArmRules
+        from graphkin.binaries.evidence.arm.arm32 import ArmRules
 
         return ArmRules()
     if architecture.startswith("mips"):
-        from graphkin.binaries.evidence.mips import MipsRules
+        from graphkin.binaries.evidence.mips.rules import MipsRules
 
         return MipsRules(is_big=not architecture.endswith("el"))
     if architecture not in ("x86", "x86-64"):
         return None
-    from graphkin.binaries.evidence.x86 import X86Rules
+    from graphkin.binaries.evidence.x86.rules import X86Rules
 
     return X86Rules(64 if architecture == "x86-64" else 32)

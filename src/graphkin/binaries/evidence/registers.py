@@ -8,58 +8,37 @@ instead of paths finds nearly all of them.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from graphkin.binaries.evidence import tokens as said
 from graphkin.binaries.evidence.collect import Body
+from graphkin.binaries.evidence.comparisons import added_by_condition
 from graphkin.binaries.evidence.data import LOAD, TAKE
 from graphkin.binaries.evidence.operations import pack
-from graphkin.binaries.function import Token
+from graphkin.binaries.evidence.steps import (
+    ADD,
+    BELOW,
+    CONSTANT,
+    COPY,
+    FORGET,
+    FROM_PC,
+    INDEXED,
+    INSERT,
+    JOIN,
+    LOW,
+    MEMORY,
+    PAGE,
+    POOL,
+    REAL,
+    REGISTER_CALL,
+    SUM,
+    UPPER,
+    Step,
+)  # fmt: skip
 from graphkin.binaries.recovery.architecture import CALL
 
-(
-    FORGET, CONSTANT, PAGE, FROM_PC, INSERT, JOIN, ADD, SUM, COPY, MEMORY, INDEXED, POOL, REAL,
-    UPPER, LOW, BELOW, REGISTER_CALL,
-) = range(17)  # fmt: skip
-"""What an instruction does to its first register: it becomes unknown, a constant, an address, an
-address counted from pc; gets 16 bits more, or lower bits; a constant or a register is added; it is
-a copy, comes from memory, from memory at the sum of two registers, from a pool of constants; or
-the bits of a constant become a number of floating point. On MIPS it gets the upper half of a
-constant or an address; the lower half is added; it tells whether a register is below another; or
-the code goes where the register says."""
 _HALF = 0xFFFF
 _CALL, _JUMP, _ADDRESS = pack("call"), pack("jump"), pack("address")
-
-
-class Step:
-    """What the text of one instruction means."""
-
-    code = 0
-    tokens: tuple[Token, ...] = ()
-    action = FORGET
-    dst = ""
-    other = ""
-    """A second register that is overwritten."""
-    base = ""
-    """Register that an address, a sum or a copy comes from."""
-    index = ""
-    value = 0
-    """Constant, or displacement."""
-    role = ""
-    real = 0
-    """Bytes of the number of floating point that is loaded."""
-    against: int | None = None
-    """The constant of a comparison."""
-    is_plain = False
-    """Whether it does no more than overwrite ``dst``."""
-
-    def settled(self) -> Step:
-        """Itself, when all else is known; of plain ones that are equal, the first."""
-        self.is_plain = self.action == FORGET and not self.tokens and self.against is None
-        return _PLAIN.setdefault((self.code, self.dst), self) if self.is_plain else self
-
-
-_PLAIN: dict[tuple[int, str], Step] = {}
 
 
 class Value:
@@ -115,10 +94,10 @@ class _Paths:
 
 def follow(
     body: Body,
-    steps: Iterable[tuple[int, Step]],
+    steps: Sequence[Step],
     *,
     clobbered: frozenset[str],
-    compared: Callable[[Body, int, int], int],
+    conditions: dict[str, int | None],
     counter: Callable[[int], int],
     known: dict[str, Value] | None = None,
     table: Value | None = None,
@@ -128,9 +107,9 @@ def follow(
 
     Args:
         body: the function.
-        steps: positions, rising, with what stands there.
+        steps: what stands at ``body.positions``.
         clobbered: registers that a call does not keep.
-        compared: (body, position, constant) of a comparison to the constant in one form.
+        conditions: as :func:`added_by_condition` has them.
         counter: what an instruction at a position reads from pc.
         known: what registers hold at the start.
         table: what the registers hold that MIPS reads its global offset table through.
@@ -138,7 +117,7 @@ def follow(
             registers hold there what they did here.
     """
     places, listing = body.places, body.listing
-    said_tokens, where = body.said, body.where
+    say = body.say
     mask, got = places.mask, places.image.got
     known = {} if known is None else known
     made: list[Value] = []
@@ -148,7 +127,7 @@ def follow(
     number, next_call = 0, calls[0]
     paths = _Paths(branches, known) if branches else None
     next_path = sys.maxsize if paths is None else 0
-    for position, step in steps:
+    for position, step in zip(body.positions, steps, strict=True):
         if position >= next_path and paths is not None:
             next_path = paths.pass_by(position)
         if position > next_call:
@@ -162,13 +141,13 @@ def follow(
             if dst in known:
                 del known[dst]
             continue
-        for token in step.tokens:
-            said_tokens.append(token)
-            where.append(position)
+        if step.tokens:
+            say(position, step.tokens)
         action = step.action
         if action == FORGET:
             if step.against is not None:
-                body.say(position, said.number(compared(body, position, step.against)))
+                added = added_by_condition(body, position, conditions)
+                say(position, said.number(step.against + added))
             if dst in known:
                 del known[dst]
             continue
@@ -183,8 +162,7 @@ def follow(
                 if value is not None:
                     result = Value(value, position, True, False)
             elif step.value:
-                said_tokens.append(said.offset(step.value)[0])
-                where.append(position)
+                say(position, said.offset(step.value))
             if step.other in known:
                 del known[step.other]
         elif action == CONSTANT:
@@ -195,9 +173,7 @@ def follow(
         elif action == ADD:
             source = known.get(step.base)
             if source is None or not source.is_address:
-                for token in said.offset(step.value):
-                    said_tokens.append(token)
-                    where.append(position)
+                say(position, said.offset(step.value))
             else:
                 # Compilers count neighbours in memory from one address.
                 source.is_noted = False
@@ -226,11 +202,11 @@ def follow(
             if source is not None and not source.is_address:
                 source.is_noted = False
                 raw = (source.value & ((1 << 8 * step.real) - 1)).to_bytes(step.real, "little")
-                body.say(position, said.real_of(raw))
+                say(position, said.real_of(raw))
         elif action == LOW:
             source = known.get(step.base)
             if source is None or not (source.is_address or _is_upper(source.value)):
-                body.say(position, said.offset(step.value))
+                say(position, said.offset(step.value))
             else:
                 source.is_noted = False
                 result = Value(
@@ -253,13 +229,13 @@ def follow(
                 made.append(result)
                 body.codes[position] = 0
             else:
-                body.say(position, said.number(step.value))
+                say(position, said.number(step.value))
         elif action == BELOW:
             source = known.get(step.base)
             if source is not None and not source.is_address and source.is_noted:
                 # ``7 < x`` is ``x >= 8``.
                 source.is_noted = False
-                body.say(position, said.number(source.value + 1))
+                say(position, said.number(source.value + 1))
         elif action == REGISTER_CALL and step.base in known:
             body.codes[position] = _CALL if position + 1 in at_calls else _JUMP
         if dst:
@@ -275,7 +251,7 @@ def follow(
         if item.is_address or is_fixed:
             body.refer(item.position, item.value, TAKE)
         else:
-            body.say(item.position, said.number(item.value))
+            say(item.position, said.number(item.value))
 
 
 def _is_upper(value: int) -> bool:

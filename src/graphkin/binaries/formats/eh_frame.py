@@ -39,7 +39,7 @@ def unwind_ranges(
         identity = int.from_bytes(data[body : body + 4], order)
         try:
             if identity == 0:
-                common[offset] = _common(Cursor(data, body + 4, end, order))
+                common[offset] = _common(Cursor(data, body + 4, end, order), pointer)
             else:
                 entry = common.get(body - identity)
                 if entry is not None:
@@ -53,7 +53,7 @@ def unwind_ranges(
     return ranges
 
 
-def _common(cursor: Cursor) -> _Common | None:
+def _common(cursor: Cursor, pointer: int) -> _Common | None:
     version = cursor.unsigned(1)
     zero = cursor.data.find(b"\0", cursor.offset, cursor.limit)
     if zero < 0:
@@ -73,15 +73,19 @@ def _common(cursor: Cursor) -> _Common | None:
         elif letter == ord("L"):
             cursor.unsigned(1)
         elif letter == ord("P"):
-            width = {2: 2, 3: 4, 4: 8}.get(cursor.unsigned(1) & 7, 8)
-            cursor.unsigned(width)
+            cursor.unsigned(_widths(pointer).get(cursor.unsigned(1) & 7, pointer))
         elif letter not in b"SB":
             return None
     return _Common(encoding, True)
 
 
+def _widths(pointer: int) -> dict[int, int]:
+    """Bytes of an address, by the lower bits of its encoding."""
+    return {0: pointer, 2: 2, 3: 4, 4: 8}
+
+
 def _entry(cursor: Cursor, address: int, pointer: int, common: _Common) -> UnwindRange | None:
-    width = {0: pointer, 2: 2, 3: 4, 4: 8}.get(common.encoding & 7)
+    width = _widths(pointer).get(common.encoding & 7)
     if width is None or common.encoding & 0x80:
         return None
     here = address + cursor.offset

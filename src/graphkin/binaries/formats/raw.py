@@ -9,7 +9,7 @@ from typing import NamedTuple
 from graphkin.binaries.image import ByteOrder, Image, Region
 from graphkin.binaries.starts.clues import Clues
 from graphkin.binaries.starts.locate import locate
-from graphkin.binaries.starts.sweep import MAX_ADDRESS
+from graphkin.binaries.starts.sweep import MAX_ADDRESS, words
 from graphkin.errors import ConfigError, FormatError
 
 ARM, THUMB = "arm", "thumb"
@@ -28,10 +28,13 @@ ALIASES = {
     "mips64": "mips64",
     "mips64el": "mips64el",
     "riscv64": "riscv64",
+    "ppc": "ppc",
+    "powerpc": "ppc",
+    "ppc64le": "ppc64le",
 }
-NARROW = frozenset([ARM, THUMB, "x86", "mips", "mipsel"])
+NARROW = frozenset([ARM, THUMB, "x86", "mips", "mipsel", "ppc"])
 """Processors with addresses of 32 bits."""
-BIG = frozenset(["mips", "mips64"])
+BIG = frozenset(["mips", "mips64", "ppc"])
 MOST_VECTORS = 512
 """Words of a vector table of Thumb processors, which have 16 and up to 496 more."""
 VECTORS = 8
@@ -93,10 +96,21 @@ def load_raw(data: bytes, label: str, code: RawCode) -> Image:
         [],
         [],
         frozenset(),
+        got=_contents(data, code),
         marks=sorted(states.items()),
         byte_order=order,
     )
     return locate(image, Clues([], False, entries=sorted(states) or [code.base]))
+
+
+def _contents(data: bytes, code: RawCode) -> int | None:
+    """The address of the table of contents, which 64-bit code for PowerPC counts from."""
+    if code.processor != "ppc64le":
+        return None
+    # Only this reads PowerPC here; what decodes it is loaded with its reader.
+    from graphkin.binaries.processors.powerpc import guessed_contents
+
+    return guessed_contents(words(data, 4), code.base)
 
 
 def _table_length(data: bytes, code: RawCode) -> int:
@@ -104,13 +118,13 @@ def _table_length(data: bytes, code: RawCode) -> int:
     if code.processor != THUMB:
         return 0
     count = min(MOST_VECTORS, len(data) // 4)
-    words = struct.unpack_from(f"<{count}I", data)
+    vectors = struct.unpack_from(f"<{count}I", data)
     length = 1
-    for word in words[1:]:
+    for word in vectors[1:]:
         if word and not (word & 1 and code.base <= word < code.base + len(data)):
             break
         length += 1
-    return length if any(words[1:length]) else 0
+    return length if any(vectors[1:length]) else 0
 
 
 def _vectors(data: bytes, code: RawCode) -> Iterator[tuple[int, str]]:
@@ -120,7 +134,7 @@ def _vectors(data: bytes, code: RawCode) -> Iterator[tuple[int, str]]:
     have a table of jumps. What looks like neither begins with code.
     """
     count = min(MOST_VECTORS, len(data) // 4)
-    words = struct.unpack_from(f"<{count}I", data)
+    vectors = struct.unpack_from(f"<{count}I", data)
 
     def is_inside(address: int) -> bool:
         return code.base <= address < code.base + len(data)
@@ -129,10 +143,10 @@ def _vectors(data: bytes, code: RawCode) -> Iterator[tuple[int, str]]:
     if code.processor == THUMB:
         if not length:
             yield code.base, "t"
-        yield from ((word - 1, "t") for word in words[1:length] if word)
+        yield from ((word - 1, "t") for word in vectors[1:length] if word)
         return
     yield code.base, "a"
-    for number, word in enumerate(words[:VECTORS]):
+    for number, word in enumerate(vectors[:VECTORS]):
         address = code.base + 4 * number
         if word >> 24 == ARM_JUMP:
             distance = (word & 0xFFFFFF ^ 0x800000) - 0x800000

@@ -197,7 +197,9 @@ class MipsRegisters:
             for at in range(len(listing.addresses))
             if (effect := _effect(listing.word(at))).target == register
         ]
-        rest = [one for one in writers if not (isinstance(one, Load) and one.base == SP)]
+        rest = [
+            writer for writer in writers if not (isinstance(writer, Load) and writer.base == SP)
+        ]
         return len(rest) == 1
 
     def effect(self, listing: Listing, position: int) -> Effect:

@@ -91,8 +91,8 @@ class RiscV64:
         for text, word, address in rows:
             reach = distance(word)
             if reach is not None:
-                place = f"{(address + reach) & 0xFFFFFFFFFFFFFFFF:#x}".encode()
-                text = _NUMBER.sub(place, text)
+                target = f"{(address + reach) & 0xFFFFFFFFFFFFFFFF:#x}".encode()
+                text = _NUMBER.sub(target, text)
             texts.append(text)
         return texts
 
@@ -143,7 +143,9 @@ class RiscVRegisters:
             self._listing = listing
             start = range(min(PROLOGUE, len(listing.addresses)))
             effects = (self.effect(listing, at) for at in start)
-            has_frame = any(isinstance(one, Sum) and one[:2] == (FP, SP) for one in effects)
+            has_frame = any(
+                isinstance(effect, Sum) and effect[:2] == (FP, SP) for effect in effects
+            )
             self._frames = frozenset([SP, FP] if has_frame else [SP])
         return self._frames
 
@@ -293,8 +295,8 @@ def _compressed(half: int) -> Effect:
             fields = ((6, 1, 2), (5, 1, 3), (11, 2, 4), (7, 4, 6))
             return Sum(short_2, SP, NONE, _bits(half, *fields))
         if function in (2, 3):  # c.lw, c.ld
-            place, width = (word_at, 4) if function == 2 else (long_at, 8)
-            return Load(short_2, short_1, NONE, place, width, True)
+            field, width = (word_at, 4) if function == 2 else (long_at, 8)
+            return Load(short_2, short_1, NONE, field, width, True)
         if function in (6, 7):  # c.sw, c.sd
             return Store(short_2, short_1, word_at if function == 6 else long_at)
         return Other()
@@ -304,8 +306,8 @@ def _compressed(half: int) -> Effect:
         if function in (2, 3):  # c.lwsp, c.ldsp
             word_at = _bits(half, (4, 3, 2), (12, 1, 5), (2, 2, 6))
             long_at = _bits(half, (5, 2, 3), (12, 1, 5), (2, 3, 6))
-            place, width = (word_at, 4) if function == 2 else (long_at, 8)
-            return Load(rd, SP, NONE, place, width, True)
+            field, width = (word_at, 4) if function == 2 else (long_at, 8)
+            return Load(rd, SP, NONE, field, width, True)
         if function in (6, 7):  # c.swsp, c.sdsp
             word_at = _bits(half, (9, 4, 2), (7, 2, 6))
             long_at = _bits(half, (10, 3, 3), (7, 3, 6))

@@ -118,11 +118,11 @@ class CodeSearch:
         """Positions of the instructions of a function that hold the first of the bytes."""
         if not self.is_in(image):
             return []
-        found = self._addresses
+        matches = self._addresses
         return [
             run.base + bisect_right(run.addresses, address) - 1
             for run in listing.runs
-            for address in found[bisect_left(found, run.start) : bisect_left(found, run.end)]
+            for address in matches[bisect_left(matches, run.start) : bisect_left(matches, run.end)]
         ]
 
     def _search(self, region: Region) -> Iterator[int]:
@@ -177,9 +177,9 @@ def _without_tests(
         ends = [target for target in targets if target in failures]
         if not ends or first in failures:
             continue
-        found = hardening.test(image, listing, first, last - 1) if len(targets) == 2 else set()
-        if found and len(ends) == 1:
-            tests[first] = found
+        test = hardening.test(image, listing, first, last - 1) if len(targets) == 2 else set()
+        if test and len(ends) == 1:
+            tests[first] = test
         else:
             kept_failures.update(ends)
     gone = {

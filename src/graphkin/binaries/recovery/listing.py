@@ -198,21 +198,21 @@ class Listing:
     def _list_controls(self, table: NDArray[Any], base: int) -> None:
         kinds = self._architecture.kinds(table)
         controls = np.flatnonzero(kinds)
-        places, transfers = controls, table[controls]
+        rows, transfers = controls, table[controls]
         kinds = kinds[controls]
         delayed = self._architecture.delayed(transfers, kinds)
         if delayed is not None:
             delayed[-1:] &= controls[-1:] + 1 < len(table)
-            places = controls + delayed
-            self._slots.update((base + places[delayed]).tolist())
+            rows = controls + delayed
+            self._slots.update((base + rows[delayed]).tolist())
             # What ends a path in the slot of a branch does nothing that the manuals define.
-            again = np.flatnonzero(places[1:] == places[:-1]) + 1
+            again = np.flatnonzero(rows[1:] == rows[:-1]) + 1
             if len(again):
-                places, kinds, transfers = (
-                    np.delete(column, again) for column in (places, kinds, transfers)
+                rows, kinds, transfers = (
+                    np.delete(column, again) for column in (rows, kinds, transfers)
                 )
         self.kinds += kinds.tolist()
-        positions = (places + base).tolist()
+        positions = (rows + base).tolist()
         self.controls += positions
         absolute = self._architecture.absolute(transfers)
         if absolute is None:

@@ -1,7 +1,8 @@
-"""Small binaries of our own, for the demo: libraries to index, and a firmware to scan."""
+"""Small binaries of our own, for the demo: libraries to index, and firmwares to scan."""
 
 from graphkin.binaries.samples.bundled import (
     BUILDS,
+    CROSS_FIRMWARES,
     ELF,
     FIRMWARE,
     KNOWN,
@@ -15,6 +16,7 @@ from graphkin.binaries.samples.bundled import (
 
 __all__ = [
     "BUILDS",
+    "CROSS_FIRMWARES",
     "ELF",
     "FIRMWARE",
     "KNOWN",

@@ -1,8 +1,9 @@
-"""Small binaries of our own, for the demo: libraries to index, and a firmware to scan.
+"""Small binaries of our own, for the demo: libraries to index, and firmwares to scan.
 
-The libraries are built by gcc and by clang at several levels. The firmware, stripped, is built by
-clang at a level that no library is built with. One function has a deliberate error in the spirit
-of Heartbleed. ``tools/samples`` in the repository says how all of it was made.
+The libraries are built by gcc and by clang at several levels, for x86-64. The firmware, stripped,
+is built by clang at a level that no library is built with, and by gcc for other processors. One
+function has a deliberate error in the spirit of Heartbleed. ``tools/samples`` in the repository
+says how all of it was made.
 
 Example:
     >>> path("gcc-O2/libkinbeat.so").name
@@ -26,6 +27,9 @@ KNOWN = tuple(ELF / build / library for build in BUILDS for library in LIBRARIES
 """What the demo indexes. Every ``libkinbeat.so`` has the vulnerable function."""
 FIRMWARE = ELF / "gateway"
 """The stripped executable that has the vulnerable function too."""
+CROSS_FIRMWARES = {"AArch64": ELF / "gateway-aarch64", "MIPS": ELF / "gateway-mips"}
+"""The same sources, stripped too, for processors that no library is built for; MIPS with the high
+byte first."""
 VULNERABLE = ("gcc-O2/libkinbeat.so", "process_heartbeat")
 """File, as :func:`path` takes it, and function."""
 TAG = ("cve", "DEMO-2014-0001")

@@ -35,6 +35,8 @@ class Clues:
     """What the file has of the above, in words."""
     closed: Sequence[tuple[int, int]] = ()
     """Ranges with no other functions than those that the symbols tell of."""
+    notes: Sequence[tuple[int, int]] = ()
+    """Ranges between functions that tell debuggers of them, and are never run."""
 
 
 def words_into_code(
@@ -45,7 +47,7 @@ def words_into_code(
     For files that are not position-independent, which have no relocations to list them.
     """
     code = [region for region in regions if region.executable and region.end < MAX_ADDRESS]
-    found = [no_pointers()]
+    pointers = [no_pointers()]
     for region in regions:
         if region.executable or not code:
             continue
@@ -55,5 +57,5 @@ def words_into_code(
         values = np.frombuffer(data, dtype=f"{'<' if byte_order == 'little' else '>'}u{width}")
         for target in code:
             inside = values[(values >= target.start) & (values < target.end)]
-            found.append(np.unique(inside).astype(np.int64))
-    return np.unique(np.concatenate(found))
+            pointers.append(np.unique(inside).astype(np.int64))
+    return np.unique(np.concatenate(pointers))

@@ -24,7 +24,7 @@ MAX_ENTROPY = 7.6
 FEW = 0.05
 """With this share of code outside the tables, only that is read."""
 PADDING = np.frombuffer(
-    bytes.fromhex("00 90 cc 66 2e 0f 1f 40 44 80 84 8d 74 26 b4 b6 bf d5 03 20 f0 e3 a0 e1"),
+    bytes.fromhex("00 90 cc 66 2e 0f 1f 40 44 80 84 8d 74 26 b4 b6 bf d5 03 20 f0 e3 a0 e1 60 42"),
     dtype=np.uint8,
 )
 """Bytes of the instructions that do nothing, of all processors."""
@@ -41,22 +41,23 @@ def locate(image: Image, clues: Clues) -> Image:
     """
     code = [region for region in image.regions if region.executable and region.end < MAX_ADDRESS]
     code = list(_without(code, clues.stubs))
-    unwind = list(clues.unwind)
+    unwind = _with_parts(image, clues, code)
+    clues = replace(clues, unwind=tuple(unwind))
     tried = clues.tables
     facts = None if clues.is_complete else facts_of(image.architecture)
     marks = image.marks
     is_sane = sum(len(region.data) for region in code) <= MAX_SWEEP
     is_sane = is_sane and entropy(region.data for region in code) < MAX_ENTROPY
     if facts is not None and is_sane:
-        found, more = _search(image, clues, code, facts)
-        unwind += found
-        marks = more or marks
+        ranges, states = _search(image, clues, code, facts)
+        unwind += ranges
+        marks = states or marks
         tried += SEARCHED
     extents, parts = arrange(clues.symbols, unwind, image.regions)
     stubs = sorted(clues.stubs)
     extents = [extent for extent in extents if not _is_inside(extent.start, stubs)]
     spans = [(extent.start, extent.end) for extent in extents] + parts
-    code_bytes, recovered = measure(code, spans)
+    code_bytes, recovered = measure(list(_without(code, clues.notes)), spans)
     return replace(
         image,
         extents=extents,
@@ -66,6 +67,22 @@ def locate(image: Image, clues: Clues) -> Image:
         recovered_bytes=recovered,
         tried=tried,
     )
+
+
+def _with_parts(image: Image, clues: Clues, code: Sequence[Region]) -> list[UnwindRange]:
+    """What unwind tables tell, with the parts of functions that they leave out or do not mark."""
+    if image.architecture == "aarch64":
+        from graphkin.binaries.starts.aarch64 import veneers
+
+        return [*clues.unwind, *veneers(code)]
+    if image.architecture.startswith("mips"):
+        from graphkin.binaries.starts.mips import is_error_exit
+
+        return [
+            item._replace(is_part=item.is_part or is_error_exit(image, item))
+            for item in clues.unwind
+        ]
+    return list(clues.unwind)
 
 
 def facts_of(architecture: str) -> CodeFacts | None:
@@ -91,6 +108,10 @@ def facts_of(architecture: str) -> CodeFacts | None:
         from graphkin.binaries.starts.riscv import RiscVFacts
 
         return RiscVFacts()
+    if architecture.startswith("ppc"):
+        from graphkin.binaries.starts.powerpc import PowerPcFacts
+
+        return PowerPcFacts(64, "little") if architecture == "ppc64le" else PowerPcFacts(32, "big")
     return None
 
 
@@ -115,14 +136,14 @@ def _search(
     image = replace(image, marks=marks or image.marks)
     starts = [symbol.address for symbol in clues.symbols] + list(clues.entries)
     starts += [item.start for item in clues.unwind if not item.is_part]
-    found = Search(image, facts, sweep, starts, clues.pointers).run()
-    ranges = _ranges(sweep, found)
+    functions = Search(image, facts, sweep, starts, clues.pointers).run()
+    ranges = _ranges(sweep, functions)
     return [item for item in ranges if not _is_inside(item.start, known)], marks
 
 
-def _ranges(sweep: Sweep, found: Found) -> list[UnwindRange]:
+def _ranges(sweep: Sweep, functions: Found) -> list[UnwindRange]:
     """Each start with the end of the last instruction ahead of the next."""
-    rows = np.sort(np.concatenate([found.starts, found.parts]))
+    rows = np.sort(np.concatenate([functions.starts, functions.parts]))
     if not len(rows):
         return []
     # Constants between functions belong to the one ahead of them.
@@ -132,7 +153,7 @@ def _ranges(sweep: Sweep, found: Found) -> list[UnwindRange]:
     bounds = np.unique(np.concatenate([rows, breaks, [len(sweep)]]))
     following = bounds[np.searchsorted(bounds, rows, side="right")]
     last = np.maximum(last_real[following - 1], rows)
-    parts = np.isin(rows, found.parts)
+    parts = np.isin(rows, functions.parts)
     columns = (sweep.address[rows].tolist(), sweep.end[last].tolist(), parts.tolist())
     return [UnwindRange(*item) for item in zip(*columns, strict=True)]
 

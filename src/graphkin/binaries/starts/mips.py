@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkin.binaries.image import ByteOrder, Image, Region
+from graphkin.binaries.image import ByteOrder, Image, Region, UnwindRange
 from graphkin.binaries.processors.mips import GP, SCRATCH, SP, T9, Mips
 from graphkin.binaries.recovery.architecture import BRANCH, CALL, JUMP, PLAIN, STOP
 from graphkin.binaries.starts.sweep import FILLER, NOT_CODE, NOWHERE, Sweep, joined, signed
@@ -38,6 +38,9 @@ PAGE = 1 << 16
 REACH = 48
 """Instructions between those that compute an address, and its use."""
 ERASED = 0xFFFFFFFF
+LOADS_T9 = (0x8F99, 0xDF99)
+"""Upper halves of ``lw`` and ``ld`` of ``$t9`` from the table."""
+JUMP_T9 = 0x03200008
 TABLE = np.dtype([("word", "<u4"), ("big_word", "<u4"), ("id", "<u4")])
 
 
@@ -119,11 +122,11 @@ class MipsFacts:
         return np.flatnonzero((fields.opcode == opcode) & (fields.rs == GP))
 
     def _values(self, image: Image, fields: _Fields, loads: Column) -> Column:
-        offsets, places = np.unique(fields.constant[loads], return_inverse=True)
+        offsets, numbers = np.unique(fields.constant[loads], return_inverse=True)
         words = [image.word((image.got or 0) + item, self._pointer) for item in offsets.tolist()]
         limit = np.iinfo(np.int64).max
         values = [NOWHERE if item is None or item > limit else item for item in words]
-        return np.array(values, dtype=np.int64)[places]
+        return np.array(values, dtype=np.int64)[numbers]
 
     def _origins(self, image: Image, fields: _Fields, pointer: Column, address: Column) -> Column:
         """Functions add the distance to the table to ``$t9``, their own address."""
@@ -191,6 +194,13 @@ class _Fields:
             writers[pending[is_writer]] = at[is_writer]
             pending = pending[~is_writer]
         return writers
+
+
+def is_error_exit(image: Image, item: UnwindRange) -> bool:
+    """Whether a range is the end of a system call that failed, which glibc puts ahead of the
+    function: it reads the table without asking where that is, as no function can."""
+    first, second = (image.word(item.start + 4 * number, 4) or 0 for number in (0, 1))
+    return first >> 16 in LOADS_T9 and second == JUMP_T9
 
 
 def _targets(fields: _Fields, address: Column, kind: Kinds) -> Column:

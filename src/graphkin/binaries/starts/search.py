@@ -24,12 +24,19 @@ from graphkin.binaries.recovery.architecture import (
     BRANCH,
     CALL,
     JUMP,
+    PLAIN,
     SELECT,
     STOP,
-    Architecture,
 )
-from graphkin.binaries.recovery.listing import Listing
-from graphkin.binaries.starts.sweep import FILLER, NOT_CODE, CodeFacts, Sweep, addresses
+from graphkin.binaries.starts.sweep import (
+    FILLER,
+    NOT_CODE,
+    SAVES_LINK,
+    CodeFacts,
+    Sweep,
+    addresses,
+)
+from graphkin.binaries.starts.switch_tables import SwitchTables
 
 Rows = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -38,11 +45,7 @@ ROUNDS = 4
 """Times to look again with what was learned of tail calls and calls that do not come back."""
 TABLE_REACH = 1 << 16
 """Bytes behind an indirect jump in which the cases of its table may lie."""
-DECODED_AHEAD = 4096
-"""Bytes decoded behind an indirect jump, for the next one of the same function."""
 WEAK_ALIGNMENT = 4
-MAX_FAILURES = 8
-"""Indirect jumps without a table in one function, after which it is taken to have none."""
 
 
 @dataclass
@@ -79,7 +82,7 @@ class Search:
         self._facts = facts
         self._sweep = sweep
         self._check = check
-        self._tables = _Tables(image, facts, sweep.address)
+        self._tables = SwitchTables(image, facts, sweep.address)
         count = len(sweep)
         self._rows = np.arange(count)
         is_first = np.ones(count, dtype=bool)
@@ -100,8 +103,15 @@ class Search:
         self._target = np.where(is_jump, following[target], target)
         self._known = np.zeros(count, dtype=bool)
         self._mark(self._known, self.row(addresses(known)))
-        called = self._target[(sweep.kind == CALL) & (sweep.target >= 0)]
-        self._mark(self._known, called)
+        called = np.zeros(count, dtype=bool)
+        self._mark(called, self._target[(sweep.kind == CALL) & (sweep.target >= 0)])
+        # Behind a branch that may not be taken, it is a second entry of the function.
+        is_entered = (np.roll(sweep.kind, 1) == BRANCH) & (np.roll(sweep.kind, 2) == PLAIN)
+        entries = np.flatnonzero(called & is_entered & (self._rows - 2 >= self._first))
+        called[entries] = False
+        self._known |= called
+        self._enters = np.flatnonzero((sweep.kind == CALL) & np.isin(self._target, entries))
+        """Calls of such entries, which only other functions have."""
         self._mark(self._known, self.row(sweep.origin))
         self._pointed = np.zeros(count, dtype=bool)
         self._mark(self._pointed, self.row(pointed))
@@ -131,8 +141,9 @@ class Search:
         if self._code.max(initial=-1) < 0:
             return Found(self._rows[:0], self._rows[:0])
         for _ in range(ROUNDS):
-            certain = self._known.copy()
             heads = self._heads()
+            self._learn_runtime(heads)
+            certain = self._known.copy()
             before = int(certain.sum()), int(self._never.sum())
             starts, tails = self._walk(heads, certain)
             self._mark(self._known, tails)
@@ -147,12 +158,34 @@ class Search:
         ends = np.isin(sweep.kind, (JUMP, STOP, NOT_CODE)) | self._never
         is_head = (before < self._first) | ends[before]
         is_head &= ~np.isin(sweep.kind, (FILLER, NOT_CODE))
+        # A function may begin with an instruction that does nothing.
+        passed = np.cumsum(self._known)
+        is_head &= self._known | (before < 0) | (passed == passed[before])
         # What fills no space up to an aligned address is an instruction of the function.
         late = np.flatnonzero(is_head & (sweep.address % self._facts.padded != 0))
         late = late[(sweep.kind[np.maximum(late - 1, 0)] == FILLER) & ~self._known[late]]
         is_head[late] = False
-        is_head[np.maximum(before[late] + 1, self._first[late])] = True
+        padded = self.row(sweep.address[late] // self._facts.padded * self._facts.padded)
+        is_head[np.maximum.reduce([before[late] + 1, self._first[late], padded])] = True
         return np.asarray(is_head)
+
+    def _learn_runtime(self, heads: Flags) -> None:
+        """Starts in the runtime of gcc, by what no compiler makes of a function: a call of its own
+        second entry, and a jump from its first instructions to where it saves its return."""
+        sweep = self._sweep
+        rows = np.flatnonzero(heads | self._known)
+        if not len(rows):
+            return
+        self._known[self._head_of(rows, self._enters)] = True
+        jumps = np.flatnonzero((sweep.kind == JUMP) & (self._target >= 0))
+        jumps = jumps[sweep.frame[self._target[jumps]] == SAVES_LINK]
+        starts = self._head_of(rows, jumps)
+        is_line = self._block[jumps] <= starts
+        self._known[self._target[jumps[is_line]]] = True
+
+    def _head_of(self, heads: Rows, rows: Rows) -> Rows:
+        """The last head up to each row."""
+        return heads[np.maximum(np.searchsorted(heads, rows, side="right") - 1, 0)]
 
     def _learn_noreturn(self, starts: Flags) -> None:
         """A call right ahead of a certain start never comes back, nor do others to its target."""
@@ -214,6 +247,8 @@ class Search:
         selects: dict[int, list[int]] = {}
         for row in np.flatnonzero((sweep.kind == SELECT) & (sweep.target < 0)).tolist():
             selects.setdefault(int(np.searchsorted(chunks, row, side="right")) - 1, []).append(row)
+        saved = np.concatenate([np.array([0]), np.cumsum(sweep.frame == SAVES_LINK)])
+        saves = (saved[lasts + 1] > saved[chunks]) & ~self._never[lasts]
         current = reach = 0
         is_unsure = False
         kinds, targets = sweep.kind[lasts].tolist(), target[lasts].tolist()
@@ -221,11 +256,14 @@ class Search:
         is_certain = certain[chunks].tolist()
         is_covered = (covered[chunks] | runs_out).tolist()
         for number, (head, last) in enumerate(zip(chunks.tolist(), lasts.tolist(), strict=True)):
-            if is_certain[number] or not (
+            is_inside = (
                 is_covered[number]
                 or head <= reach
                 or (is_unsure and not self._looks_like_start(head))
-            ):
+            )
+            # A function saves its address of return once.
+            is_second = saves[number] and saved[head] > saved[current]
+            if is_certain[number] or is_second or not is_inside:
                 current = reach = head
                 is_unsure = False
                 starts[head] = True
@@ -238,9 +276,8 @@ class Search:
                 aim = targets[number]
                 # What other paths of the function lead to or across is a part of it, even if
                 # the frame seems gone: x86 gives back the room of arguments behind a call.
-                if current < aim and (aim <= reach if aim > last else covered[aim]):
-                    continue
-                if self._is_tail(current, last, aim):
+                is_inside = current < aim and (aim <= reach or covered[aim])
+                if not is_inside and self._is_tail(current, last, aim):
                     tails.append(aim)
                 else:
                     reach = max(reach, aim)
@@ -311,90 +348,3 @@ class Search:
         targets = self._tables.targets(begin, at, end)
         rows = self.row(np.array(targets, dtype=np.int64))
         return int(rows[rows < limit].max(initial=-1))
-
-
-class _Tables:
-    """Reads jump tables; keeps what it decoded of the last function."""
-
-    def __init__(self, image: Image, facts: CodeFacts, starts: NDArray[np.int64]) -> None:
-        self._image = image
-        self._facts = facts
-        self._starts = starts
-        self._function = -1
-        self._failures = 0
-        self._listing: _Window | None = None
-        self._targets: dict[tuple[int, int], list[int]] = {}
-
-    def targets(self, start: int, jump: int, limit: int) -> list[int]:
-        """Where an indirect jump leads to; none for a call, or where that is not known.
-
-        Args:
-            start: of the function.
-            jump: address of the jump.
-            limit: where the next function starts, at the latest.
-        """
-        key = (start, jump)
-        if key not in self._targets:
-            self._targets[key] = self._read_targets(start, jump, limit)
-        return self._targets[key]
-
-    def _read_targets(self, start: int, jump: int, limit: int) -> list[int]:
-        if start != self._function:
-            self._function, self._failures = start, 0
-            self._forget()
-        if self._failures > MAX_FAILURES:
-            return []
-        listing = self._listing
-        if listing is None or listing.end <= jump:
-            self._forget()
-            end = min(limit, jump + max(DECODED_AHEAD, jump - start))
-            listing = _Window(self._image, self._facts.architecture, self._starts, limit)
-            self._listing = listing
-            listing.add_range(start, end)
-            listing.end = end
-            self._read = self._facts.architecture.tables(self._image)
-        position = listing.decoded(jump)
-        if position is None:
-            return []
-        targets = self._read(listing, position, False)
-        if targets is None:
-            targets = self._read(listing, position, True)
-        self._failures = 0 if targets else self._failures + 1
-        return targets or []
-
-    def _forget(self) -> None:
-        if self._listing is not None:
-            self._listing.close()
-            self._listing = None
-
-
-class _Window(Listing):
-    """A function whose end is not known: decoded up to some address, and beyond it whatever the
-    sweep has as an instruction may be a part of it."""
-
-    def __init__(
-        self,
-        image: Image,
-        architecture: Architecture,
-        starts: NDArray[np.int64],
-        limit: int,
-    ) -> None:
-        super().__init__(image, architecture)
-        self._sweep_starts = starts
-        self._limit = limit
-        self.end = 0
-
-    def covers(self, address: int) -> bool:
-        return bool(self.ranges) and self.ranges[0][0] <= address < self._limit
-
-    def decoded(self, address: int) -> int | None:
-        """The position of an instruction."""
-        return super().position(address)
-
-    def position(self, address: int) -> int | None:
-        found = super().position(address)
-        if found is not None or not self.covers(address):
-            return found
-        row = int(np.searchsorted(self._sweep_starts, address))
-        is_start = row < len(self._sweep_starts) and self._sweep_starts[row] == address
-        return 0 if is_start else None

@@ -16,6 +16,7 @@ FILLER, NOT_CODE = 100, 101
 """Kinds of instruction beside those of :mod:`graphkin.binaries.recovery.architecture`: padding
 between functions, and bytes that are data or nothing."""
 NOWHERE = -1
+SAVES_LINK = 2
 MAX_ADDRESS = 1 << 62
 """Addresses from here on are those of damaged files, and could overflow."""
 
@@ -37,7 +38,8 @@ class Sweep:
     prologue: NDArray[np.bool_]
     """(N,) whether functions of this processor often begin with it, and other code seldom."""
     frame: NDArray[np.int8]
-    """(N,) 1 where it makes room on the stack or saves a register there, -1 where it gives back."""
+    """(N,) 1 where it makes room on the stack or saves a register there, ``SAVES_LINK`` where that
+    is the register with the address of return, -1 where it gives back."""
     state: NDArray[np.uint8]
     """(N,) the letter of :attr:`Image.marks`; 0 where the processor has one state only."""
     origin: NDArray[np.int64]
@@ -59,6 +61,13 @@ def joined(sweeps: Sequence[Sweep]) -> Sweep:
     return Sweep(
         *(np.concatenate([getattr(item, field.name) for item in sweeps]) for field in fields(Sweep))
     )
+
+
+def empty() -> Sweep:
+    """Of no code."""
+    none = nowhere(0)
+    flags, small = none.astype(np.bool_), none.astype(np.uint8)
+    return Sweep(none, none, small, none, none, flags, small.astype(np.int8), small, none)
 
 
 class CodeFacts(Protocol):
@@ -95,6 +104,19 @@ def signed(values: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
     """Fields of so many bits, as numbers with a sign."""
     sign = np.int64(1 << (bits - 1))
     return ((values & ((1 << bits) - 1)) ^ sign) - sign
+
+
+def frame_changes(
+    code: NDArray[np.int64],
+    reserves: Iterable[tuple[int, int]],
+    releases: Iterable[tuple[int, int]],
+) -> NDArray[np.int8]:
+    """:attr:`Sweep.frame` of instructions, by the (mask, bits) of those that change the stack."""
+    frame = np.zeros(len(code), dtype=np.int8)
+    for change, forms in ((1, reserves), (-1, releases)):
+        for mask, bits in forms:
+            frame[code & mask == bits] = change
+    return frame
 
 
 def marks_of(sweep: Sweep) -> list[tuple[int, str]]:

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from graphkin.binaries.corpus import BinaryRecord, FunctionRecord
 from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.extraction import FileSummary
@@ -16,6 +19,7 @@ from graphkin.binaries.function import Skipped
 from graphkin.binaries.workers import Done, Failure
 from graphkin.graphs import Graph, TokenBags
 from graphkin.graphs.vocabulary import Vocabulary
+from graphkin.graphs.words import is_large
 from graphkin.library.indexing.file_queue import FileJob, Result
 from graphkin.library.records import KnownFunction, Row
 from graphkin.library.signals import Surroundings
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
 
 BATCH = 1000
 """Functions that are embedded and stored at once, about: files are not split for it."""
+REMEMBERED = 20_000
+"""Vectors of the latest distinct graphs that are kept: builds of one library share many."""
 LARGEST_FILE = 20_000
 """Functions of a file that are looked at together: what calls what is known among these."""
 
@@ -38,6 +44,8 @@ class Pending(NamedTuple):
     graph: Graph
     callees: tuple[int, ...] | None = None
     """Addresses of functions of the same file that it calls, where all of the file is read."""
+    is_small: bool = False
+    """Whether it is read for the sake of those that it calls or is called by, and not kept."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +80,18 @@ class Batch:
     def take(self, path: str, functions: Sequence[Pending]) -> None:
         """Adds functions of a file."""
         self.functions += functions
-        self.counts[path] += len(functions)
+        self.counts[path] += sum(not function.is_small for function in functions)
 
     def without(self, known: Callable[[Iterable[bytes]], set[bytes]]) -> Batch:
         """The same batch without files of which the library holds all that is here."""
         present = known([function.key for function in self.functions])
         if not present:
             return self
-        new = {item.entry.file_hash for item in self.functions if item.key not in present}
+        new = {
+            item.entry.file_hash
+            for item in self.functions
+            if not item.is_small and item.key not in present
+        }
         left = [item for item in self.functions if item.entry.file_hash in new]
         files = {item.entry.file_hash for item in self.functions if item.key in present}
         return Batch(left, self.counts, self.ends, files, present)
@@ -102,9 +114,12 @@ Stream = Iterator[tuple[FileJob, Pending | FileSummary | Failure | Done]]
 
 
 def ready(
-    results: Iterable[tuple[FileJob, Result]], vocabulary: Vocabulary, tags: Mapping[str, str]
+    results: Iterable[tuple[FileJob, Result]],
+    vocabulary: Vocabulary,
+    tags: Mapping[str, str],
+    min_blocks: int = 1,
 ) -> Stream:
-    """Makes graphs and entries of what was read."""
+    """Makes graphs and entries of what was read; smaller functions are marked so."""
     for job, result in results:
         if not isinstance(result, FunctionRecord):
             yield job, result
@@ -120,7 +135,8 @@ def ready(
         address, size = result.metadata["address"], result.metadata["size"]
         made = pending(graph, job, result.binary, result.name, address, size, tags)
         if result.said is not None and job.file_hash:
-            made = made._replace(callees=tuple(result.metadata.get("callees", ())))
+            callees = tuple(result.metadata.get("callees", ()))
+            made = made._replace(callees=callees, is_small=not is_large(graph, min_blocks))
         yield job, made
 
 
@@ -156,12 +172,14 @@ def batches(stream: Stream, settings: str) -> Iterator[Batch]:
     """
     batch = Batch()
     coming: dict[str, list[Pending]] = {}
+    small: Counter[str] = Counter()
     summaries: dict[str, FileSummary] = {}
     changed: set[str] = set()
     for job, result in stream:
         if isinstance(result, Pending):
             own = coming.setdefault(job.path, [])
             own.append(result)
+            small[job.path] += result.is_small
             if len(own) >= LARGEST_FILE:
                 batch.take(job.path, coming.pop(job.path))
             if result.entry.file_hash != job.file_hash:
@@ -181,7 +199,7 @@ def batches(stream: Stream, settings: str) -> Iterator[Batch]:
                     job.path,
                     file_hash,
                     settings,
-                    summary.small,
+                    summary.small + small.pop(job.path, 0),
                     skipped,
                     summary.seconds,
                     summary.coverages,
@@ -202,10 +220,14 @@ def _reason(failure: Failure, job: FileJob) -> str:
 
 
 class Embedding:
-    """Makes rows, file by file: what calls what in a file is part of what is known of it."""
+    """Makes rows, file by file: what calls what in a file is part of what is known of it.
+
+    A graph that came a short while ago is not embedded again.
+    """
 
     def __init__(self, model: SearchModel) -> None:
         self._model = model
+        self._made: dict[str, NDArray[np.float32]] = {}
 
     def chunk(self, batch: Batch) -> Chunk:
         """Embeds a batch."""
@@ -231,11 +253,29 @@ class Embedding:
             [function.graph for function in functions],
             [function.entry.architecture for function in functions],
             surroundings if len(surroundings) == len(functions) else None,
+            self._vectors(functions),
         )
         return [
             model.row(item.entry, item.graph_hash, item.graph, encoded, number)
             for number, item in enumerate(functions)
+            if not item.is_small
         ]
+
+    def _vectors(self, functions: Sequence[Pending]) -> NDArray[np.float32]:
+        """(N, V) of the embedder."""
+        new = {
+            function.graph_hash: function.graph
+            for function in functions
+            if function.graph_hash not in self._made
+        }
+        if new:
+            # Copies, because a view would keep the vectors of the whole file.
+            vectors = self._model.embedder.encode(list(new.values()))
+            self._made |= zip(new, map(np.copy, vectors), strict=True)
+        vectors = np.stack([self._made[function.graph_hash] for function in functions])
+        for graph_hash in list(self._made)[: max(0, len(self._made) - REMEMBERED)]:
+            del self._made[graph_hash]
+        return vectors
 
 
 def _file_of(function: Pending) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from graphkin._support.files import PathLike
@@ -14,7 +13,7 @@ from graphkin.errors import ConfigError, FormatError
 from graphkin.graphs import Graph, TokenBags
 from graphkin.graphs.graph import IntArray
 from graphkin.graphs.vocabulary import Vocabulary
-from graphkin.graphs.words import KINDS, is_telling, kinds_of
+from graphkin.graphs.words import is_large
 from graphkin.library.indexing.batches import Pending, Stream, pending
 from graphkin.library.indexing.file_queue import FileJob
 
@@ -54,22 +53,17 @@ class CorpusJob:
                 f"reads {vocabulary.reads}; extract the binaries again"
             )
         tokens = vocabulary.encode(words.decode(token) for token in range(len(words)))
-        small: Counter[FileJob] = Counter()
         left = dict.fromkeys(self.jobs.values(), 0)
         try:
             numbers = list(self._numbers())
             for _, job in numbers:
                 left[job] += 1
             for number, job in numbers:
-                graph = self._corpus.store[number]
-                if self._is_large(graph):
-                    yield job, self._function(number, graph, job, tokens, tags)
-                else:
-                    small[job] += 1
+                yield job, self._function(number, job, tokens, tags)
                 left[job] -= 1
                 if not left[job]:
                     del left[job]
-                    yield job, FileSummary(small[job], [])
+                    yield job, FileSummary(0, [])
                     yield job, Done()
         except FormatError as error:
             for job in left:
@@ -86,16 +80,10 @@ class CorpusJob:
             if job is not None:
                 yield number, job
 
-    def _is_large(self, graph: Graph) -> bool:
-        """As :meth:`graphkin.binaries.function.Function.is_large` of what was extracted."""
-        if graph.num_nodes >= self._min_blocks:
-            return True
-        words = graph.node_words
-        return words is not None and is_telling(KINDS[kind] for kind in kinds_of(words.hashes))
-
     def _function(
-        self, number: int, stored: Graph, job: FileJob, tokens: IntArray, tags: Mapping[str, str]
+        self, number: int, job: FileJob, tokens: IntArray, tags: Mapping[str, str]
     ) -> Pending:
+        stored = self._corpus.store[number]
         bags = stored.node_tokens
         if bags is not None:
             bags = TokenBags(tokens[bags.ids], bags.offsets)
@@ -108,7 +96,8 @@ class CorpusJob:
         )
         entry = self._corpus.entry(number)
         made = pending(graph, job, entry.binary, entry.name, entry.address, entry.size, tags)
-        return made._replace(callees=tuple(entry.callees))
+        is_small = not is_large(graph, self._min_blocks)
+        return made._replace(callees=tuple(entry.callees), is_small=is_small)
 
 
 def open_corpora(

@@ -73,7 +73,8 @@ def _read(job: FileJob, *, settings: ReadSettings) -> Iterator[FunctionRecord | 
     file = Input(job.path, job.copy)
     yield from read_input(
         BuiltInput(file, job.build),
-        min_blocks=settings.min_blocks,
+        # What is too small to be kept tells something of its callers.
+        min_blocks=1 if settings.features == "evidence" else settings.min_blocks,
         backend=settings.backend,
         limits=settings.limits,
         with_files=False,

@@ -160,7 +160,7 @@ def _file_batches(
 ) -> Generator[Batch]:
     # Closed at once, so that no worker outlives an error.
     with closing(settings.pool(jobs).run(files)) as results:
-        yield from batches(ready(results, vocabulary, tags), settings.text)
+        yield from batches(ready(results, vocabulary, tags, settings.min_blocks), settings.text)
 
 
 def _corpus_batches(

@@ -269,7 +269,8 @@ def _work(
             else:
                 yield _Absent(job.path)
         with closing(settings.pool(1).run(present)) as results:
-            for batch in batches(ready(results, vocabulary, tags), settings.text):
+            functions = ready(results, vocabulary, tags, settings.min_blocks)
+            for batch in batches(functions, settings.text):
                 yield embedding.chunk(batch)
 
 

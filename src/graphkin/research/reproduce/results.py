@@ -208,7 +208,7 @@ def _searched_functions(document: Document) -> Iterator[Result]:
             variant="ours",
             seed=document["seed"],
             command="python experiments/functions_search.py --corpus CORPUS --embedder EMBEDDER "
-            "--matcher MATCHER --out FOLDER",
+            "--matcher MATCHER --output FOLDER",
             cells=tuple(measured),
             versions=document["versions"],
         )

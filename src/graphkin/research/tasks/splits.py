@@ -45,7 +45,10 @@ def split_by_hash(keys: Iterable[str], fold: int = 0) -> dict[str, str]:
 def check_split(split: str) -> Split:
     """Refuses what is not a split to evaluate on."""
     if split not in ("validation", "test"):
-        raise ConfigError(f"split must be 'validation' or 'test', got {split!r}")
+        raise ConfigError(
+            f"split must be 'validation' or 'test', got {split!r}; training data is drawn anew at "
+            "every step, so there is no set of it to evaluate on"
+        )
     return split  # type: ignore[return-value]
 
 

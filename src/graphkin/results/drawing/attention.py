@@ -76,14 +76,14 @@ def plot_attention(
     largest = max(float(weights.max()) for pair in both for weights in pair)
     full = largest if relative else 1.0
     panels = axes.reshape(-1, 2)
-    for (forth, back), step, pair in zip(panels, chosen, both, strict=False):
-        for axis, weights in zip((forth, back), pair, strict=True):
+    for (left_to_right, right_to_left), step, pair in zip(panels, chosen, both, strict=False):
+        for axis, weights in zip((left_to_right, right_to_left), pair, strict=True):
             _draw(axis, left, right, ours, theirs, weights / full, FAINTEST * largest / full)
         plural = "step" if step == 1 else "steps"
-        forth.set_ylabel(f"{step} {plural}", fontsize=11)
-    for forth, back in panels[:columns]:
-        forth.set_title("the first graph looks at the second", fontsize=11)
-        back.set_title("the second graph looks at the first", fontsize=11)
+        left_to_right.set_ylabel(f"{step} {plural}", fontsize=11)
+    for left_to_right, right_to_left in panels[:columns]:
+        left_to_right.set_title("the first graph looks at the second", fontsize=11)
+        right_to_left.set_title("the second graph looks at the first", fontsize=11)
     for axis in panels[len(chosen) :].flat:
         axis.set_visible(False)
     if title:

@@ -369,14 +369,14 @@ def _shared_parts(
     paths: Iterable[Sequence[tuple[float, float]]], kinds: Iterable[str]
 ) -> list[list[tuple[float, float]]]:
     """Stretches where lines of different kinds lie on each other."""
-    found: dict[tuple[bool, float], list[tuple[float, float, str]]] = {}
+    lines: dict[tuple[bool, float], list[tuple[float, float, str]]] = {}
     for path, kind in zip(paths, kinds, strict=True):
         for (x, y), (next_x, next_y) in pairwise(path):
             upright = x == next_x
             low, high = sorted((y, next_y) if upright else (x, next_x))
-            found.setdefault((upright, x if upright else y), []).append((low, high, kind))
+            lines.setdefault((upright, x if upright else y), []).append((low, high, kind))
     parts = []
-    for (upright, place), stretches in found.items():
+    for (upright, level), stretches in lines.items():
         if len({kind for _, _, kind in stretches}) < 2:
             continue
         stops = sorted({stop for low, high, _ in stretches for stop in (low, high)})
@@ -384,5 +384,5 @@ def _shared_parts(
             over = {kind for low, high, kind in stretches if low <= start and end <= high}
             if len(over) > 1:
                 ends = [start, end]
-                parts.append([(place, at) if upright else (at, place) for at in ends])
+                parts.append([(level, at) if upright else (at, level) for at in ends])
     return parts

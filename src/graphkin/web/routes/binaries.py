@@ -64,7 +64,7 @@ async def list_functions(binary: str, server: ServerDep) -> Response:
     def written() -> bytes:
         upload = server.uploads.get(binary)
         functions = server.uploads.functions(binary)
-        rows = [_row(number, one, upload) for number, one in enumerate(functions)]
+        rows = [_row(number, function, upload) for number, function in enumerate(functions)]
         document = {"binary": upload.document().model_dump(), "functions": rows}
         return json.dumps(document, separators=(",", ":")).encode()
 

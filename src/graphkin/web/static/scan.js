@@ -151,7 +151,7 @@ function wanted(form) {
     top: number("top"),
     rerank: form.elements.rerank.disabled ? 0 : number("rerank"),
     min_probability: number("min_probability"),
-    query_min_blocks: number("min_blocks"),
+    min_blocks: number("min_blocks"),
   };
 }
 

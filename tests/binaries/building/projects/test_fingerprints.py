@@ -49,8 +49,8 @@ def known(tmp_path: Path) -> dict[str, Fingerprint]:
 def copy_of(text: str, known: dict[str, Fingerprint], tmp_path: Path) -> str | None:
     path = tmp_path / "file.c"
     path.write_text(text)
-    found = find_copy(path, known)
-    return found and found.project
+    original = find_copy(path, known)
+    return original and original.project
 
 
 def test_another_layout_other_comments_numbers_and_function_names(

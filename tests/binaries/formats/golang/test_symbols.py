@@ -58,8 +58,8 @@ def test_a_program_without_sections_has_its_names(version: int, tmp_path: Path) 
     source = NativeSource(path)
     assert [function.name for function in source.functions()] == NAMES
     assert source.skipped == []
-    found = find_function(Target(str(path), None, "type:.eq.main.T"))
-    assert found.address == CODE_AT + 32
+    resolved = find_function(Target(str(path), None, "type:.eq.main.T"))
+    assert resolved.address == CODE_AT + 32
 
 
 def test_a_call_that_panics_ends_its_block(tmp_path: Path) -> None:
@@ -84,8 +84,8 @@ def test_the_start_of_the_code_may_stand_in_the_module_alone() -> None:
     table_at = DATA_AT + 0x1000
     module = Region(DATA_AT, module_of(table_at, CODE_AT, CODE_AT), False)
     regions = [Region(CODE_AT, CODE, True), module, Region(table_at, content, False)]
-    found = with_go_functions([], regions, "x86-64")
-    assert [symbol.name for symbol in found] == NAMES
+    functions = with_go_functions([], regions, "x86-64")
+    assert [symbol.name for symbol in functions] == NAMES
     wrong = Region(DATA_AT, module_of(table_at, CODE_AT, CODE_AT + 1), False)
     assert with_go_functions([], [regions[0], wrong, regions[2]], "x86-64") == []
 
@@ -94,8 +94,8 @@ def test_words_that_the_loader_fills_in() -> None:
     content = described(Form(18), CODE_AT, text=0)
     regions = [Region(CODE_AT, CODE, True), Region(DATA_AT, content, False)]
     assert with_go_functions([], regions, "x86-64") == []
-    found = with_go_functions([], regions, "x86-64", {DATA_AT + 24: CODE_AT})
-    assert [symbol.name for symbol in found] == NAMES
+    functions = with_go_functions([], regions, "x86-64", {DATA_AT + 24: CODE_AT})
+    assert [symbol.name for symbol in functions] == NAMES
 
 
 def test_a_table_of_functions_outside_the_code_counts_for_nothing() -> None:
@@ -227,7 +227,7 @@ def test_a_stripped_program_has_the_functions_of_the_whole_one(build: Build, tar
 def test_the_table_agrees_with_the_symbol_table(build: Build, target: str) -> None:
     path, _ = build(target)
     image = load(path.read_bytes(), str(path))
-    found = with_go_functions([], image.regions, image.architecture, image.pointers)
+    functions = with_go_functions([], image.regions, image.architecture, image.pointers)
     binary = lief.ELF.parse(str(path))
     assert binary is not None
     symbols = {
@@ -235,8 +235,8 @@ def test_the_table_agrees_with_the_symbol_table(build: Build, target: str) -> No
         for item in binary.symtab_symbols
         if item.type == lief.ELF.Symbol.TYPE.FUNC and item.size
     }
-    assert {symbol.address for symbol in found} == set(symbols)
-    same = [s for s in found if str(symbols[s.address].name).removesuffix(".abi0") == s.name]
-    assert len(same) > 0.97 * len(found), "generics are written [...] in the table"
+    assert {symbol.address for symbol in functions} == set(symbols)
+    same = [s for s in functions if str(symbols[s.address].name).removesuffix(".abi0") == s.name]
+    assert len(same) > 0.97 * len(functions), "generics are written [...] in the table"
     if target != "linux/arm":  # whose functions have space behind them
-        assert all(symbols[symbol.address].size == symbol.size for symbol in found)
+        assert all(symbols[symbol.address].size == symbol.size for symbol in functions)

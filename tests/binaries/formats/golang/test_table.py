@@ -36,8 +36,8 @@ def test_each_version_order_and_width(form: Form) -> None:
 def test_a_table_is_found_by_its_magic_number(form: Form) -> None:
     fake = b"\xf1\xff\xff\xff\0\0\x01\x08" + b"\xff" * 64
     content = b"code" * 9 + fake + table(form, FUNCTIONS, 0x1200) + b"more"
-    ((at, found),) = find_tables(content)
-    assert (at, found.names) == (36 + len(fake), NAMES)
+    ((at, parsed),) = find_tables(content)
+    assert (at, parsed.names) == (36 + len(fake), NAMES)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
@@ -99,12 +99,12 @@ def test_many_magic_numbers_cost_little() -> None:
 
 
 def test_damage_anywhere_raises_nothing() -> None:
-    chance = random.Random(1)
+    rng = random.Random(1)
     for form in FORMS:
         whole = table(form, FUNCTIONS, 0x1200)
         for _ in range(200):
             content = bytearray(whole)
-            for _ in range(chance.randint(1, 4)):
-                content[chance.randrange(8, len(whole))] = chance.choice([0, 1, 0x7F, 0x80, 0xFF])
+            for _ in range(rng.randint(1, 4)):
+                content[rng.randrange(8, len(whole))] = rng.choice([0, 1, 0x7F, 0x80, 0xFF])
             read = read_table(bytes(content))
             assert read is None or len(read.starts) == len(read.names) + 1

@@ -42,10 +42,10 @@ FASTER = {
 
 def milvus_address() -> str:
     """``host:port`` of the server of this run, which the first call starts; skips without one."""
-    found = _start()
-    if not found.address:
-        pytest.skip(f"no Milvus server: {found.failure}")
-    return found.address
+    server = _start()
+    if not server.address:
+        pytest.skip(f"no Milvus server: {server.failure}")
+    return server.address
 
 
 class _Found:

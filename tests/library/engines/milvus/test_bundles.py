@@ -49,7 +49,9 @@ def test_parts_come_back_in_any_order(store: BundleStore) -> None:
     pieces = store.put(parts) + store.put([b"another", b"one"])
     contents = [*parts, b"another", b"one"]
     order = [5, 0, 3, 1, 6, 4, 2, 3]
-    assert store.read([pieces[place] for place in order]) == [contents[place] for place in order]
+    assert store.read([pieces[position] for position in order]) == [
+        contents[position] for position in order
+    ]
     assert store.read([]) == []
 
 

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from graphkin.errors import ConfigError, FormatError, MissingDependencyError, StorageError
-from graphkin.graphs.encoding import dump_graph
 from graphkin.library.engines.milvus import (
     client as milvus_client,
 )
@@ -33,6 +32,7 @@ from graphkin.library.engines.milvus import (
     rows as milvus_rows,
 )
 from graphkin.library.engines.milvus.engine import MilvusEngine
+from graphkin.library.engines.milvus.payloads import dump_payload
 from graphkin.library.records import Filter, KnownFunction
 from tests.library.engines.contract import (
     DOCUMENTS,
@@ -178,13 +178,13 @@ def test_pages_of_a_scan_over_shards_are_in_order(
 def test_ids_decide_among_many_that_are_as_far(engine: MilvusEngine) -> None:
     rows = sample_rows(CODES, 900)
     near = rows[0].vector
-    for place, row in enumerate(rows):
-        rows[place] = row._replace(vector=near if place % 2 else ~near)
+    for number, row in enumerate(rows):
+        rows[number] = row._replace(vector=near if number % 2 else ~near)
     engine.add(rows)
     equal = sorted(milvus_rows.candidate_ids(row.key)[0] for row in rows[1::2])
-    found = engine.nearest(near[None], 200)
-    assert found.ids[0].tolist() == equal[:200]
-    assert (found.distances == 0).all()
+    nearest = engine.nearest(near[None], 200)
+    assert nearest.ids[0].tolist() == equal[:200]
+    assert (nearest.distances == 0).all()
     assert engine.nearest(near[None], 450).ids[0].tolist() == equal
 
 
@@ -203,8 +203,8 @@ def test_patterns_with_too_many_texts_are_checked_row_by_row(
         Filter(tags={"cve": "CVE-20??-*"}),
         Filter(function="*m*", tags={"cve": "CVE-20??-*"}, min_blocks=10),
     ):
-        wanted = milvus_filters.condition(where, engine._texts)
-        assert not wanted.rest.is_empty(), "the server must not have been able to decide it"
+        expected = milvus_filters.condition(where, engine._texts)
+        assert not expected.rest.is_empty(), "the server must not have been able to decide it"
         fitting = library.ids[library.fitting(where)].tolist()
         assert [stored.id for stored in engine.scan(where)] == fitting
         assert engine.count(where) == len(fitting) > 0
@@ -223,8 +223,8 @@ def test_ids_belong_to_keys(engine: MilvusEngine) -> None:
 
 def test_keys_that_want_the_same_id(engine: MilvusEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
-        row._replace(entry=KnownFunction(function=f"f{place}"))
-        for place, row in enumerate(sample_rows(CODES, 4))
+        row._replace(entry=KnownFunction(function=f"f{number}"))
+        for number, row in enumerate(sample_rows(CODES, 4))
     ]
     pairs = {
         row.key: pair for row, pair in zip(rows, [(5, 6), (5, 7), (5, 7), (8, 5)], strict=True)
@@ -284,14 +284,14 @@ def test_the_longest_that_milvus_holds(engine: MilvusEngine) -> None:
     tags = {f"tag{number}": str(number) for number in range(2000)}
     rows = [
         row._replace(
-            entry=KnownFunction("x" * 65_535, odd, address=place, tags=tags if not place else {})
+            entry=KnownFunction("x" * 65_535, odd, address=index, tags=tags if not index else {})
         )
-        for place, row in enumerate(sample_rows(CODES, 150))
+        for index, row in enumerate(sample_rows(CODES, 150))
     ]
     assert engine.add(rows) == 150, "some 10 MB, more than goes into one call"
     rows = in_order_of_ids(engine, rows)
-    found = list(engine.scan(Filter(function="xx*", binary=odd)))
-    assert [stored.entry for stored in found] == [row.entry for row in rows]
+    items = list(engine.scan(Filter(function="xx*", binary=odd)))
+    assert [stored.entry for stored in items] == [row.entry for row in rows]
     assert engine.count(Filter(tags={"tag1999": "1999", "tag7": "[7]"})) == 1
 
 
@@ -314,7 +314,7 @@ def test_compaction_gives_back_bundles(factory: Factory, monkeypatch: pytest.Mon
     bundles = {bundle.name: bundle.size for bundle in engine.bundles}
     assert len(bundles.keys() - documents) == 1
     assert sum(bundles[name] for name in bundles.keys() - documents) == sum(
-        len(dump_graph(row.graph)) for row in kept
+        len(dump_payload(row)) for row in kept
     )
     assert engine.documents() == DOCUMENTS
     assert engine.verify().damage == []
@@ -384,7 +384,7 @@ def test_a_killed_writer_loses_nothing_that_was_acknowledged(engine: MilvusEngin
         acknowledged = rows[: int(told[-1])] if told else []
         assert engine.known(row.key for row in acknowledged) == {row.key for row in acknowledged}
     assert engine.verify().damage == [], "rows that were not acknowledged are whole as well"
-    held = engine.count()
-    assert 0 < held < 1000, "it was killed in the middle"
-    assert engine.add(rows) == 1000 - held
+    known = engine.count()
+    assert 0 < known < 1000, "it was killed in the middle"
+    assert engine.add(rows) == 1000 - known
     assert engine.count() == 1000

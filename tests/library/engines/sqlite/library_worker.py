@@ -28,10 +28,12 @@ def rows(batch: int) -> list[Row]:
     """A batch that can be told from every other by its binary, and shares graphs with them."""
     random_bytes = random.Random(batch).randbytes
     made = []
-    for place in range(BATCH):
-        nodes = 1 + (batch * BATCH + place) % 97
+    for position in range(BATCH):
+        nodes = 1 + (batch * BATCH + position) % 97
         graph = Graph(nodes, [(i, i + 1) for i in range(nodes - 1)], directed=True)
-        entry = KnownFunction(function=f"f{place}", binary=binary(batch), file_hash=binary(batch))
+        entry = KnownFunction(
+            function=f"f{position}", binary=binary(batch), file_hash=binary(batch)
+        )
         vector = np.frombuffer(random_bytes(8), np.uint8)
         content = graph.digest(), graph, vector, random_bytes(100), words(nodes)
         made.append(Row(entry.key(graph.digest()), entry, *content))
@@ -53,27 +55,27 @@ def say(*words: object) -> None:
 
 def change(path: Path, first: int) -> None:
     """Adds batches, and tags, removes and compacts now and then, for ever."""
-    chance = random.Random(first)
+    rng = random.Random(first)
     with SqliteEngine.open(path) as engine:
-        held = [int(name.removeprefix("batch-")) for name in engine.stats()["top_binaries"]]
+        known = [int(name.removeprefix("batch-")) for name in engine.stats()["top_binaries"]]
         say("ready")
         batch = first
         while True:
-            act = chance.random()
-            if act < 0.55 or len(held) < 3:
+            act = rng.random()
+            if act < 0.55 or len(known) < 3:
                 say("adding", batch)
                 engine.add(rows(batch))
                 engine.finish_files([(binary(batch), "worker")])
                 say("added", batch)
-                held.append(batch)
+                known.append(batch)
                 batch += 1
             elif act < 0.7:
-                chosen = chance.choice(held)
+                chosen = rng.choice(known)
                 say("tagging", chosen)
                 engine.tag(Filter(binary=binary(chosen)), {"batch": str(chosen)})
                 say("tagged", chosen)
             elif act < 0.85:
-                gone = held.pop(chance.randrange(len(held)))
+                gone = known.pop(rng.randrange(len(known)))
                 say("removing", gone)
                 engine.remove(Filter(binary=binary(gone)))
                 say("removed", gone)
@@ -89,10 +91,10 @@ def read(path: Path) -> None:
         say("ready")
         query = rows(0)[0].vector[None]
         while True:
-            found = engine.nearest(query, 50).ids[0]
+            nearest = engine.nearest(query, 50).ids[0]
             # What was found may be removed before it is fetched, and then a person asks again.
             with suppress(ConfigError):
-                engine.fetch([int(number) for number in found if number >= 0])
+                engine.fetch([int(number) for number in nearest if number >= 0])
                 shared = engine.sharing(words(5), np.ones(2, np.float32), 50)
                 engine.signals([number for number, _ in shared])
             say("saw", engine.count(), engine.count(Filter(function="f0")))

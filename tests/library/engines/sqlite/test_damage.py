@@ -47,8 +47,8 @@ def content(engine: SqliteEngine) -> list[Any]:
     ids = [item.id for item in stored]
     vectors, words = engine.vectors(ids).tolist(), [own.tolist() for own in engine.words(ids)]
     shared = engine.sharing(WORDS, np.ones(len(WORDS), np.float32), 1000)
-    found = [stored, engine.graphs(ids), vectors, engine.signals(ids), words, shared]
-    return [*found, dict(engine.documents())]
+    actual = [stored, engine.graphs(ids), vectors, engine.signals(ids), words, shared]
+    return [*actual, dict(engine.documents())]
 
 
 def change(path: Path, statement: str, values: Any = ()) -> None:
@@ -198,22 +198,22 @@ def test_what_is_not_found_is_not_there(sound: Path, path: Path) -> None:
     with SqliteEngine.open(sound) as engine:
         expected = content(engine)
     data = path.read_bytes()
-    chance = random.Random(1)
-    found = 0
+    rng = random.Random(1)
+    noticed = 0
     for _ in range(60):
         damaged = bytearray(data)
-        for _ in range(chance.choice((1, 1, 30))):
-            damaged[chance.randrange(200, len(data))] ^= chance.randrange(1, 256)
+        for _ in range(rng.choice((1, 1, 30))):
+            damaged[rng.randrange(200, len(data))] ^= rng.randrange(1, 256)
         path.write_bytes(damaged)
         try:
             with SqliteEngine.open(path) as engine:
                 if engine.verify().damage:
-                    found += 1
+                    noticed += 1
                 else:
                     assert content(engine) == expected
         except GraphkinError:
-            found += 1
-    assert found > 20
+            noticed += 1
+    assert noticed > 20
 
 
 def test_a_new_tag_does_not_hide_damage(path: Path) -> None:

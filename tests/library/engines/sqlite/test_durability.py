@@ -80,9 +80,9 @@ def path(tmp_path: Path) -> Path:
 
 def batches(engine: SqliteEngine) -> set[int]:
     """The batches that are there, each of them whole."""
-    found = Counter(stored.entry.binary for stored in engine.scan())
-    assert set(found.values()) <= {BATCH}, "part of an operation is visible"
-    return {int(name.removeprefix("batch-")) for name in found}
+    sizes = Counter(stored.entry.binary for stored in engine.scan())
+    assert set(sizes.values()) <= {BATCH}, "part of an operation is visible"
+    return {int(name.removeprefix("batch-")) for name in sizes}
 
 
 def replay(held: set[int], lines: list[list[str]]) -> tuple[set[int], list[set[int]]]:
@@ -132,13 +132,13 @@ def check_tags(engine: SqliteEngine, present: set[int], lines: list[list[str]]) 
 
 
 def kill_again_and_again(path: Path, times: int) -> None:
-    held: set[int] = set()
+    known: set[int] = set()
     calls = 0
     for kill in range(times):
         with working("change", path, 1000 * kill) as worker:
             time.sleep(random.uniform(0, 0.25))
             lines = worker.kill()
-        held = check_after_kill(path, held, lines)
+        known = check_after_kill(path, known, lines)
         calls += len(lines)
     assert calls > 4 * times, "the workers did too little between the kills"
 

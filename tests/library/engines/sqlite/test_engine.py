@@ -241,8 +241,8 @@ def test_many_threads_may_share_an_engine(engine: SqliteEngine) -> None:
     def work(place: int) -> int:
         if place % 10 == 0:
             engine.add(rows[place : place + 10])
-        found = engine.nearest(queries[place][None], 3)
-        return len(engine.fetch([int(number) for number in found.ids[0] if number > 0]))
+        nearest = engine.nearest(queries[place][None], 3)
+        return len(engine.fetch([int(number) for number in nearest.ids[0] if number > 0]))
 
     with ThreadPoolExecutor(8) as pool:
         assert min(pool.map(work, range(400))) >= 0
@@ -299,8 +299,8 @@ def test_a_side_file_is_used_only_while_it_is_right(
     def results() -> list[Any]:
         with SqliteEngine.open(path) as engine:
             assert engine.verify().damage == []
-            found = engine.nearest(queries, 8)
-            return [found.ids.tolist(), found.distances.tolist()]
+            nearest = engine.nearest(queries, 8)
+            return [nearest.ids.tolist(), nearest.distances.tolist()]
 
     with SqliteEngine.create(path, space, DOCUMENTS) as engine:
         engine.add(rows[:200])

@@ -23,13 +23,13 @@ def test_values_of_keys(batches: list[list[int]], most: int | None) -> None:
         last += len(batch)
         for key, value in zip(batch, values, strict=True):
             expected[key].append(value)
-    asked = np.array([3, 11, 0, 3, 9], KEY)
+    queries = np.array([3, 11, 0, 3, 9], KEY)
     for _ in range(2):
         assert len(lists) == last
-        places, values_found = lists.find(asked, most)
-        for place, key in enumerate(asked.tolist()):
+        positions, values_found = lists.find(queries, most)
+        for number, key in enumerate(queries.tolist()):
             own = expected[key] if most is None or len(expected[key]) <= most else []
-            assert values_found[places == place].tolist() == own
+            assert values_found[positions == number].tolist() == own
         lists.replace(lists.whole())
 
 

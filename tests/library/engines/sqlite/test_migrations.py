@@ -148,9 +148,9 @@ def columns(path: Path) -> list[Any]:
     connection = sqlite3.connect(path)
     tables = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
     names = [name for (name,) in connection.execute(tables)]
-    found = [connection.execute(f"PRAGMA table_info({name})").fetchall() for name in names]
+    actual = [connection.execute(f"PRAGMA table_info({name})").fetchall() for name in names]
     connection.close()
-    return [names, found]
+    return [names, actual]
 
 
 def test_a_migration_that_fails_changes_nothing(

@@ -50,16 +50,16 @@ def test_codes_with_many_ties(
     random = np.random.default_rng(seed)
     space = Space("hamming", width)
     vectors = random.integers(0, 3, (rows, width // 8), dtype=np.uint8)
-    asked = random.integers(0, 3, (queries, width // 8), dtype=np.uint8)
+    queries_list = random.integers(0, 3, (queries, width // 8), dtype=np.uint8)
     chosen = None if share is None else random.random(rows) < share
-    found = filled(space, vectors).nearest(asked, count, chosen)
+    nearest = filled(space, vectors).nearest(queries_list, count, chosen)
     among = np.ones(rows, bool) if chosen is None else chosen
-    for query, own, near in zip(asked, found.rows, found.distances, strict=True):
-        wanted, exact = expected(space, query, vectors, count, among)
-        assert own[: len(wanted)].tolist() == wanted
-        assert near[: len(wanted)].tolist() == exact.tolist()
-        assert (own[len(wanted) :] == -1).all()
-        assert np.isinf(near[len(wanted) :]).all()
+    for query, own, near in zip(queries_list, nearest.rows, nearest.distances, strict=True):
+        expected_list, exact = expected(space, query, vectors, count, among)
+        assert own[: len(expected_list)].tolist() == expected_list
+        assert near[: len(expected_list)].tolist() == exact.tolist()
+        assert (own[len(expected_list) :] == -1).all()
+        assert np.isinf(near[len(expected_list) :]).all()
 
 
 def test_many_codes_of_few_distances() -> None:
@@ -72,10 +72,10 @@ def test_many_codes_of_few_distances() -> None:
     chosen = random.random(len(vectors)) < 0.5
     for query in random.integers(0, 256, (5, 16), dtype=np.uint8):
         for among in (None, chosen):
-            found = vector_index.nearest(query[None], 100, among)
+            nearest = vector_index.nearest(query[None], 100, among)
             everything = np.ones(len(vectors), bool) if among is None else among
-            wanted, _ = expected(space, query, vectors, 100, everything)
-            assert found.rows[0].tolist() == wanted
+            expected_list, _ = expected(space, query, vectors, 100, everything)
+            assert nearest.rows[0].tolist() == expected_list
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
@@ -89,18 +89,18 @@ def test_equal_float_vectors_come_in_the_order_of_rows(
     space = Space(metric, width)
     kinds = random.standard_normal((30, width)).astype(np.float32) * 3
     which = random.integers(0, 30, 3000)
-    asked = kinds[random.integers(0, 30, queries)] + np.float32(0.01)
+    queries_list = kinds[random.integers(0, 30, queries)] + np.float32(0.01)
     chosen = random.random(3000) < 0.6
     vector_index = filled(space, kinds[which])
     for among in (None, chosen):
-        found = vector_index.nearest(asked, 150, among)
+        nearest = vector_index.nearest(queries_list, 150, among)
         everything = np.ones(3000, bool) if among is None else among
-        for query, own, near in zip(asked, found.rows, found.distances, strict=True):
+        for query, own, near in zip(queries_list, nearest.rows, nearest.distances, strict=True):
             every = distances(space, query, kinds)[which].astype(np.float32)
             rows = np.flatnonzero(everything)
-            wanted = rows[np.lexsort((rows, every[rows]))][:150]
-            assert own.tolist() == wanted.tolist()
-            np.testing.assert_allclose(near, every[wanted], rtol=1e-5, atol=1e-6)
+            expected_list = rows[np.lexsort((rows, every[rows]))][:150]
+            assert own.tolist() == expected_list.tolist()
+            np.testing.assert_allclose(near, every[expected_list], rtol=1e-5, atol=1e-6)
 
 
 def test_far_from_the_origin_distances_stay_exact() -> None:
@@ -108,19 +108,19 @@ def test_far_from_the_origin_distances_stay_exact() -> None:
     random = np.random.default_rng(2)
     space = Space("euclidean", 16)
     vectors = (1000 + random.standard_normal((2000, 16))).astype(np.float32)
-    found = filled(space, vectors).nearest(vectors[:50], 10)
+    nearest = filled(space, vectors).nearest(vectors[:50], 10)
     for row in range(50):
-        wanted, exact = expected(space, vectors[row], vectors, 10, np.ones(2000, bool))
-        assert found.rows[row].tolist() == wanted
-        np.testing.assert_allclose(found.distances[row], exact, rtol=1e-5)
+        expected_list, exact = expected(space, vectors[row], vectors, 10, np.ones(2000, bool))
+        assert nearest.rows[row].tolist() == expected_list
+        np.testing.assert_allclose(nearest.distances[row], exact, rtol=1e-5)
 
 
 def test_a_vector_without_direction_is_at_distance_one() -> None:
     space = Space("cosine", 4)
     vectors = np.array([[0, 0, 0, 0], [2, 0, 0, 0], [-1, 0, 0, 0]], np.float32)
-    found = filled(space, vectors).nearest(vectors[1:2], 3)
-    assert found.rows.tolist() == [[1, 0, 2]]
-    np.testing.assert_allclose(found.distances, [[0, 1, 2]], atol=1e-6)
+    nearest = filled(space, vectors).nearest(vectors[1:2], 3)
+    assert nearest.rows.tolist() == [[1, 0, 2]]
+    np.testing.assert_allclose(nearest.distances, [[0, 1, 2]], atol=1e-6)
 
 
 @pytest.mark.parametrize("metric", ["hamming", "euclidean", "cosine"])
@@ -131,12 +131,12 @@ def test_lists_find_most_and_filters_find_all(metric: Any, monkeypatch: pytest.M
     vectors = sample_vectors(space, 5000, random)
     lists, exact = filled(space, vectors, approximate=True), filled(space, vectors)
     assert lists.nbytes == 2 * exact.nbytes
-    found, true = lists.nearest(vectors[:100], 10), exact.nearest(vectors[:100], 10)
+    nearest, true = lists.nearest(vectors[:100], 10), exact.nearest(vectors[:100], 10)
     kept = np.mean(
-        [np.mean(a <= b[-1]) for a, b in zip(found.distances, true.distances, strict=True)]
+        [np.mean(a <= b[-1]) for a, b in zip(nearest.distances, true.distances, strict=True)]
     )
     assert kept > 0.5
-    for near, own in zip(found.distances, found.rows, strict=True):
+    for near, own in zip(nearest.distances, nearest.rows, strict=True):
         assert list(zip(near, own, strict=True)) == sorted(zip(near, own, strict=True))
     chosen = random.random(5000) < 0.5
     assert (

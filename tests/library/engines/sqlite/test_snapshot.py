@@ -27,19 +27,19 @@ def path(tmp_path: Path) -> Path:
 
 
 def state(path: Path) -> object:
-    found = read_snapshot(path)
-    return found and found.state
+    snapshot = read_snapshot(path)
+    return snapshot and snapshot.state
 
 
 def test_what_comes_out_is_what_went_in(path: Path) -> None:
-    found = read_snapshot(path)
-    assert found is not None
-    assert found.state == SNAPSHOT.state
-    assert list(found.arrays) == list(ARRAYS)
+    snapshot = read_snapshot(path)
+    assert snapshot is not None
+    assert snapshot.state == SNAPSHOT.state
+    assert list(snapshot.arrays) == list(ARRAYS)
     for name, array in ARRAYS.items():
-        np.testing.assert_array_equal(found.arrays[name], array)
-        assert found.arrays[name].dtype == array.dtype
-        assert not found.arrays[name].flags.writeable
+        np.testing.assert_array_equal(snapshot.arrays[name], array)
+        assert snapshot.arrays[name].dtype == array.dtype
+        assert not snapshot.arrays[name].flags.writeable
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
@@ -63,18 +63,18 @@ def test_a_file_cut_off_anywhere_is_nothing(path: Path) -> None:
 def test_a_changed_head_is_nothing(path: Path) -> None:
     content = bytearray(path.read_bytes())
     head = PREFIX.unpack_from(content)[1]
-    for place in range(PREFIX.size + head):
+    for position in range(PREFIX.size + head):
         damaged = content.copy()
-        damaged[place] ^= 0x20
+        damaged[position] ^= 0x20
         path.write_bytes(damaged)
-        assert read_snapshot(path) is None, place
+        assert read_snapshot(path) is None, position
 
 
 def test_a_reader_keeps_its_arrays_when_the_file_is_replaced(path: Path) -> None:
-    found = read_snapshot(path)
-    assert found is not None
+    snapshot = read_snapshot(path)
+    assert snapshot is not None
     assert write_snapshot(path, Snapshot({"rows": 1}, {"ids": np.zeros(1)}))
-    np.testing.assert_array_equal(found.arrays["ids"], ARRAYS["ids"])
+    np.testing.assert_array_equal(snapshot.arrays["ids"], ARRAYS["ids"])
     assert state(path) == {"rows": 1}
 
 

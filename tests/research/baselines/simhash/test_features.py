@@ -31,7 +31,7 @@ def literal_features(graph: Graph, limit: int = MAX_NEIGHBOURHOOD) -> set[Featur
             into[source] += 1
         near[source].add(target)
         near[target].add(source)
-    found: list[tuple] = []
+    listed: list[tuple] = []
     for root in nodes:
         distances = {root: 0}
         for hops in (1, 2, 3):
@@ -40,14 +40,14 @@ def literal_features(graph: Graph, limit: int = MAX_NEIGHBOURHOOD) -> set[Featur
                     distances.setdefault(other, hops)
             if len(distances) <= limit:
                 ball = sorted((far, into[node], out[node]) for node, far in distances.items())
-                found.append((hops - 1, tuple(ball)))
+                listed.append((hops - 1, tuple(ball)))
         if graph.node_tokens is not None:
             bag = graph.node_tokens.bag(root)
             grams = [bag[i : i + 3] for i in range(len(bag) - 2)] or ([bag] if bag else [])
-            found += [(3, tuple(gram)) for gram in grams]
+            listed += [(3, tuple(gram)) for gram in grams]
     seen: Counter = Counter()
     features = set()
-    for feature in found:
+    for feature in listed:
         features.add((*feature, seen[feature]))
         seen[feature] += 1
     return features

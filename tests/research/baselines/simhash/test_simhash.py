@@ -40,8 +40,8 @@ def literal_code(graph: Graph, weights: FeatureWeights, bits: int) -> list[int]:
     for key, kind in zip(features.keys.tolist(), features.kinds.tolist(), strict=True):
         weight = own.get(key, float(weights.defaults[kind]))
         for bit in range(bits):
-            word, place = divmod(bit, 64)
-            byte, low = divmod(place, 8)
+            word, position = divmod(bit, 64)
+            byte, low = divmod(position, 8)
             vote = literal_mixed((key + word + 1) % 2**64) >> (8 * byte + 7 - low) & 1
             sums[bit] += weight if vote else -weight
     return [int(total > 0) for total in sums]
@@ -154,7 +154,7 @@ def test_rare_features_share_the_weight_of_their_kind():
     groups: dict[int, set[int]] = {}
     for key, owner in zip(features.keys.tolist(), features.owners.tolist(), strict=True):
         groups.setdefault(key, set()).add(names[owner])
-    frequent = [key for key, found in groups.items() if len(found) >= simhash_learning.MIN_GROUPS]
+    frequent = [key for key, actual in groups.items() if len(actual) >= simhash_learning.MIN_GROUPS]
     assert weights.keys.tolist() == sorted(frequent)
     assert 0 < len(frequent) < len(groups)
     assert (weights.defaults[KINDS.index("trigram")] != 1).all()

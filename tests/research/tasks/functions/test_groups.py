@@ -32,7 +32,7 @@ def classes(path: Path, made: list[FunctionRecord], least: int = 1) -> list[Func
 
 def in_two(name: str, seed: int, **options: Any) -> list[FunctionRecord]:
     builds = ("gcc-O0", "gcc-O2")
-    return [record(name, body(seed, place), build=b, **options) for place, b in enumerate(builds)]
+    return [record(name, body(seed, number), build=b, **options) for number, b in enumerate(builds)]
 
 
 def test_one_graph_for_each_build(tmp_path: Path) -> None:
@@ -62,8 +62,8 @@ def test_classes_do_not_depend_on_the_order(tmp_path: Path) -> None:
     ]
     random.Random(0).shuffle(made)
     (tmp_path / "other").mkdir()
-    found = classes(tmp_path / "other", made, 2)
-    assert [(item.key, list(item.graphs), item.in_header) for item in found] == expected
+    groups_made = classes(tmp_path / "other", made, 2)
+    assert [(item.key, list(item.graphs), item.in_header) for item in groups_made] == expected
 
 
 @pytest.mark.parametrize(
@@ -83,11 +83,11 @@ def test_classes_do_not_depend_on_the_order(tmp_path: Path) -> None:
 )
 def test_what_stands_for_a_function(tmp_path: Path, names: list[str], chosen: int | None) -> None:
     made = [record(name, body(n)) for n, name in enumerate(names)]
-    found = classes(tmp_path, made)
+    groups_made = classes(tmp_path, made)
     if chosen is None:
-        assert found == []
+        assert groups_made == []
     else:
-        assert found == [FunctionClass(key("f"), {"gcc-O2": chosen}, False)]
+        assert groups_made == [FunctionClass(key("f"), {"gcc-O2": chosen}, False)]
 
 
 def test_a_build_that_is_not_clear_is_left_out(tmp_path: Path) -> None:
@@ -100,10 +100,10 @@ def test_a_build_that_is_not_clear_is_left_out(tmp_path: Path) -> None:
 def test_of_several_files_of_a_library_the_first_counts(tmp_path: Path) -> None:
     """A static library beside a shared one, or a copy."""
     made = []
-    for place, name in enumerate(["libx.a", "libx.so", "libx.so.1"]):
+    for number, name in enumerate(["libx.a", "libx.so", "libx.so.1"]):
         file = f"/builds/gcc-O2/{name}"
         binary = f"{file}(a.o)" if name == "libx.a" else file
-        one = function("f", body(place), file=file, binary=binary)
+        one = function("f", body(number), file=file, binary=binary)
         made.append(FunctionRecord.of(one, file))
     assert [item.graphs for item in classes(tmp_path, made[1:])] == [{"gcc-O2": 0}]
     (tmp_path / "other").mkdir()
@@ -136,17 +136,17 @@ def test_functions_of_headers(tmp_path: Path, file: str | None, in_header: bool)
     """One build that tells is enough."""
     made = [record("f", body(1), build="gcc-O0", defined_in=file), *in_two("g", 2)]
     made.append(record("f", body(1, 1)))
-    found = {item.key.name: item.in_header for item in classes(tmp_path, made)}
-    assert found == {"f": in_header, "g": False}
+    actual = {item.key.name: item.in_header for item in classes(tmp_path, made)}
+    assert actual == {"f": in_header, "g": False}
 
 
 # --- Groups -------------------------------------------------------------------------------
 
 
 def groups_of(corpus: FunctionCorpus, least: int = 2) -> dict[str, int]:
-    found = function_classes(corpus, least)
-    contents = contents_of(corpus, (g for item in found for g in item.graphs.values()))
-    return {item.key.name: item.group for item in grouped(found, contents)}
+    groups_made = function_classes(corpus, least)
+    contents = contents_of(corpus, (g for item in groups_made for g in item.graphs.values()))
+    return {item.key.name: item.group for item in grouped(groups_made, contents)}
 
 
 def test_functions_that_share_a_graph_are_one_group(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_groups_are_connected_components(owned: list[list[int]]) -> None:
         FunctionClass(key(f"f{n}"), {f"b{i}": int(starts[n] + i) for i in range(len(each))}, False)
         for n, each in enumerate(owned)
     ]
-    found = [item.group for item in grouped(made, contents)]
+    actual = [item.group for item in grouped(made, contents)]
     for number in range(len(owned)):
         reached, edge = {number}, [number]
         while edge:
@@ -191,5 +191,5 @@ def test_groups_are_connected_components(owned: list[list[int]]) -> None:
             near = {n for n, each in enumerate(owned) if set(each) & set(owned[one])}
             edge += near - reached
             reached |= near
-        assert {n for n in range(len(owned)) if found[n] == found[number]} == reached
-        assert found[number] == min(reached)
+        assert {n for n in range(len(owned)) if actual[n] == actual[number]} == reached
+        assert actual[number] == min(reached)

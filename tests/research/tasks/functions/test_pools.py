@@ -74,10 +74,10 @@ def test_large_pools_are_filled_up(corpus: Path, protocol: Protocol) -> None:
     assert block.pool[: len(alone.pool)] == alone.pool
     assert len(block.pool) == 100
     origin = origins(task)
-    found = [origin[graph] for graph in block.pool]
-    assert {build for _, _, build in found} == {HELD}
-    assert len({name for _, name, _ in found}) == 100
-    splits = [split for split, _, _ in found]
+    actual = [origin[graph] for graph in block.pool]
+    assert {build for _, _, build in actual} == {HELD}
+    assert len({name for _, name, _ in actual}) == 100
+    splits = [split for split, _, _ in actual]
     everything = replace(task, min_builds=2)
     unseen = [len(everything.classes(split)) for split in ("test", "validation")]
     assert splits == (

@@ -51,12 +51,12 @@ def keys(task: FunctionTask, split: str) -> set[Any]:
 
 def owners(task: FunctionTask, *splits: str) -> dict[Graph, set[Any]]:
     """The functions that have each graph, as the model sees it."""
-    found: dict[Graph, set[Any]] = {}
+    having: dict[Graph, set[Any]] = {}
     for split in splits or SPLITS:
         for item in task.classes(split):
             for number in item.graphs.values():
-                found.setdefault(task._graphs[number], set()).add((item.key, item.group))
-    return found
+                having.setdefault(task._graphs[number], set()).add((item.key, item.group))
+    return having
 
 
 def batch_key(batch: PairBatch) -> tuple[Any, ...]:
@@ -73,11 +73,11 @@ def batch_key(batch: PairBatch) -> tuple[Any, ...]:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_every_function_is_in_one_split(large: Path, protocol: Protocol) -> None:
     task = FunctionTask(str(large), protocol=protocol)
-    found = [keys(task, split) for split in SPLITS]
-    assert sum(map(len, found)) == len(set.union(*found))
+    actual = [keys(task, split) for split in SPLITS]
+    assert sum(map(len, actual)) == len(set.union(*actual))
     expected = 299 - 2 * (protocol == "clean")  # f030 is not everywhere, two are of a header
-    assert len(set.union(*found)) == expected
-    shares = np.array([len(each) for each in found]) / expected
+    assert len(set.union(*actual)) == expected
+    shares = np.array([len(each) for each in actual]) / expected
     np.testing.assert_allclose(shares, [0.8, 0.1, 0.1], atol=0.02)
 
 
@@ -97,10 +97,10 @@ def test_groups_are_never_divided(clean: FunctionTask) -> None:
 
 def test_no_graph_is_in_two_splits(paper: FunctionTask, clean: FunctionTask) -> None:
     for task in (paper, clean):
-        found = [set(owners(task, split)) for split in SPLITS]
-        assert not found[0] & found[1]
-        assert not found[0] & found[2]
-        assert not found[1] & found[2]
+        actual = [set(owners(task, split)) for split in SPLITS]
+        assert not actual[0] & actual[1]
+        assert not actual[0] & actual[2]
+        assert not actual[1] & actual[2]
 
 
 def test_splits_are_the_same_for_all_settings(large: Path) -> None:
@@ -128,8 +128,8 @@ def test_header_functions_are_out_of_the_clean_protocol(
     paper: FunctionTask, clean: FunctionTask
 ) -> None:
     for task, expected in ((paper, {"f000", "f001"}), (clean, set())):
-        found = {key.name for split in SPLITS for key in keys(task, split)}
-        assert found & {"f000", "f001"} == expected
+        actual = {key.name for split in SPLITS for key in keys(task, split)}
+        assert actual & {"f000", "f001"} == expected
 
 
 def test_min_builds(corpus_path: Path) -> None:
@@ -231,11 +231,11 @@ def test_a_batch_is_a_function_of_its_arguments(corpus_path: Path, mode: Any) ->
     for order in (arguments, arguments[::-1]):
         functions._chunk.cache_clear()
         task = FunctionTask(str(corpus_path), seed=3)
-        found = {
+        keys_of_batches = {
             each: batch_key(task.batch(each[0], each[1], mode, rank=each[2], world=each[3]))
             for each in order
         }
-        seen.append(found)
+        seen.append(keys_of_batches)
     assert seen[0] == seen[1]
     assert len({str(key) for key in seen[0].values()}) == len(arguments)
     other = FunctionTask(str(corpus_path), seed=4)
@@ -278,12 +278,12 @@ def test_every_rank_gets_examples(paper: FunctionTask) -> None:
 def test_labels_are_right(corpus_path: Path, protocol: Protocol) -> None:
     """And by the clean protocol no similar pair is of equal graphs."""
     task = FunctionTask(str(corpus_path), protocol=protocol)
-    found: dict[tuple[int, tuple[int, ...]], set[Any]] = {}
+    functions_of: dict[tuple[int, tuple[int, ...]], set[Any]] = {}
     for graph, who in owners(task, "training").items():
         assert graph.node_tokens is not None
-        found.setdefault((graph.num_nodes, tuple(graph.node_tokens.ids.tolist())), set()).update(
-            who
-        )
+        functions_of.setdefault(
+            (graph.num_nodes, tuple(graph.node_tokens.ids.tolist())), set()
+        ).update(who)
     counts: Counter[int] = Counter()
     for step in range(64):
         batch = task.batch(step, 10, "pairs")
@@ -293,12 +293,12 @@ def test_labels_are_right(corpus_path: Path, protocol: Protocol) -> None:
             batch.labels.tolist(), graphs[::2], graphs[1::2], strict=True
         ):
             counts[int(label)] += 1
-            keys_left, keys_right = ({key for key, _ in found[g]} for g in (left, right))
+            keys_left, keys_right = ({key for key, _ in functions_of[g]} for g in (left, right))
             if label > 0:
                 assert keys_left & keys_right
                 assert protocol == "paper" or left != right
             elif protocol == "clean":
-                groups = [{group for _, group in found[g]} for g in (left, right)]
+                groups = [{group for _, group in functions_of[g]} for g in (left, right)]
                 assert not groups[0] & groups[1]
     assert counts[1] == counts[-1] == 320
 
@@ -395,7 +395,7 @@ def test_batches_that_cannot_be(
 @pytest.mark.parametrize("split", ["validation", "test"])
 def test_evaluation_sets_hold_what_they_say(large: Path, protocol: Protocol, split: Any) -> None:
     task = FunctionTask(str(large), protocol=protocol, evaluation_size=200)
-    found = owners(task, split)
+    actual = owners(task, split)
     sets = task.evaluation_sets(split)
     assert list(sets) == ["random negatives", "size-matched negatives"]
     for each in sets.values():
@@ -406,12 +406,12 @@ def test_evaluation_sets_hold_what_they_say(large: Path, protocol: Protocol, spl
         similar += [(a, b) for a, b, _ in each.triplets]
         dissimilar += [(a, c) for a, _, c in each.triplets]
         for left, right in similar:
-            assert {key for key, _ in found[left]} & {key for key, _ in found[right]}
+            assert {key for key, _ in actual[left]} & {key for key, _ in actual[right]}
             assert protocol == "paper" or left != right
         for left, right in dissimilar:
             if protocol == "clean":
-                assert not {g for _, g in found[left]} & {g for _, g in found[right]}
-            assert found[left] != found[right] or len(found[left]) > 1
+                assert not {g for _, g in actual[left]} & {g for _, g in actual[right]}
+            assert actual[left] != actual[right] or len(actual[left]) > 1
     assert task.evaluation_set(split).digest == sets["random negatives"].digest
 
 
@@ -427,12 +427,12 @@ def test_negatives_matched_in_size(large: Path) -> None:
 
 def test_evaluation_sets_are_fixed(paper: FunctionTask, clean: FunctionTask) -> None:
     """These hashes are part of published results: a change of them is a change of the task."""
-    found = {
+    digests = {
         (task.protocol, split): [each.digest[:12] for each in task.evaluation_sets(split).values()]
         for task in (paper, clean)
         for split in ("validation", "test")
     }
-    assert found == PINNED
+    assert digests == PINNED
     for task in (paper, clean):
         other = replace(task, seed=9, hard_negatives=0.5, max_nodes=20)
         assert other.evaluation_set("test").digest == task.evaluation_set("test").digest
@@ -490,8 +490,8 @@ def test_pools(large: Path, protocol: Protocol, pool: int) -> None:
         queries = [next(iter(place(task, graph))) for graph in block.queries]
         answers = [next(iter(place(task, graph))) for graph in block.pool]
         assert [name for name, _, _ in queries] == [name for name, _, _ in answers]
-        (asked,), (held,) = ({build for _, build, _ in each} for each in (queries, answers))
-        assert asked != held
+        (queries_list,), (known,) = ({build for _, build, _ in each} for each in (queries, answers))
+        assert queries_list != known
         assert len({group for _, _, group in queries}) == len(queries)
         names = {name for name, _, _ in queries}
         assert not names & used

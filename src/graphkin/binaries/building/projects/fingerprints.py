@@ -131,8 +131,8 @@ def _compare(own: Fingerprint, project: str, known: Fingerprint) -> Copy | None:
     names = shared / len(own.names) if own.names else 0.0
     runs = 0.0
     if len(own.runs) and len(known.runs):
-        places = np.searchsorted(known.runs, own.runs).clip(max=len(known.runs) - 1)
-        runs = float((known.runs[places] == own.runs).mean())
+        positions = np.searchsorted(known.runs, own.runs).clip(max=len(known.runs) - 1)
+        runs = float((known.runs[positions] == own.runs).mean())
     by_runs = runs >= COPIED_RUNS and len(own.runs) >= LEAST_RUNS
     by_names = names >= COPIED_NAMES and shared >= LEAST_NAMES
     return Copy(project, round(runs, 3), round(names, 3)) if by_runs or by_names else None

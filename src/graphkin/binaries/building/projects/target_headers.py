@@ -65,8 +65,8 @@ def rewrite_header(text: str) -> str:
         return f"#if {condition} && !defined {name}\n#define {name} 1\n#endif"
 
     def condition(match: re.Match[str]) -> str:
-        asked = "__SIZEOF_INT128__" if match["wide"] else "__x86_64__"
-        return f"#ifdef {asked}\n{match[0]}\n#endif"
+        macro = "__SIZEOF_INT128__" if match["wide"] else "__x86_64__"
+        return f"#ifdef {macro}\n{match[0]}\n#endif"
 
     return ONLY_SOME.sub(condition, BIG_ENDIAN.sub(order, DEFINE.sub(size, text)))
 

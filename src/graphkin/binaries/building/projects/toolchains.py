@@ -25,6 +25,8 @@ TRIPLETS = {
     "arm": "arm-linux-gnueabihf",
     "mips": "mips-linux-gnu",
     "mipsel": "mipsel-linux-gnu",
+    "ppc": "powerpc-linux-gnu",
+    "ppc64le": "powerpc64le-linux-gnu",
 }
 """The processors of configurations, and what Debian calls their compilers' target."""
 NAME = re.compile(r"(\w+?)-(gcc|clang)(-\d+)?-(\w+)")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.binaries.formats.eh_frame import unwind_ranges
-from graphkin.binaries.formats.elf import mips
+from graphkin.binaries.formats.elf import mips, powerpc
 from graphkin.binaries.formats.elf.debug_file import find_debug_file
 from graphkin.binaries.formats.elf.debug_folders import DebugFolders
 from graphkin.binaries.formats.elf.exidx import index_starts
@@ -42,9 +42,12 @@ ARCHITECTURES = {
     lief.ELF.ARCH.ARM: "arm",
     lief.ELF.ARCH.MIPS: "mips",
     lief.ELF.ARCH.RISCV: "riscv64",
+    lief.ELF.ARCH.PPC: "ppc",
+    lief.ELF.ARCH.PPC64: "ppc64le",
 }
-BOTH_ORDERS = frozenset(["mips"])
-"""Processors that are read in both byte orders; the others are little-endian."""
+BIG_ENDIAN = frozenset(["mips", "ppc", "ppc64le"])
+"""Processors whose byte order is looked at with the rest of the header; the others are
+little-endian."""
 POINTERS = {
     "x86-64": 8,
     "x86": 4,
@@ -55,17 +58,19 @@ POINTERS = {
     "mips64": 8,
     "mips64el": 8,
     "riscv64": 8,
+    "ppc": 4,
+    "ppc64le": 8,
 }
 RELATIVE = frozenset(
     getattr(lief.ELF.Relocation.TYPE, f"{name}_RELATIVE")
-    for name in ("X86_64", "X86", "AARCH64", "ARM", "RISCV")
+    for name in ("X86_64", "X86", "AARCH64", "ARM", "RISCV", "PPC", "PPC64")
 )
 COPIES = frozenset(
     getattr(lief.ELF.Relocation.TYPE, f"{name}_COPY")
     for name in ("X86_64", "X86", "AARCH64", "ARM")
 )
 """Variables of other files that a program keeps in its own memory."""
-STUB_SECTIONS = (".plt", ".MIPS.stubs")
+STUB_SECTIONS = (".plt", ".iplt", ".MIPS.stubs")
 UNDEFINED = 0
 ENTRY_TAGS = (lief.ELF.DynamicEntry.TAG.INIT, lief.ELF.DynamicEntry.TAG.FINI)
 TABLES = frozenset(["symbols", "exported symbols", "unwind tables"])
@@ -117,7 +122,7 @@ def _architecture(binary: lief.ELF.Binary, label: str) -> str:
         machine = str(header.machine_type).rpartition(".")[2]
         known = ", ".join(ARCHITECTURES.values())
         raise FormatError(f"{label} is code for {machine}; graphkin reads {known}")
-    if name not in BOTH_ORDERS and _byte_order(binary) == "big":
+    if name not in BIG_ENDIAN and _byte_order(binary) == "big":
         raise FormatError(f"{label} is big-endian; graphkin reads little-endian code for {name}")
     wide = header.identity_class == lief.ELF.Header.CLASS.ELF64
     if name == "riscv64" and not wide:
@@ -129,6 +134,8 @@ def _architecture(binary: lief.ELF.Binary, label: str) -> str:
     if name == "mips":
         mips.check(binary, label)
         return f"mips{'64' * wide}{'el' if _byte_order(binary) == 'little' else ''}"
+    if name.startswith("ppc"):
+        powerpc.check(binary, label)
     return name
 
 
@@ -180,13 +187,23 @@ def _linked(
         named = mips.imports(binary)
         compressed = mips.compressed(binary)
         notes = (note, mips.compressed_note(len(compressed)))
-        note = "; ".join(one for one in notes if one) or None
+        note = "; ".join(filter(None, notes)) or None
     plt = [(s.virtual_address, s.size) for s in sections if text(s.name).startswith(STUB_SECTIONS)]
-    named |= dict(
-        entry
-        for start, size in plt
-        for entry in stubs(architecture, _code(regions, start, size), start, slots, got)
-    )
+    local_entries: dict[int, int] = {}
+    if architecture.startswith("ppc"):
+        regions = powerpc.without_writable_code(regions)
+        if architecture == "ppc64le":
+            got = powerpc.table_of_contents(binary, regions, order)
+            known = [binary] if debug is None else [binary, debug.binary]
+            local_entries = powerpc.local_entries(known)
+        made = powerpc.stubs(regions, slots, plt, POINTERS[architecture], got, order)
+        named, plt = made.names, [(start, end - start) for start, end in made.ranges]
+    else:
+        named |= dict(
+            entry
+            for start, size in plt
+            for entry in stubs(architecture, _code(regions, start, size), start, slots, got)
+        )
     defined = {slots[at]: pointers[at] for at in slots.keys() & pointers.keys() - imports.keys()}
     imports |= {stub: name for stub, name in named.items() if name not in defined}
     noreturn = {address: name for address, name in (slots | named).items() if is_noreturn(name)}
@@ -213,6 +230,9 @@ def _linked(
         is_complete = is_complete and bool(marks)
         marks = marks or sorted(states.items())
     noreturn |= {symbol.address: symbol.name for symbol in symbols if is_noreturn(symbol.name)}
+    noreturn |= {
+        local: noreturn[start] for local, start in local_entries.items() if start in noreturn
+    }
     image = Image(
         "elf",
         architecture,
@@ -229,7 +249,7 @@ def _linked(
         stack_failures(noreturn),
         order,
         imports,
-        {stub: defined[name] for stub, name in named.items() if name in defined},
+        local_entries | {stub: defined[name] for stub, name in named.items() if name in defined},
     )
     tables = {
         "symbols": static,
@@ -246,6 +266,7 @@ def _linked(
         [(start, start + size) for start, size in plt],
         tuple(name for name, has in tables.items() if has),
         [(item.start, item.end) for item in go_ranges(symbols)],
+        powerpc.notes(regions, order) if architecture == "ppc64le" else (),
     )
     return locate(image, clues)
 

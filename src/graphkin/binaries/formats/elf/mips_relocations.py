@@ -58,7 +58,7 @@ class MipsRelocator:
         self._upper: dict[MipsTarget, list[_Upper]] = {}
 
     def apply(
-        self, kind: str, content: bytearray, offset: int, place: int, target: MipsTarget
+        self, kind: str, content: bytearray, offset: int, address: int, target: MipsTarget
     ) -> None:
         """Writes what a relocation asks for; kinds that no control flow depends on do nothing."""
         if offset + ENTRY > len(content):
@@ -66,14 +66,14 @@ class MipsRelocator:
         word = self._word(content, offset)
         low = (word & 0x7FFF) - (word & 0x8000)
         if kind == "MIPS_HI16" or (kind == "MIPS_GOT16" and target.is_local):
-            upper = _Upper(content, offset, place, kind == "MIPS_GOT16")
+            upper = _Upper(content, offset, address, kind == "MIPS_GOT16")
             self._upper.setdefault(target, []).append(upper)
         elif kind == "MIPS_LO16":
             for upper in self._upper.pop(target, []):
                 self._write_upper(upper, target, low)
             value = target.address
             if target.name == GP_DISTANCE:
-                value = self.global_pointer - place + 4
+                value = self.global_pointer - address + 4
             self._write_half(content, offset, value + low)
         elif kind in ("MIPS_GOT16", "MIPS_CALL16"):
             slot = self._slot(target.address)
@@ -84,11 +84,11 @@ class MipsRelocator:
             value = target.address + ((word & 0x3FFFFFF) << 2)
             self._write(content, offset, word & 0xFC000000 | value >> 2 & 0x3FFFFFF)
         elif kind == "MIPS_PC16":
-            self._write_half(content, offset, (target.address + 4 * low - place) >> 2)
+            self._write_half(content, offset, (target.address + 4 * low - address) >> 2)
         elif kind == "MIPS_GPREL16":
             self._write_half(content, offset, target.address + low - self.global_pointer)
         elif kind in ("MIPS_32", "MIPS_GPREL32", "MIPS_PC32"):
-            origins = {"MIPS_GPREL32": self.global_pointer, "MIPS_PC32": place}
+            origins = {"MIPS_GPREL32": self.global_pointer, "MIPS_PC32": address}
             self._write(content, offset, word + target.address - origins.get(kind, 0))
 
     def _write_upper(self, upper: _Upper, target: MipsTarget, low: int) -> None:

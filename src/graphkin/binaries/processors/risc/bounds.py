@@ -25,6 +25,7 @@ _TEXT = """cmn tst teq b bl blx blr br ret nop push pop stp ldp ldrd strd cbz cb
            itt itte ittt bx"""
 READERS = frozenset(_TEXT.split())
 """Mnemonics that change no register that could hold an index, and compare nothing."""
+CALLS = frozenset(["bl", "blx", "blr"])
 MOST = 0xFFFF
 
 
@@ -47,6 +48,8 @@ def entries(listing: Listing, walk: Walk, load: int, index: str, condition: str 
     guard: int | None = None
     guarded = ""
     may_guard = True
+    bounds: dict[str, int] = {}
+    """What other registers are compared with, for the index may turn out to be a copy of one."""
     mask: int | None = None
     for at in walk.back(listing, load, REACH):
         raw = listing.mnemonics[at].removesuffix(".w")
@@ -57,6 +60,8 @@ def entries(listing: Listing, walk: Walk, load: int, index: str, condition: str 
         if raw in READERS:
             if raw in ("tst", "cmn", "teq"):
                 jump = ""
+            elif raw in CALLS:
+                bounds.clear()
             continue
         name = plain_name(raw)
         parts = split(listing.text(at))
@@ -67,6 +72,7 @@ def entries(listing: Listing, walk: Walk, load: int, index: str, condition: str 
                 count = limit + (1 if raw == "rsbs" else EXTRA[jump])
                 if compared in tracked:
                     return count
+                bounds.setdefault(compared, count)
                 if may_guard:
                     guard, guarded, may_guard = count, compared, False
             jump = ""
@@ -78,6 +84,12 @@ def entries(listing: Listing, walk: Walk, load: int, index: str, condition: str 
                     return guard
                 tracked.add(location)
             continue
+        if raw == "adds" and jump in ("hs", "lo") and location in tracked:
+            # ``adds index, x, #N`` carries for indices below N.
+            limit = number(parts[-1])
+            if limit is not None and 0 < limit <= MOST:
+                return limit
+        bounds.pop(location, None)
         if location not in tracked or len(parts) < 2:
             continue
         tracked.discard(location)
@@ -90,6 +102,8 @@ def entries(listing: Listing, walk: Walk, load: int, index: str, condition: str 
             source = family(parts[1])
         elif name in LOADS and parse_memory(parts[1]).is_stack:
             source = parse_memory(parts[1]).text
+        if source in bounds:
+            return bounds[source]
         if source and source == guarded:
             return guard
         if source and not source.startswith("#"):

@@ -79,13 +79,13 @@ class RiscHardening:
         if load is None:
             return set()
         compare, slot, original = load
-        found = {branch, compare, slot, original}
+        positions = {branch, compare, slot, original}
         compared = {family(part) for part in split(listing.text(compare))}
         for at in range(compare + 1, branch):
             # Nothing of the guard stays in a register.
             if _cleared(listing, at) in compared:
-                found.add(at)
-        return found | _chain(listing, first, original, found)
+                positions.add(at)
+        return positions | _chain(listing, first, original, positions)
 
     def keeps_result(self, listing: Listing, before: int, behind: int) -> bool:
         names = listing.mnemonics[before], listing.mnemonics[behind]
@@ -109,10 +109,10 @@ class RiscHardening:
                 continue
             if self._guard(image, listing, load) not in guards:
                 continue
-            found = {at, load}
+            positions = {at, load}
             if at + 1 < len(names) and _cleared(listing, at + 1) == family(register):
-                found.add(at + 1)
-            return found | _chain(listing, max(0, load - 3 * NEAR), load, found)
+                positions.add(at + 1)
+            return positions | _chain(listing, max(0, load - 3 * NEAR), load, positions)
         return set()
 
     def _test_loads(self, listing: Listing, first: int, branch: int) -> tuple[int, int, int] | None:
@@ -168,15 +168,15 @@ class RiscHardening:
 def _probe(listing: Listing, at: int) -> set[int]:
     """The instructions from ``at`` on that store something into each page of a stack frame."""
     names = listing.mnemonics
-    found = {at} if names[at] == "sub" else {at, at + 1}
-    at = max(found) + 1
+    probe = {at} if names[at] == "sub" else {at, at + 1}
+    at = max(probe) + 1
     while at < len(names) and names[at] in STORES and PROBE.match(listing.text(at)):
-        found.add(at)
+        probe.add(at)
         if at + 2 < len(names) and listing.text(at + 1) == NEXT_PAGE:
-            found.add(at + 1)
+            probe.add(at + 1)
             at += 2
         else:
-            return found
+            return probe
     return set()
 
 
@@ -190,14 +190,14 @@ def _cleared(listing: Listing, at: int) -> str | None:
 
 def _writer(listing: Listing, register: str, position: int, start: int) -> int | None:
     """The nearest instruction ahead of a position that writes a register."""
-    wanted = family(register)
+    own = family(register)
     for at in range(position - 1, start - 1, -1):
-        if written(listing, wanted, at) is not None:
+        if written(listing, own, at) is not None:
             return at
     return None
 
 
-def _chain(listing: Listing, start: int, load: int, found: Collection[int]) -> set[int]:
+def _chain(listing: Listing, start: int, load: int, guarded: Collection[int]) -> set[int]:
     """The instructions that make the address that a load reads, where nothing else uses it."""
     chain: set[int] = set()
     todo = [(load, parse_memory(split(listing.text(load))[-1]).base)]
@@ -209,7 +209,7 @@ def _chain(listing: Listing, start: int, load: int, found: Collection[int]) -> s
         text = written(listing, family(register), at)
         if text is None or text[0] not in ADDRESSES:
             continue
-        if _is_used(listing, register, at, {*found, *chain, position}):
+        if _is_used(listing, register, at, {*guarded, *chain, position}):
             continue
         chain.add(at)
         todo += [(at, source) for source in _sources(*text)]
@@ -230,15 +230,15 @@ def _sources(name: str, parts: list[str]) -> list[str]:
 
 def _is_used(listing: Listing, register: str, at: int, known: Collection[int]) -> bool:
     """Whether a register that ``at`` writes is read by other instructions than the known ones."""
-    wanted = family(register)
-    pattern = re.compile(rf"\b[{'xw' if wanted[0] == 'x' else 'r'}]{wanted[1:]}\b")
+    own = family(register)
+    pattern = re.compile(rf"\b[{'xw' if own[0] == 'x' else 'r'}]{own[1:]}\b")
     # The last instruction of a run always is in the list.
     end = listing.controls[bisect_left(listing.controls, at + 1)]
     for position in range(at + 1, end + 1):
         text = listing.text(position)
         if position not in known and pattern.search(text):
-            is_new = written(listing, wanted, position) is not None
+            is_new = written(listing, own, position) is not None
             return not is_new or pattern.search(text.partition(", ")[2]) is not None
-        if position in known and written(listing, wanted, position) is not None:
+        if position in known and written(listing, own, position) is not None:
             return False
     return False

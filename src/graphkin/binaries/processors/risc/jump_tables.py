@@ -60,7 +60,7 @@ class RiscTables:
     """
 
     def __init__(self, image: Image, architecture: Architecture, pointer: int, step: int) -> None:
-        self._walk = Walk(architecture)
+        self._walk = Walk(architecture, image)
         self._pointer = pointer
         self._values = Values(image, pointer)
         self._entries = TableEntries(image, pointer, step)

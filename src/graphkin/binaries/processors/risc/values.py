@@ -89,12 +89,12 @@ class Values:
             name, parts = writer
             if name != "ldr" or len(parts) != 2 or not parse_memory(parts[1]).is_stack:
                 return
-            place = parse_memory(parts[1]).text
+            operand = parse_memory(parts[1]).text
             for store in range(at - 1, max(-1, at - REACH[0]), -1):
                 self._left -= 1
                 if plain_name(listing.mnemonics[store]) == "str":
                     source, target = split(listing.text(store))[:2]
-                    if parse_memory(target).text == place:
+                    if parse_memory(target).text == operand:
                         value = self._first(listing, family(source), store, 0)
                         if value is not None:
                             yield value

@@ -51,7 +51,7 @@ class Switches:
     ) -> None:
         self._semantics = semantics
         self._jump = jump
-        self._walk = Walk(architecture)
+        self._walk = Walk(architecture, image)
         self._values = Values(image, semantics, pointer)
         self._bounds = Bounds(self._values, semantics, self._walk)
         self._entries = TableEntries(image, pointer, step)

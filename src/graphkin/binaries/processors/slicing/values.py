@@ -95,23 +95,23 @@ class Values:
     ) -> tuple[int, Effect | None, int | Slot]:
         """(position, effect, register) of what wrote a value; without an effect, the register or
         the place on the stack that it came from."""
-        place: int | Slot = register
+        location: int | Slot = register
         at = position
         for at in walk.back(listing, position, NEAR):
             effect = self._semantics.effect(listing, at)
-            if isinstance(place, tuple):
-                if isinstance(effect, Store) and self.slot(effect, listing) == place:
-                    place = effect.source
+            if isinstance(location, tuple):
+                if isinstance(effect, Store) and self.slot(effect, listing) == location:
+                    location = effect.source
                 continue
-            if not self.writes(effect, place):
+            if not self.writes(effect, location):
                 continue
             if self._is_copy(effect, listing):
-                place = effect.first
+                location = effect.first
             elif isinstance(effect, Load) and (slot := self.slot(effect, listing)) is not None:
-                place = slot
+                location = slot
             else:
-                return at, effect, place
-        return at, None, place
+                return at, effect, location
+        return at, None, location
 
     def constants(
         self, listing: Listing, register: int, position: int, depth: int = 0
@@ -200,8 +200,8 @@ class Values:
                     return None
                 return (first + second + effect.constant) & self._limit
             if isinstance(effect, Load):
-                place = self._exact_place(listing, at, effect, depth)
-                return None if place is None else self._image.word(place, effect.width)
+                address = self._exact_place(listing, at, effect, depth)
+                return None if address is None else self._image.word(address, effect.width)
             return None
         return self._semantics.at_entry(listing).get(register) if position <= NEAR else None
 
@@ -217,17 +217,17 @@ class Values:
         """How the value of a register was computed, without spills and copies."""
         if register == NONE:
             return Tree("zero")
-        at, effect, place = self._source(listing, walk, register, position)
-        if isinstance(place, tuple):
-            return Tree("slot", place[1], (Tree("register", place[0]),))
-        source = Tree("register", place)
+        at, effect, location = self._source(listing, walk, register, position)
+        if isinstance(location, tuple):
+            return Tree("slot", location[1], (Tree("register", location[0]),))
+        source = Tree("register", location)
         if effect is None:
             return source
         if depth == TREE_DEPTH or isinstance(effect, Call):
             return Tree("written", at, (source,))
 
         def parts(*registers: int) -> tuple[Tree, ...]:
-            return tuple(self.tree(listing, walk, one, at, depth + 1) for one in registers)
+            return tuple(self.tree(listing, walk, operand, at, depth + 1) for operand in registers)
 
         if isinstance(effect, Sum):
             return Tree("sum", effect.constant, parts(effect.first, effect.second))
@@ -257,8 +257,8 @@ class Values:
             source = self._first(listing, effect.source, at, depth)
             return None if source is None else (source << effect.bits) & self._limit
         if isinstance(effect, Load):
-            place = self._place(listing, at, effect, depth)
-            return None if place is None else self._image.word(place, effect.width)
+            address = self._place(listing, at, effect, depth)
+            return None if address is None else self._image.word(address, effect.width)
         return None
 
     def _place(self, listing: Listing, at: int, effect: Load, depth: int) -> int | None:

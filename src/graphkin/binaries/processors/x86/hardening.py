@@ -73,19 +73,19 @@ class X86Hardening:
             compare -= 1
         if compare < first or names[compare] not in COMPARES:
             return set()
-        found = {branch, compare}
+        positions = {branch, compare}
         operands = listing.text(compare).split(", ")
         has_guard = GUARD.search(operands[-1]) is not None
         for register in operands:
             load = None if "[" in register else _load(listing, register, first, compare)
             if load is not None:
-                found.add(load)
+                positions.add(load)
                 has_guard = has_guard or GUARD.search(listing.text(load)) is not None
-        return found if has_guard else set()
+        return positions if has_guard else set()
 
     def setup(self, image: Image, listing: Listing, tests: Iterable[int]) -> set[int]:
         names = listing.mnemonics
-        found: set[int] = set()
+        positions: set[int] = set()
         for at in self._guards(image, listing):
             register, _, source = listing.text(at).partition(", ")
             if names[at] != "mov" or GUARD.search(source) is None:
@@ -93,13 +93,13 @@ class X86Hardening:
             store = _store(listing, register, at)
             if store is None:
                 continue
-            found |= {at, store}
+            positions |= {at, store}
             following = store + 1
             if following < len(names) and names[following] == "xor":
                 cleared = listing.text(following).split(", ")
                 if cleared[0] == cleared[1] and family(cleared[0]) == family(register):
-                    found.add(following)
-        return found
+                    positions.add(following)
+        return positions
 
     def keeps_result(self, listing: Listing, before: int, behind: int) -> bool:
         slot, _, register = listing.text(before).partition(", ")
@@ -193,11 +193,11 @@ def _is_loop(listing: Listing, at: int) -> bool:
 def _limit(listing: Listing, at: int) -> set[int]:
     """The instructions right ahead of a loop that compute where it ends."""
     limit = listing.text(at + 2).partition(", ")[2]
-    found: set[int] = set()
+    positions: set[int] = set()
     for name, position in (("lea", at - 1), ("sub", at - 1), ("mov", at - 2)):
         if position >= 0 and listing.mnemonics[position] == name:
             target, _, source = listing.text(position).partition(", ")
             is_ours = target == limit and (name == "sub" or "sp" in source)
-            if is_ours and (name != "mov" or at - 1 in found):
-                found.add(position)
-    return found
+            if is_ours and (name != "mov" or at - 1 in positions):
+                positions.add(position)
+    return positions

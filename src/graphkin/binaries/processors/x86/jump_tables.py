@@ -278,10 +278,10 @@ def table_base(image: Image, listing: Listing, register: str, position: int) -> 
     start, limit = (location, position), max(-1, position - FAR)
     for at in range(position - 1, limit, -1):
         # Code calls through one register again and again.
-        found = listing.bases.get((location, at + 1))
-        if found is not None and found[0] > limit:
-            listing.bases[start] = found
-            return found[1]
+        known = listing.bases.get((location, at + 1))
+        if known is not None and known[0] > limit:
+            listing.bases[start] = known
+            return known[1]
         name = listing.mnemonics[at]
         if name in READ_ONLY or name in ("pop", "leave", "ret") or name[0] == "j":
             continue

@@ -55,7 +55,7 @@ def family(register: str) -> str:
 
 def parse_memory(text: str) -> Memory:
     """Takes ``dword ptr [rdx + rdi*4 - 8]`` apart; junk gives an operand without parts."""
-    inside = text.partition("[")[2].partition("]")[0]
+    inside = _inside(text)
     registers: list[str] = []
     index, scale, displacement = "", 1, 0
     for sign, register, factor, number in TERM.findall(inside):
@@ -74,7 +74,12 @@ def parse_memory(text: str) -> Memory:
 
 def location_of(operand: str) -> str:
     """Where a value is: a register's family, or a memory operand without its width."""
-    return parse_memory(operand).text if "[" in operand else family(operand)
+    return _inside(operand) if "[" in operand else family(operand)
+
+
+def _inside(operand: str) -> str:
+    """What a memory operand has in its brackets."""
+    return operand.partition("[")[2].partition("]")[0]
 
 
 def table_entries(listing: Listing, load: int, memory: Memory) -> int | None:

@@ -161,9 +161,11 @@ class _PairSampler:
         same = repeated[generator.integers(len(repeated), size=count // 2)]
         first = generator.integers(self.sizes[same])
         second = (first + 1 + generator.integers(self.sizes[same] - 1)) % self.sizes[same]
-        one = generator.integers(len(self.sizes), size=count - len(same))
-        other = (one + 1 + generator.integers(len(self.sizes) - 1, size=len(one))) % len(self.sizes)
+        left = generator.integers(len(self.sizes), size=count - len(same))
+        right = (left + 1 + generator.integers(len(self.sizes) - 1, size=len(left))) % len(
+            self.sizes
+        )
         similar = self.starts[same] + [first, second]
-        apart = [self.starts[k] + generator.integers(self.sizes[k]) for k in (one, other)]
-        labels = torch.cat([torch.ones(len(same)), torch.zeros(len(one))])
-        return self.graphs[np.concatenate([similar, apart], axis=1)], labels
+        dissimilar = [self.starts[k] + generator.integers(self.sizes[k]) for k in (left, right)]
+        labels = torch.cat([torch.ones(len(same)), torch.zeros(len(left))])
+        return self.graphs[np.concatenate([similar, dissimilar], axis=1)], labels

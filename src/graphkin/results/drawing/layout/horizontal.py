@@ -55,21 +55,21 @@ def _straight_runs(arranged: Rows, longest: int) -> list[int]:
     Runs never cross, and that keeps the distances free of contradictions. Where two would, the
     one further right is cut.
     """
-    places = arranged.positions()
+    positions = arranged.positions()
     group = [-1] * len(arranged.row_of)
     lengths: list[int] = []
     for row in arranged.rows:
         furthest = -1
         for node in row:
             above = arranged.above[node] if arranged.is_lane(node) else ()
-            over = next((one for one in above if arranged.is_lane(one)), None)
-            if over is None or places[over] < furthest or lengths[group[over]] >= longest:
+            over = next((neighbour for neighbour in above if arranged.is_lane(neighbour)), None)
+            if over is None or positions[over] < furthest or lengths[group[over]] >= longest:
                 group[node] = len(lengths)
                 lengths.append(1)
             else:
                 group[node] = group[over]
                 lengths[group[over]] += 1
-                furthest = places[over]
+                furthest = positions[over]
     return group
 
 

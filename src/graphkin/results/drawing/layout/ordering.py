@@ -113,11 +113,11 @@ class Rows:
 
     def positions(self) -> list[int]:
         """The index of each node in its row."""
-        places = [0] * len(self.row_of)
+        positions = [0] * len(self.row_of)
         for row in self.rows:
             for index, node in enumerate(row):
-                places[node] = index
-        return places
+                positions[node] = index
+        return positions
 
     def add(self, row: int) -> int:
         self.row_of.append(row)
@@ -183,13 +183,13 @@ def _sweep(arranged: Rows) -> None:
     for number in range(SWEEPS if len(arranged.row_of) <= SWEEP_LIMIT else FEW_SWEEPS):
         if not fewest or since == IDLE_SWEEPS:
             break
-        places = arranged.positions()
+        positions = arranged.positions()
         downward = number % 2 == 0
         neighbours = arranged.above if downward else arranged.below
         for row in arranged.rows if downward else reversed(arranged.rows):
-            _sort_row(row, neighbours, places)
+            _sort_row(row, neighbours, positions)
         if len(arranged.row_of) <= EXCHANGE_LIMIT:
-            _exchange(arranged, places)
+            _exchange(arranged, positions)
         crossings = _crossings(arranged)
         since += 1
         if crossings < fewest:
@@ -197,23 +197,24 @@ def _sweep(arranged: Rows) -> None:
     arranged.rows = best
 
 
-def _sort_row(row: list[int], neighbours: list[list[int]], places: list[int]) -> None:
+def _sort_row(row: list[int], neighbours: list[list[int]], positions: list[int]) -> None:
     keys = {}
     for index, node in enumerate(row):
         near = neighbours[node]
         # A node without neighbours on that side stays about where it is.
-        keys[node] = sum(places[other] for other in near) / len(near) if near else float(index)
+        keys[node] = sum(positions[other] for other in near) / len(near) if near else float(index)
     row.sort(key=keys.__getitem__)
     for index, node in enumerate(row):
-        places[node] = index
+        positions[node] = index
 
 
-def _exchange(arranged: Rows, places: list[int]) -> None:
+def _exchange(arranged: Rows, positions: list[int]) -> None:
     """Swaps neighbours of a row where that removes crossings."""
     for row in arranged.rows:
         ends = {
             node: [
-                sorted([places[n] for n in near[node]]) for near in (arranged.above, arranged.below)
+                sorted([positions[n] for n in near[node]])
+                for near in (arranged.above, arranged.below)
             ]
             for node in row
         }
@@ -228,21 +229,21 @@ def _exchange(arranged: Rows, places: list[int]) -> None:
                     gain -= _inversions(theirs, ours)
             if gain > 0:
                 row[index], row[index + 1] = right, left
-                places[left], places[right] = index + 1, index
+                positions[left], positions[right] = index + 1, index
 
 
 def _inversions(left: list[int], right: list[int]) -> int:
     """Crossings between the edges of two nodes side by side; both lists are sorted."""
-    return sum(len(left) - bisect_right(left, place) for place in right)
+    return sum(len(left) - bisect_right(left, position) for position in right)
 
 
 def _crossings(arranged: Rows) -> int:
-    places = arranged.positions()
+    positions = arranged.positions()
     total = 0
     for row in arranged.rows:
         seen: list[int] = []
         for node in row:
-            ends = sorted(places[other] for other in arranged.below[node])
+            ends = sorted(positions[other] for other in arranged.below[node])
             total += sum(len(seen) - bisect_right(seen, end) for end in ends)
             for end in ends:
                 insort(seen, end)
@@ -283,10 +284,12 @@ def _lead_up(
         inside.update(lanes.get(end, ()))
     added: list[int] = []
     index = 0
-    for row in range(arranged.row_of[target], max(arranged.row_of[one] for one in sources) + 1):
+    for row in range(
+        arranged.row_of[target], max(arranged.row_of[source] for source in sources) + 1
+    ):
         nodes = arranged.rows[row]
-        places = (place for place, node in enumerate(nodes) if node in inside)
-        index = next(places, min(index, len(nodes)))
+        positions = (position for position, node in enumerate(nodes) if node in inside)
+        index = next(positions, min(index, len(nodes)))
         lane = arranged.up[target, row] = arranged.add(row)
         nodes.insert(index, lane)
         if added:

@@ -153,9 +153,9 @@ class Router:
                 up = [target for _, target in ends if (source, target) in self._back]
                 ports.update({(source, target): self._x[source] - shift for target in up})
             else:
-                places = self._spread(source, [ahead for ahead, _ in ends])
-                for (_, target), place in zip(ends, places, strict=True):
-                    ports[source, target] = place
+                positions = self._spread(source, [ahead for ahead, _ in ends])
+                for (_, target), position in zip(ends, positions, strict=True):
+                    ports[source, target] = position
         return ports
 
     def _step(self, box: int) -> float:
@@ -166,21 +166,21 @@ class Router:
         """Places along the lower side: straight above where a line goes, or a step towards it."""
         centre, half = self._x[box], max(self._widths[box] / 2 - CORNER, 0.0)
         step = min(self._step(box), half)
-        wanted = [
+        ideal = [
             x if abs(x - centre) <= half else centre + (step if x > centre else -step)
             for x in ahead
         ]
-        if len(wanted) < 2:
-            return wanted
+        if len(ideal) < 2:
+            return ideal
         # Lines may come a little closer than that where it keeps one of them straight.
-        least = min(self._spacing.between_ports / 2, 2 * half / (len(wanted) - 1))
-        for index in range(1, len(wanted)):
-            wanted[index] = max(wanted[index], wanted[index - 1] + least)
+        least = min(self._spacing.between_ports / 2, 2 * half / (len(ideal) - 1))
+        for index in range(1, len(ideal)):
+            ideal[index] = max(ideal[index], ideal[index - 1] + least)
         limit = centre + half
-        for index in reversed(range(len(wanted))):
-            wanted[index] = min(wanted[index], limit)
-            limit = wanted[index] - least
-        return wanted
+        for index in reversed(range(len(ideal))):
+            ideal[index] = min(ideal[index], limit)
+            limit = ideal[index] - least
+        return ideal
 
     def _arrives(self, target: int, row: int) -> float:
         """Where an edge on its way down enters a row."""
@@ -237,7 +237,7 @@ class Router:
             bottom += 1
         trunk = self._trunks[name] = Trunk(is_down=False)
         for row in range(bottom - 1, top - 1, -1):
-            lanes = [self._x[arranged.up[target, one]] for one in (row + 1, row)]
+            lanes = [self._x[arranged.up[target, level]] for level in (row + 1, row)]
             bend = Bend(row + 1, name, *lanes)
             net = self._net(bend)
             net.below.add(bend.enters)

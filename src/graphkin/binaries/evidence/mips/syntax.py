@@ -7,7 +7,7 @@ import re
 from graphkin.binaries.evidence import tokens as said
 from graphkin.binaries.evidence.data import LOAD, STORE
 from graphkin.binaries.evidence.operations import pack, parse_table
-from graphkin.binaries.evidence.registers import (
+from graphkin.binaries.evidence.steps import (
     BELOW,
     CONSTANT,
     COPY,
@@ -82,6 +82,17 @@ _UNALIGNED = frozenset(["lwl", "lwr", "ldl", "ldr", "swl", "swr", "sdl", "sdr"])
 """Two of them access one word, at its first byte and at its last one."""
 _OPERAND = re.compile(r"(\S*)\((\w+)\)$")
 _EXTENSIONS = frozenset([0xFF, 0xFFFF])
+SCALES, SETS_GP, COMPARES = 1, 2, 4
+"""Marks of what shifts an index by the size of an entry, of what writes ``$gp``, and of what
+leaves the result of a comparison in a register."""
+_SCALES = frozenset(said.shift(amount) for amount in (1, 2, 3))
+
+
+_BRANCHES = {
+    name: Step(code=pack("compare", "branch_eq" if name[1] == "e" else "branch_ne")).settled()
+    for name in ("beqz", "bnez", "beqzl", "bnezl")
+}
+"""What no operand tells more of: their targets would only make them differ."""
 
 
 def _narrow(mnemonic: str) -> str:
@@ -105,13 +116,13 @@ def parse(mnemonic: str, raw: bytes, stack: frozenset[str], first_half: str) -> 
         stack: registers that stack slots are counted from.
         first_half: last letter of the unaligned accesses that name a word's first byte.
     """
+    if mnemonic in _BRANCHES:
+        return _BRANCHES[mnemonic]
     step = Step()
     parts = raw.decode("ascii", "replace").replace("$", "").split(", ")
     name = _narrow(mnemonic)
     if name in _ACCESS:
         names = _access(step, name, parts, stack, first_half)
-    elif name in ("beqz", "bnez", "beqzl", "bnezl"):
-        names = ("compare", "branch_eq" if name[1] == "e" else "branch_ne")
     elif name in ("jr", "jr.hb"):
         names = ("return",) if parts[0] == "ra" else ("jump_indirect",)
         step.base, step.action = parts[0], REGISTER_CALL if parts[0] != "ra" else 0
@@ -128,6 +139,11 @@ def parse(mnemonic: str, raw: bytes, stack: frozenset[str], first_half: str) -> 
     elif step.dst == "zero":
         step.dst = ""
     step.code = pack(*names)
+    step.marks = (
+        SCALES * (mnemonic in ("sll", "dsll") and step.tokens in _SCALES)
+        + SETS_GP * (step.dst == "gp")
+        + COMPARES * (mnemonic in ("slt", "slti", "sltu", "sltiu"))
+    )
     return step.settled()
 
 

@@ -7,119 +7,36 @@ one constant. Numbers of floating point also come through ``mov w; fmov s``.
 from __future__ import annotations
 
 import re
-from typing import cast
 
 from graphkin.binaries.evidence import tokens as said
-from graphkin.binaries.evidence.arm_syntax import (
+from graphkin.binaries.evidence.arm.aarch64_operations import (
+    ACCESS,
+    ATOMIC,
+    CODES,
+    CONVERSION,
+    STRUCTURES,
+    WITH_OPERANDS,
+    vector_operation,
+)
+from graphkin.binaries.evidence.arm.syntax import (
     FIELD,
-    FLIPPED,
     arithmetic,
     family,
     field_like,
-    flip,
     number,
     set_memory,
     set_real,
     split,
 )
-from graphkin.binaries.evidence.collect import CACHE, Body
+from graphkin.binaries.evidence.collect import Body
+from graphkin.binaries.evidence.comparisons import FLIPPED, IN_OPERANDS
 from graphkin.binaries.evidence.data import LOAD, STORE
-from graphkin.binaries.evidence.operations import UNKNOWN, Codes, pack, parse_table
-from graphkin.binaries.evidence.registers import FROM_PC, INSERT, PAGE, POOL, Step, follow
+from graphkin.binaries.evidence.instructions import KEPT, Instructions
+from graphkin.binaries.evidence.operations import pack
+from graphkin.binaries.evidence.registers import follow
+from graphkin.binaries.evidence.steps import FROM_PC, INSERT, PAGE, POOL, Step
 from graphkin.binaries.recovery.architecture import BRANCH, CALL, JUMP
 
-_WITHOUT_OPERANDS = parse_table("""
-nop bti hint paciasp autiasp pacibsp autibsp prfm prfum yield xpaclri csdb: none
-b.eq: branch_eq
-b.ne: branch_ne
-cbz: compare branch_eq
-cbnz: compare branch_ne
-tbz: test branch_eq
-tbnz: test branch_ne
-b.lt b.le b.gt b.ge b.mi b.pl: branch_signed
-b.lo b.ls b.hi b.hs b.cs b.cc: branch_unsigned
-b.vs b.vc b.al b.nv: branch_other
-b: jump
-br braa braaz brab brabz: jump_indirect
-bl: call
-blr blraa blraaz blrab blrabz: call_indirect
-ret retaa retab eret: return
-dmb dsb isb: fence
-udf brk hlt: trap
-svc: system
-""")
-_WITH_OPERANDS = parse_table("""
-mov movz movn: move
-movk: none
-adr adrp: address
-add adds: add
-sub subs: sub
-neg negs: neg
-adc adcs sbc sbcs ngc ngcs: carry
-mul umull smull: mul
-mneg smnegl umnegl: mul neg
-umulh smulh: mul_high
-madd smaddl umaddl: mul add
-msub smsubl umsubl: mul sub
-udiv sdiv: div
-and ands: and
-bic bics: not and
-orr: or
-orn: not or
-eor: xor
-eon: not xor
-mvn: not
-lsl lslv: shl
-lsr lsrv: shr
-asr asrv: sar
-ror rorv extr: rotate
-ubfx ubfiz bfi bfxil bfc sbfx sbfiz ubfm sbfm bfm: bit_field
-rev rev16 rev32 rev64: byte_swap
-clz cls rbit cnt: count_bits
-sxtb sxth sxtw: sign_extend
-uxtb uxth uxtw: zero_extend
-cmp cmn ccmp ccmn: compare
-tst: test
-cset csetm: set
-csel csinc csinv csneg cinc cinv cneg fcsel: select
-mrs msr sys sysl: system
-fadd: fadd
-fsub: fsub
-fmul fnmul: fmul
-fdiv: fdiv
-fmadd fnmadd: fmul fadd
-fmsub fnmsub: fmul fsub
-fsqrt: fsqrt
-fabs fneg fabd: fabs
-fcmp fcmpe fccmp fccmpe: fcompare
-fmax fmin fmaxnm fminnm: fminmax
-frintm frintp frintz frinta frintx frinti frintn: fround
-fmov: fmove
-""")
-_CONVERSION = re.compile(r"(?:f|s|u)cvt")
-_ATOMIC = re.compile(r"(?:ldx|ldax|stx|stlx|cas|swp|ldadd|ldset|ldclr|ldeor|stadd|ldar|stlr|ldapr)")
-_ACCESS = re.compile(r"(ld|st)(?:u|t|n)?(p|r|ur|tr)(sw|sb|sh|b|h)?$")
-_STRUCTURES = re.compile(r"(ld|st)[1-4]r?$")
-_VECTORS = (
-    ("cvt", "vec_convert"), ("fadd", "vec_fadd"), ("fsub", "vec_fadd"), ("fabd", "vec_fadd"),
-    ("fml", "vec_fmul"), ("fmul", "vec_fmul"), ("fdiv", "vec_fdiv"), ("sqrt", "vec_fdiv"),
-    ("recp", "vec_fdiv"), ("addv", "vec_reduce"), ("maxv", "vec_reduce"), ("minv", "vec_reduce"),
-    ("addp", "vec_reduce"), ("addlp", "vec_reduce"), ("adalp", "vec_reduce"),
-    ("aes", "crypto"), ("sha", "crypto"), ("pmull", "crypto"), ("hadd", "vec_average"),
-    ("hsub", "vec_average"), ("qadd", "saturate"), ("qsub", "saturate"), ("qxt", "saturate"),
-    ("xtn", "vec_convert"), ("xtl", "vec_convert"), ("shll", "vec_convert"), ("abs", "vec_abs"),
-    ("aba", "vec_abs"), ("abd", "vec_abs"), ("neg", "vec_abs"), ("mul", "vec_mul"),
-    ("ml", "vec_mul"),
-    ("dot", "vec_mul"), ("add", "vec_add"), ("sub", "vec_sub"), ("max", "vec_minmax"),
-    ("min", "vec_minmax"), ("dup", "vec_shuffle"), ("zip", "vec_shuffle"), ("uzp", "vec_shuffle"),
-    ("trn", "vec_shuffle"), ("ext", "vec_shuffle"), ("tbl", "vec_shuffle"), ("tbx", "vec_shuffle"),
-    ("ins", "vec_shuffle"), ("rev", "vec_shuffle"), ("and", "vec_logic"), ("orr", "vec_logic"),
-    ("orn", "vec_logic"), ("eor", "vec_logic"), ("bic", "vec_logic"), ("bsl", "vec_logic"),
-    ("bit", "vec_logic"), ("bif", "vec_logic"), ("mvn", "vec_logic"), ("not", "vec_logic"),
-    ("movi", "const"), ("mvni", "const"), ("shl", "vec_shift"), ("shr", "vec_shift"),
-    ("sra", "vec_shift"), ("sli", "vec_shift"), ("sri", "vec_shift"), ("cm", "vec_compare"),
-    ("mov", "vec_move"), ("cnt", "count_bits"),
-)  # fmt: skip
 _SIZES = {"b": 1, "h": 2, "s": 4, "d": 8, "q": 16, "v": 16}
 _STACK = frozenset(["sp", "x29", "wsp"])
 _CLOBBERED = frozenset(f"x{number}" for number in range(19))
@@ -131,24 +48,18 @@ _RELATIVE = frozenset([PAGE, FROM_PC, POOL])
 """What depends on where the instruction is."""
 
 
-def _find(mnemonic: str) -> int:
-    names = _WITHOUT_OPERANDS.get(mnemonic)
-    return UNKNOWN if names is None else pack(*names)
-
-
-_CODES = Codes(_find)
 _SIGN = pack("compare", "branch_signed")
 
 
 class _Conditions(dict[str, int | None]):
-    """By mnemonic, what :func:`flip` asks for."""
+    """By mnemonic, what :func:`added_by_condition` asks for."""
 
     def __missing__(self, mnemonic: str) -> int | None:
         added: int | None = None
         if mnemonic.startswith("b."):
             added = int(mnemonic[2:] in FLIPPED)
         elif mnemonic[:2] in ("cs", "ci", "cn", "cc"):
-            added = -1
+            added = IN_OPERANDS
         self[mnemonic] = added
         return added
 
@@ -159,53 +70,37 @@ _CONDITIONS = _Conditions()
 class AArch64Rules:
     """AArch64."""
 
-    codes = _CODES
+    codes = CODES
 
     def __init__(self) -> None:
-        self._cache: dict[int, Step] = {}
-        """By the word of the instruction."""
-        self._moved: dict[tuple[str, bytes], Step] = {}
+        self._known: Instructions[Step] = Instructions()
+        self._relative: dict[tuple[str, bytes], Step] = {}
         """By name and operands, for what says an address in relation to its own."""
         self._shapes: dict[tuple[object, ...], Step] = {}
 
     def read(self, body: Body) -> None:
         """Finds what the instructions say, and completes their operations."""
-        cache = self._cache
-        if len(cache) > CACHE:
-            cache.clear()
-        known = list(map(cache.get, map(body.listing.words().__getitem__, body.positions)))
-        steps = self._complete(body, known) if None in known else cast("list[Step]", known)
-        codes = body.codes
-        for position, step in zip(body.positions, steps, strict=True):
-            codes[position] = step.code
+        keys = list(map(body.listing.words().__getitem__, body.positions))
+        steps = self._known.look_up(body, keys, self._take_apart)
         follow(
             body,
-            zip(body.positions, steps, strict=True),
+            steps,
             clobbered=_CLOBBERED,
-            compared=_compared,
+            conditions=_CONDITIONS,
             counter=body.listing.addresses.__getitem__,
         )
         _transfers(body)
 
-    def _complete(self, body: Body, known: list[Step | None]) -> list[Step]:
-        """Takes the instructions apart that were not met before."""
-        listing, positions = body.listing, body.positions
-        words, names = listing.words(), listing.mnemonics
-        missing = [at for at, step in enumerate(known) if step is None]
-        if len(self._moved) > CACHE:
-            self._moved.clear()
-        texts = body.texts([positions[at] for at in missing])
-        for at, text in zip(missing, texts, strict=True):
-            key = (names[positions[at]], text)
-            step = self._moved.get(key)
-            if step is None:
-                step = self._parse(*key)
-                if step.action in _RELATIVE:
-                    self._moved[key] = step
-                else:
-                    self._cache[words[positions[at]]] = step
-            known[at] = step
-        return cast("list[Step]", known)
+    def _take_apart(self, position: int, name: str, text: bytes) -> Step:
+        step = self._relative.get((name, text))
+        if step is None:
+            step = self._parse(name, text)
+            step.is_relative = step.action in _RELATIVE
+            if step.is_relative:
+                if len(self._relative) > KEPT:
+                    self._relative.clear()
+                self._relative[name, text] = step
+        return step
 
     def _parse(self, name: str, raw: bytes) -> Step:
         """Most texts differ from a known one in registers and in one number."""
@@ -217,10 +112,6 @@ class AArch64Rules:
         if known is None:
             known = self._shapes[shape] = parse(name, raw.decode("ascii", "replace"))
         return field_like(known, match)
-
-
-def _compared(body: Body, position: int, value: int) -> int:
-    return value + flip(body, position, _CONDITIONS)
 
 
 def _transfers(body: Body) -> None:
@@ -251,8 +142,8 @@ def parse(name: str, text: str) -> Step:
         step.dst = family(parts[0])
     names = _other(step, name, parts) if "[" not in text else None
     if names is None:
-        access = _ACCESS.match(name)
-        structures = _STRUCTURES.match(name) if access is None else None
+        access = ACCESS.match(name)
+        structures = STRUCTURES.match(name) if access is None else None
         if access is not None:
             names = _access(step, parts, access)
         elif structures is not None:
@@ -315,17 +206,17 @@ def _other(step: Step, name: str, parts: list[str]) -> tuple[str, ...] | None:
     if name == "movk":
         return _movk(step, parts)
     if parts[0][0] == "v" or (len(parts) > 1 and parts[1][0] == "v" and "." in parts[1]):
-        operation = next((found for word, found in _VECTORS if word in name), "other")
+        operation = vector_operation(name)
         if operation == "vec_move" or name == "fmov":
             set_real(step, parts)
         return (operation,)
-    names = _WITH_OPERANDS.get(name)
+    names = WITH_OPERANDS.get(name)
     if names is None:
-        if _CONVERSION.match(name):
+        if CONVERSION.match(name):
             return ("fconvert",)
-        if _ATOMIC.match(name):
+        if ATOMIC.match(name):
             return ("atomic",)
-        return (next((found for word, found in _VECTORS if word in name), "other"),)
+        return (vector_operation(name),)
     if name == "fmov":
         set_real(step, parts)
     elif name in ("ccmp", "ccmn"):

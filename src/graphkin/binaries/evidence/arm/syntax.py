@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from graphkin.binaries.evidence import tokens as said
-from graphkin.binaries.evidence.collect import Body
 from graphkin.binaries.evidence.data import LOAD
-from graphkin.binaries.evidence.registers import (
+from graphkin.binaries.evidence.steps import (
     ADD,
     CONSTANT,
     COPY,
@@ -20,28 +19,6 @@ from graphkin.binaries.evidence.registers import (
 )
 from graphkin.binaries.function import Token
 
-FLIPPED = ("gt", "le", "hi", "ls")
-"""Conditions that compilers also write as the opposite one of the next number."""
-CONDITIONS = [
-    "eq",
-    "ne",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "mi",
-    "pl",
-    "lo",
-    "ls",
-    "hi",
-    "hs",
-    "cs",
-    "cc",
-    "vs",
-    "vc",
-]
-COMPARE_REACH = 4
-"""Instructions behind a comparison, in which its condition is."""
 FIELD = re.compile(rb"(\w+), (?:(\w+), )?\[(\w+)(?:, #(-?\w+))?\]$")
 """Operands of most loads and stores."""
 _PARTS = re.compile(r"\[[^\]]*\]!?|\{[^}]*\}|[^,\s][^,]*")
@@ -51,18 +28,30 @@ SHIFTS = frozenset(["shl", "shr", "sar", "rotate", "bit_field"])
 EXTENSIONS = frozenset([0xFF, 0xFFFF, 0xFFFFFFFF])
 
 
+class _Families(dict[bytes, str]):
+    """Of registers, by their names in operands."""
+
+    def __missing__(self, register: bytes) -> str:
+        name = self[register] = family(register.decode("ascii"))
+        return name
+
+
+_FAMILIES = _Families()
+
+
 def field_like(known: Step, match: re.Match[bytes]) -> Step:
     """A load or store like a known one, with other registers and another displacement."""
-    step = Step()
-    step.code, step.role, step.real, step.action = known.code, known.role, known.real, known.action
-    if known.dst:
-        step.dst = family(match[1].decode("ascii"))
-    if known.other:
-        step.other = family(match[2].decode("ascii"))
-    step.base = family(match[3].decode("ascii"))
-    if match[4] is not None:
-        step.value = int(match[4], 0)
-    return step.settled()
+    register, second, base, displacement = match.groups()
+    return Step(
+        code=known.code,
+        role=known.role,
+        real=known.real,
+        action=known.action,
+        dst=_FAMILIES[register] if known.dst else "",
+        other=_FAMILIES[second] if known.other else "",
+        base=_FAMILIES[base],
+        value=0 if displacement is None else int(displacement, 0),
+    ).settled()
 
 
 def split(text: str) -> list[str]:
@@ -233,22 +222,3 @@ def set_real(step: Step, parts: list[str]) -> None:
     elif len(parts) == 2 and source[0] in "wxr" and parts[0][0] in "sdv":
         step.action, step.base, step.dst = REAL, family(source), ""
         step.real = 8 if source[0] == "x" else 4
-
-
-def flip(body: Body, position: int, conditions: dict[str, int | None]) -> int:
-    """What to add to the constant of a comparison, so that ``> 7`` and ``>= 8`` are one.
-
-    Args:
-        body: the function.
-        position: of the comparison.
-        conditions: by mnemonic, what to add; None for what has no condition, and -1 for what
-            names it in its last operand.
-    """
-    names = body.listing.mnemonics
-    for at in range(position + 1, min(position + 1 + COMPARE_REACH, len(names))):
-        added = conditions[names[at]]
-        if added is not None:
-            if added < 0:
-                return int(body.listing.text(at).endswith(FLIPPED))
-            return added
-    return 0

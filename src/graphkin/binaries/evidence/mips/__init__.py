@@ -1,0 +1,1 @@
+"""What instructions of MIPS say."""

@@ -1,0 +1,47 @@
+"""What ARM code tells of function starts: the runtime of gcc, and tables in Thumb code."""
+
+from __future__ import annotations
+
+from graphkin.binaries.image import Image, Region
+from graphkin.binaries.starts.clues import Clues
+from graphkin.binaries.starts.locate import locate
+
+
+def starts(code: str) -> list[int]:
+    region = Region(0x1000, bytes.fromhex(code), True)
+    image = Image("elf", "arm", [region], [], [], frozenset())
+    return [extent.start for extent in locate(image, Clues([], False)).extents]
+
+
+def test_a_call_of_a_second_entry_comes_from_another_function() -> None:
+    # cmp r1, #0; beq.w 100a; 1006: adds r0, #1; bx lr; 100a: movs r0, #0; bx lr
+    # 100e: push {r0, r1, lr}; bl 1006; pop {r1, r2, pc}
+    code = "0029 00f00280 0130 7047 0020 7047 03b5 fff7f9ff 06bd"
+    assert starts(code) == [0x1000, 0x100E]
+
+
+def test_three_entries_of_an_addition() -> None:
+    # eor r1, r1, #1 << 31; b 100c; nop | 1008: eor r3, r3, #1 << 31
+    # 100c: push {r4, r5, lr}; pop {r4, r5, pc}
+    assert starts("81f00041 02e0 00bf 83f00043 30b5 30bd") == [0x1000, 0x1008, 0x100C]
+
+
+def test_a_function_that_jumps_into_another() -> None:
+    # push {r4, lr}; movs r0, #1; 1004: adds r0, #2; pop {r4, pc} | 1008: movs r0, #2
+    # push {r4, lr}; b 1004
+    assert starts("10b5 0120 0230 10bd 0220 10b5 fae7") == [0x1000, 0x1008]
+
+
+def test_a_table_is_no_longer_than_the_comparison_says() -> None:
+    # cmp r0, #1; bhi 1016; tbb [pc, r0]; .byte 7, 6; ldr r1, [pc, #16]; bx lr; movs r0, #9; bx lr
+    # movs r0, #8; bx lr; movs r0, #7; bx lr; nop; .word | 1020: push {r4, lr}; pop {r4, pc}
+    code = "0128 08d8 dfe800f0 0706 0449 7047 0920 7047 0820 7047 0720 7047 00bf {} 10b5 10bd"
+    assert starts(code.format("00b500b5"))[-1] == 0x1020
+    assert 0x101C not in starts(code.format("00b500b5"))
+
+
+def test_jumps_behind_padding_are_thumb() -> None:
+    """Code for a switch that is not optimised: ``nop; b`` begins like words of ARM."""
+    # movs r0, #0 40 times; nop; b 2 further on, 16 times; pop {r7, pc} | push {r7, lr}; pop
+    code = "0020" * 40 + "00bf 00e0" * 16 + "00bf 80bd 80b5 80bd"
+    assert starts(code) == [0x1000, 0x1094]
