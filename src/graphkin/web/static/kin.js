@@ -2,7 +2,7 @@
 
 import { get, post, status } from "./api.js";
 import { codePanel } from "./code.js";
-import { byId, calm, empty, emptyLibrary, failure, fill, make, say, spinner } from "./dom.js";
+import { byId, calm, cautions, empty, emptyLibrary, failure, fill, make, say, spinner } from "./dom.js";
 import { nameOf, plural, probability, seconds, wildcard } from "./format.js";
 import { fileName, hitsTable, named, summary } from "./hits.js";
 import { href } from "./router.js";
@@ -81,16 +81,17 @@ export function kinPanel(onSettings) {
 
   function showAnswer(reference, answer, filtered) {
     const { hits, seconds: taken, best_left_out: leftOut } = answer;
+    const warnings = cautions(answer.warnings);
     const rest = leftOut === null ? null : improbable(leftOut, showAll);
     fill(note, `${hits.length ? plural(hits.length, "hit") : "Nothing"} in ${seconds(taken)}`);
     say(summary(hits));
     byId("kin-terms").hidden = !hits.length;
     if (!hits.length) {
-      fill(found, rest ? null : nothing(filtered), rest);
+      fill(found, warnings, rest ? null : nothing(filtered), rest);
       return;
     }
     const unsure = hits.every((hit) => hit.probability === null);
-    fill(found, unsure && uncalibrated(), hitsTable(hits, reference), rest);
+    fill(found, warnings, unsure && uncalibrated(), hitsTable(hits, reference), rest);
   }
 
   return {

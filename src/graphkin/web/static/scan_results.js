@@ -1,6 +1,6 @@
 // The table of a scan: one row for each function with kin, which opens to all its hits.
 
-import { failure, fill, make } from "./dom.js";
+import { cautions, failure, fill, make } from "./dom.js";
 import {
   addressKey,
   baseName,
@@ -143,7 +143,7 @@ export function resultsTable({ cancel, again }) {
       bar.hidden = over;
       if (scan.total) bar.value = scan.done / scan.total;
       fill(note, noteOf(scan));
-      fill(trouble, scan.error ? failure({ message: scan.error }) : null);
+      fill(trouble, scan.error ? failure({ message: scan.error }) : null, cautions(scan.warnings));
       // While rows keep coming, reading out every number would drown all else.
       shown.setAttribute("aria-live", over ? "polite" : "off");
       if (over) refreshNow();
