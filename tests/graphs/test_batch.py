@@ -17,7 +17,13 @@ from hypothesis import strategies as st
 from graphkin.errors import GraphError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
 from graphkin.graphs.batch import Adjacency
-from graphkin.graphs.pair_groups import GROUP_OVERHEAD, MAX_PADDING, group_pairs
+from graphkin.graphs.pair_groups import (
+    BLOCK_CELLS,
+    GROUP_OVERHEAD,
+    MAX_PADDING,
+    group_pairs,
+    pair_blocks,
+)
 from tests.graphs.graph_strategies import EDGE_KINDS, NODE_KINDS, graphs
 
 same_kind_graphs = st.tuples(
@@ -231,6 +237,24 @@ def test_grouping_costs_no_more_than_one_group_or_one_each(sizes: list[tuple[int
     if (large * small).sum() >= (1 - MAX_PADDING) * in_one:
         assert cost <= in_one + GROUP_OVERHEAD
     assert cost <= (large * small).sum() + len(sizes) * GROUP_OVERHEAD
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(st.integers(1, 600), st.integers(1, 600)), max_size=40))
+def test_blocks_hold_every_pair_once_and_few_cells(sizes: list[tuple[int, int]]) -> None:
+    left, right = np.array(sizes, dtype=np.int64).reshape(-1, 2).T
+    blocks = pair_blocks(left, right)
+    assert sorted(number for block in blocks for number in block.tolist()) == list(
+        range(len(sizes))
+    )
+    for block in blocks:
+        cells = len(block) * int(left[block].max()) * int(right[block].max())
+        assert len(block) == 1 or cells <= BLOCK_CELLS
+
+
+def test_pairs_of_like_size_share_a_block() -> None:
+    sizes = np.array([3, 900, 4, 800, 3])
+    assert [sorted(block) for block in pair_blocks(sizes, sizes)] == [[0, 2, 4], [3], [1]]
 
 
 @pytest.mark.parametrize("shape", [0.5, 0.8, 1.2, 2.0])

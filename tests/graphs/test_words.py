@@ -10,7 +10,7 @@ import pytest
 from graphkin.errors import GraphError
 from graphkin.graphs import Graph, GraphBatch, WordBags
 from graphkin.graphs.store import GraphStore
-from graphkin.graphs.words import KINDS, kinds_of, word_hash
+from graphkin.graphs.words import KINDS, is_large, is_telling, kinds_of, word_hash
 
 
 def worded(*bags: list[str]) -> Graph:
@@ -33,6 +33,37 @@ def test_a_batch_counts_the_words_of_each_graph() -> None:
     of = dict(zip(words.hashes[:2].tolist(), words.counts[:2].tolist(), strict=True))
     assert of == {word_hash("str", "a"): 2.0, word_hash("str", "b"): 1.0}
     assert words.hashes[2] == word_hash("str", "b")
+
+
+def test_a_batch_lists_the_words_of_each_node() -> None:
+    words = GraphBatch.pack([worded(["a", "b"], ["a", "a"]), worded([])]).node_words
+    assert words is not None
+    assert words.offsets.tolist() == [0, 2, 4, 4]
+    assert words.hashes.tolist() == [word_hash("str", word) for word in "abaa"]
+    assert words.counts.tolist() == [1.0] * 4
+
+
+@pytest.mark.parametrize(
+    ("kinds", "telling"),
+    [
+        ([], False),
+        (["off"] * 9, False),
+        (["imp"], False),
+        (["num"], False),
+        (["imp", "num"], True),
+        (["num", "num"], True),
+        (["str"], True),
+        (["flt"], True),
+        (["dat"], True),
+    ],
+)
+def test_small_graphs_that_say_enough_are_large(kinds: list[str], telling: bool) -> None:
+    assert is_telling(kinds) == telling
+    hashes = np.array([word_hash(kind, "x") for kind in kinds], dtype=np.uint64)
+    graph = Graph(2, node_words=WordBags(hashes, np.array([0, 0, len(kinds)])))
+    assert is_large(graph, 3) == telling
+    assert is_large(graph, 2)
+    assert not is_large(Graph(2), 3)
 
 
 def test_graphs_with_and_without_words_do_not_mix() -> None:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from graphkin.graphs import Graph
+from graphkin.graphs.words import KIND_SHIFT, KINDS
 from graphkin.models.config import ModelConfig
 
 Edge = tuple[int, int, Tensor]
@@ -56,6 +57,9 @@ class LiteralModel:
     def vectors(self, left: Graph, right: Graph, steps: int | None = None) -> tuple[Tensor, Tensor]:
         count = self.config.steps if steps is None else steps
         x, y = self.states(left, right, count)
+        if self.config.similarity == "late":
+            said = self.said(left), self.said(right)
+            return self.seen(x, y, *said), self.seen(y, x, *said[::-1])
         if self.config.similarity == "alignment":
             return self.misfit(x, y), self.misfit(y, x)
         if self.config.similarity == "joint":
@@ -102,10 +106,19 @@ class LiteralModel:
     # Encoder, eq. 1.
 
     def encode_nodes(self, graph: Graph) -> list[Tensor]:
-        """h_i = W x_i + b."""
+        """h_i = W x_i + b, with node degrees + D [log(1 + edges in), log(1 + edges out)]."""
         nodes = self.network.part("nodes")
         inputs = [self.node_input(graph, i) for i in range(graph.num_nodes)]
-        return [nodes.weight @ x + nodes.bias for x in inputs]
+        h = [nodes.weight @ x + nodes.bias for x in inputs]
+        if not self.config.node_degrees:
+            return h
+        edges = [(target, source) for target, source, _ in self.edges_along(graph)]
+        for i in range(graph.num_nodes):
+            arriving = sum(target == i for target, _ in edges)
+            leaving = sum(source == i for _, source in edges)
+            counts = [math.log(1 + arriving), math.log(1 + leaving)]
+            h[i] = h[i] + nodes.degrees @ h[i].new_tensor(counts)
+        return h
 
     def node_input(self, graph: Graph, node: int) -> Tensor:
         like = self.network.part("nodes").weight
@@ -335,8 +348,61 @@ class LiteralModel:
             total = total + distances**2
         return total / len(h) if self.config.alignment_pool == "mean" else total
 
+    # Late interaction: nodes that were encoded apart look at each other once.
+
+    def said(self, graph: Graph) -> list[Tensor]:
+        """The sum of the words of each node, a word of length rarity times e^scale; no offsets."""
+        bag, dim = self.parameters.part("words"), self.config.word_dim
+        totals = [self.network.part("nodes").weight.new_zeros(dim) for _ in range(graph.num_nodes)]
+        known = bag.hashes.tolist() if dim else []
+        for node in range(graph.num_nodes if dim else 0):
+            start, end = graph.node_words.offsets[node : node + 2]
+            for word in graph.node_words.hashes[start:end].tolist():
+                kind = word >> KIND_SHIFT
+                signed = word - (1 << 64) if word >> 63 else word
+                rarity = bag.rarity[known.index(signed)] if signed in known else bag.unseen[0]
+                if KINDS[kind] != "off":
+                    direction = totals[node].new_tensor(word_signs(word, dim)) / math.sqrt(dim)
+                    scale = torch.exp(bag.kind_scale[kind])
+                    totals[node] = totals[node] + rarity * scale * direction
+        return totals
+
+    def seen(
+        self,
+        h: Sequence[Tensor],
+        others: Sequence[Tensor],
+        words: Sequence[Tensor],
+        other_words: Sequence[Tensor],
+    ) -> Tensor:
+        """x_G of a graph beside another, from what each node is and sees there."""
+        late = self.parameters.part("late")
+        v, u = ([late.state @ x for x in states] for states in (h, others))
+        look, look_at = ([unit(late.look @ x) for x in states] for states in (v, u))
+        w, z = ([unit(x) for x in bags] for bags in (words, other_words))
+        c = []
+        for i, v_i in enumerate(v):
+            heat = torch.exp(late.heat)
+            scores = [heat[0] * (look[i] @ look_at[j]) for j in range(len(u))]
+            if self.config.word_dim:
+                scores = [s + heat[1] * (w[i] @ z[j]) for j, s in enumerate(scores)]
+            a = softmax(scores)
+            s_i = sum(a[j] * u[j] for j in range(len(u)))
+            sides = torch.cat([torch.abs(v_i - s_i), v_i * s_i, v_i])
+            c_i = late.compared @ sides + late.compared_bias
+            if self.config.word_dim:
+                kept = w[i] @ sum(a[j] * z[j] for j in range(len(u)))
+                strength = torch.log(1 + length(words[i]))
+                c_i = c_i + late.agreed @ torch.stack([kept, kept * strength, strength])
+            c.append(torch.relu(c_i))
+        gates = [torch.sigmoid(late.gate @ c_i + late.gate_bias)[0] for c_i in c]
+        gated = sum(gate * c_i for gate, c_i in zip(gates, c, strict=True))
+        return torch.cat([sum(c) / len(c), gated / (sum(gates) + 1e-6)])
+
     def similarity(self, x: Tensor, y: Tensor) -> Tensor:
         kind = self.config.similarity
+        if kind == "late":
+            late = self.parameters.part("late")
+            return (late.output @ torch.relu(late.hidden @ (x + y) + late.hidden_bias))[0]
         if kind == "alignment":
             return -(x.sum() + y.sum())
         if kind == "joint":
@@ -357,6 +423,29 @@ class LiteralModel:
         head = self.parameters.part("head")
         hidden = torch.relu(head.hidden @ torch.cat([x, y]) + head.hidden_bias)
         return (head.output @ hidden + head.output_bias)[0]
+
+
+def length(x: Tensor) -> Tensor:
+    """Of 0 the gradient is 0."""
+    return torch.sqrt((x**2).sum()) if x.any() else x.sum() * 0
+
+
+def unit(x: Tensor) -> Tensor:
+    """Brought to length 1; 0 stays 0."""
+    return x / length(x) if x.any() else x
+
+
+def word_signs(word: int, dim: int) -> list[float]:
+    """The bits of SplitMix64, seeded by the hash of a word, in plain integers."""
+    out, mask = [], (1 << 64) - 1
+    for block in range(1, dim // 64 + 1):
+        state = (word + 0x9E3779B97F4A7C15 * block) & mask
+        state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & mask
+        state ^= state >> 31
+        for byte in state.to_bytes(8, "little"):
+            out += [1.0 if byte >> bit & 1 else -1.0 for bit in range(7, -1, -1)]
+    return out
 
 
 def normalised(rows: Sequence[Tensor]) -> list[Tensor]:

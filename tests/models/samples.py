@@ -8,11 +8,20 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphkin.graphs import Graph
+from graphkin.graphs import Graph, WordBags
+from graphkin.graphs.words import KINDS, word_hash
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
+from graphkin.models.words import WordStatistics
 
 SMALL = {"node_dim": 4, "message_dim": 6, "graph_dim": 8, "steps": 2}
 """Sizes at which plain loops stay quick."""
+
+
+WORDS = [word_hash(kind, text) for kind in KINDS for text in ("a", "b", "c")]
+KNOWN = WordStatistics(
+    np.array(WORDS[::2], dtype=np.uint64), np.linspace(1, 3, 9).astype(np.float32), 5.0
+)
+"""How rare half of the words are."""
 
 
 def random_graph(
@@ -35,6 +44,10 @@ def random_graph(
         inputs["edge_features"] = rng.normal(size=(edges, config.edge_input_size))
     if config.edge_input == "types":
         inputs["edge_types"] = rng.integers(0, config.edge_input_size, edges)
+    if config.word_dim:
+        counts = rng.integers(0, 4, nodes)
+        words = np.array(WORDS, dtype=np.uint64)[rng.integers(0, len(WORDS), counts.sum())]
+        inputs["node_words"] = WordBags(words, np.cumsum([0, *counts]))
     return Graph(nodes, ends, directed=directed, **inputs)
 
 
@@ -67,6 +80,8 @@ def make_model(
 ) -> GraphEmbedder | GraphMatcher:
     """A model whose parameters, biases included, are all random: none is zero or small."""
     model = GraphMatcher(config) if config.matching else GraphEmbedder(config)
+    if config.words_known:
+        model.fit_words(KNOWN)
     model = model.double() if double else model
     generator = torch.Generator().manual_seed(seed)
     for parameter in model.parameters():

@@ -228,7 +228,30 @@ RESIDUAL_CASES = [
     case(propagation="residual", shared=False, similarity="cosine", **TOKENS),
     case(propagation="residual", token_counts="log", **TOKENS),
     case(propagation="residual", directed=True, reverse_messages="separate", **DENSE),
+    case(propagation="residual", node_degrees=True),
+    case(propagation="residual", node_degrees=True, directed=True, **TOKENS),
     case(readout="pooled", message_norm="graph", token_counts="log", **TOKENS),
+]
+
+LATE: dict[str, Any] = {"matching": True, "propagation": "residual", "similarity": "late"}
+SAYING: dict[str, Any] = {"word_dim": 128, "words_known": 9}
+
+LATE_CASES = [
+    *(case(shape, **LATE, **DENSE) for shape in SHAPES),
+    *(case(shape, **LATE, **SAYING, **DENSE) for shape in SHAPES),
+    case(**LATE, **SAYING),
+    case(**LATE, **SAYING, steps=0),
+    case(unrolled=3, **LATE, **SAYING, **TOKENS),
+    case(
+        directed=True,
+        reverse_messages="separate",
+        node_degrees=True,
+        token_counts="log",
+        shared=False,
+        **LATE,
+        **SAYING,
+        **TOKENS,
+    ),
 ]
 
 UNROLLED = [
@@ -246,7 +269,7 @@ EMBEDDING_CASES = [
     *RESIDUAL_CASES,
 ]
 
-ALL_CASES = [*EMBEDDING_CASES, *MATCHING_CASES, *UNROLLED]
+ALL_CASES = [*EMBEDDING_CASES, *MATCHING_CASES, *LATE_CASES, *UNROLLED]
 
 
 class Outcome(NamedTuple):
@@ -407,6 +430,13 @@ def assert_one_padded_group(one: Case) -> None:
 def test_many_groups_of_pairs(one: Case) -> None:
     _, pairs = prepared(one)
     assert len(PairBatch.pack(pairs).groups) > 1
+    assert_same(as_implemented(one), by_the_letter(one))
+
+
+@pytest.mark.parametrize("cells", [1, 40])
+@pytest.mark.parametrize("one", LATE_CASES, ids=str)
+def test_many_blocks_of_late_pairs(one: Case, cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grouping_module, "BLOCK_CELLS", cells)
     assert_same(as_implemented(one), by_the_letter(one))
 
 

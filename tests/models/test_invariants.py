@@ -12,12 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from graphkin.graphs import Graph, PairBatch
+from graphkin.graphs import Graph, PairBatch, WordBags
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
-from tests.models.samples import SMALL, make_model
+from tests.models.samples import KNOWN, SMALL, WORDS, make_model
 
 FEATURES = {"node_input": "dense", "node_input_size": 2}
 TYPED = {**FEATURES, "edge_input": "types", "edge_input_size": 3}
+
+LATE = {
+    "matching": True,
+    "propagation": "residual",
+    "similarity": "late",
+    "node_degrees": True,
+}
 
 CONFIGS: dict[str, dict[str, Any]] = {
     "gnn": {},
@@ -45,11 +52,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "attention_similarity": "dot",
         "similarity": "cosine",
     },
+    "late": {**LATE, **FEATURES},
+    "late with words": {**LATE, "word_dim": 64, "words_known": len(KNOWN.hashes)},
 }
 MATCHERS = [name for name, options in CONFIGS.items() if options.get("matching")]
 EMBEDDERS = [name for name, options in CONFIGS.items() if not options.get("matching")]
 
-ALIGNING = ("gmn with alignment", "gmn with a joint similarity")
+COMPARING_NODES = [name for name in MATCHERS if "align" in name or "joint" in name or "late" in name]
 
 examples = settings(deadline=None, max_examples=10)
 
@@ -78,6 +87,11 @@ def graphs(draw: st.DrawFn, name: str, *, directed: bool = False, max_nodes: int
     if config.edge_input == "types":
         kinds = st.lists(st.integers(0, 2), min_size=len(edges), max_size=len(edges))
         inputs["edge_types"] = draw(kinds)
+    if config.word_dim:
+        said = st.lists(st.sampled_from(WORDS), max_size=3)
+        bags = draw(st.lists(said, min_size=nodes, max_size=nodes))
+        hashes = np.array([word for bag in bags for word in bag], dtype=np.uint64)
+        inputs["node_words"] = WordBags(hashes, np.cumsum([0, *map(len, bags)]))
     return Graph(nodes, edges, directed=directed, **inputs)
 
 
@@ -95,6 +109,7 @@ def with_edges(graph: Graph, rows: list[int], **changes: Any) -> Graph:
         "directed": graph.directed,
         "node_features": graph.node_features,
         "node_tokens": graph.node_tokens,
+        "node_words": graph.node_words,
         "edge_types": None if graph.edge_types is None else graph.edge_types[rows],
     }
     return Graph(graph.num_nodes, **{**fields, **changes})
@@ -136,8 +151,8 @@ def test_similarity_is_symmetric(name: str, data: st.DataObject) -> None:
 
 
 # An alignment compares nodes with an average of those that they look at, which is another node's
-# state only where attention is sharp.
-@pytest.mark.parametrize("name", [name for name in MATCHERS if name not in ALIGNING])
+# state only where attention is sharp; what a late matcher makes of it is learned.
+@pytest.mark.parametrize("name", [name for name in MATCHERS if name not in COMPARING_NODES])
 @examples
 @given(data=st.data())
 def test_isomorphic_graphs_match_perfectly(name: str, data: st.DataObject) -> None:
@@ -188,6 +203,8 @@ def test_a_matching_vector_does_depend_on_the_partner(name: str) -> None:
     inputs: dict[str, Any] = {}
     if config.node_input == "dense":
         inputs["node_features"] = [[1.0, 0.5], [-1.0, 0.25], [0.0, 2.0]]
+    if config.word_dim:
+        inputs["node_words"] = WordBags(np.array(WORDS[:3], dtype=np.uint64), np.arange(4))
     types = {"edge_types": [0, 1, 2]} if config.edge_input == "types" else {}
     ring = Graph(3, [(0, 1), (1, 2), (2, 0)], **inputs, **types)
     chain = with_edges(ring, [0, 1])

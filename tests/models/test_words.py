@@ -17,6 +17,7 @@ from graphkin.graphs.words import KIND_SHIFT, KINDS, word_hash
 from graphkin.models import GraphEmbedder, ModelConfig, build_model
 from graphkin.models.similarity import similarity_matrix
 from graphkin.models.words import WordBag, WordStatistics, signs
+from tests.models.literal import word_signs
 
 DIM = 128
 WORDS = [word_hash(kind, text) for kind in KINDS for text in ("a", "b", "c")]
@@ -39,19 +40,6 @@ def trained_bag(kinds: tuple[str, ...] = KINDS) -> WordBag:
     return bag
 
 
-def bits(word: int) -> list[float]:
-    """SplitMix64 in plain integers."""
-    out, mask = [], (1 << 64) - 1
-    for block in range(1, DIM // 64 + 1):
-        state = (word + 0x9E3779B97F4A7C15 * block) & mask
-        state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & mask
-        state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & mask
-        state ^= state >> 31
-        for byte in state.to_bytes(8, "little"):
-            out += [1.0 if byte >> bit & 1 else -1.0 for bit in range(7, -1, -1)]
-    return out
-
-
 def literal(bag: WordBag, graph: Graph, kinds: tuple[str, ...]) -> torch.Tensor:
     total = torch.zeros(DIM)
     known = KNOWN.hashes.tolist()
@@ -61,7 +49,7 @@ def literal(bag: WordBag, graph: Graph, kinds: tuple[str, ...]) -> torch.Tensor:
         if KINDS[kind] not in kinds:
             continue
         rarity = float(KNOWN.rarity[known.index(word)]) if word in known else KNOWN.unseen
-        direction, scale = torch.tensor(bits(word)) / math.sqrt(DIM), bag.kind_scale[kind]
+        direction, scale = torch.tensor(word_signs(word, DIM)) / math.sqrt(DIM), bag.kind_scale[kind]
         if word in known[: bag.learned]:
             row = known.index(word) + 1
             direction, scale = direction + bag.directions[row], scale + bag.word_scale[row]

@@ -27,6 +27,11 @@ TARGET = re.compile(r"(?:^|[\s,#])(0x[0-9a-f]+)$")
 """An address as the last operand."""
 
 
+def pointer_bytes(architecture: str) -> int:
+    """How wide pointers are."""
+    return 4 if architecture in NARROW else 8
+
+
 def base_name(name: str) -> str:
     """The name in the source: ``decode`` of ``decode.part.0.isra.1``."""
     return CLONE_SUFFIX.sub("", name) or name

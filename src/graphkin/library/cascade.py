@@ -45,8 +45,8 @@ def search_signals(
         for query, ids, distances in zip(queries, nearest.ids, nearest.distances, strict=True)
     ]
     graphs: dict[int, Graph] = {}
-    if options.rerank or options.evidence:
-        count = options.rerank or options.top
+    count = max(options.rerank, options.top if options.evidence else 0)
+    if count:
         ids_read = sorted({item.stored.id for own, _ in considered for item in own[:count]})
         graphs = dict(zip(ids_read, engine.graphs(ids_read), strict=True))
     if not options.rerank:
@@ -110,7 +110,6 @@ def _probable(
     )
     blocks = query.graph.num_nodes
     probabilities = ranking.probabilities(signals, blocks, candidates)
-    note = TOO_SMALL if is_small(signals, blocks) else None
     by_distance = np.argsort(np.argsort(distances, kind="stable"), kind="stable")
     ranked = [
         Candidate(
@@ -118,12 +117,12 @@ def _probable(
             float(distances[row]),
             int(by_distance[row]) + 1,
             float(probability),
-            note=_note(note, float(probability)),
+            note=_note(signals, blocks, float(probability)),
         )
         for item, row, probability in zip(stored, rows, probabilities, strict=True)
     ]
     order = _order(ranked)
-    return [ranked[at] for at in order], _chosen(candidates, order)
+    return [ranked[at] for at in order], candidates.chosen(order)
 
 
 def _matched(
@@ -169,11 +168,15 @@ def _with_scores(
     if not count:
         return ranked
     blocks = query.graph.num_nodes
-    best = _chosen(candidates, list(range(count)))
+    best = candidates.chosen(range(count))
     probabilities = ranking.probabilities(signals, blocks, best, scores, exact_words)
-    note = TOO_SMALL if is_small(signals, blocks) else None
     matched = [
-        replace(item, score=float(score), probability=float(value), note=_note(note, float(value)))
+        replace(
+            item,
+            score=float(score),
+            probability=float(value),
+            note=_note(signals, blocks, float(value)),
+        )
         for item, score, value in zip(ranked, scores, probabilities, strict=False)
     ]
     # What was left behind the matched ones is less probable than any of them.
@@ -196,8 +199,9 @@ def identity(stored: Stored) -> str:
     return stored.graph_hash if not name or UNNAMED.match(name) else name
 
 
-def _note(note: str | None, probability: float) -> str | None:
-    return note if probability < 0.5 else None
+def _note(query: np.void, blocks: int, probability: float) -> str | None:
+    """Why a hit is not more probable, where the query itself is the reason."""
+    return TOO_SMALL if probability < 0.5 and is_small(query, blocks) else None
 
 
 def _order(candidates: Sequence[Candidate]) -> list[int]:
@@ -209,13 +213,4 @@ def _order(candidates: Sequence[Candidate]) -> list[int]:
             candidates[at].distance,
             candidates[at].stored.id,
         ),
-    )
-
-
-def _chosen(candidates: Candidates, rows: list[int]) -> Candidates:
-    return Candidates(
-        candidates.records[rows],
-        candidates.blocks[rows],
-        candidates.equal[rows],
-        [candidates.identities[row] for row in rows],
     )

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin._support.files import read_file
-from graphkin.binaries.function import NARROW
+from graphkin.binaries.function import pointer_bytes
 from graphkin.errors import FormatError, ModelError
 from graphkin.graphs import Graph
 from graphkin.graphs.vocabulary import Vocabulary
@@ -180,7 +180,7 @@ class SearchModel:
         signals = None
         if self.ranking is not None:
             known = architectures or [""] * len(graphs)
-            narrow = [architecture in NARROW for architecture in known]
+            narrow = [pointer_bytes(architecture) == 4 for architecture in known]
             signals = signals_of(self.embedder, graphs, vectors, narrow, surroundings)
         if self.space.metric != "hamming":
             return Encoded(vectors, signals)

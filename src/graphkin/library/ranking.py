@@ -78,6 +78,14 @@ class Candidates(NamedTuple):
     """Of which source function each is, as far as the library can tell: builds of one function
     do not compete."""
 
+    def chosen(self, rows: Sequence[int]) -> Candidates:
+        """Some of them, in that order."""
+        numbers = np.array(rows, dtype=np.int64)
+        identities = [self.identities[row] for row in rows]
+        return Candidates(
+            self.records[numbers], self.blocks[numbers], self.equal[numbers], identities
+        )
+
 
 @dataclass(frozen=True)
 class Ranking:
@@ -173,7 +181,7 @@ class Ranking:
         probabilities = _with_equal(probabilities, candidates)
         if is_small(query, blocks):
             probabilities = np.minimum(probabilities, 1 / _level(features["total"], candidates))
-        return _shared(probabilities, candidates.identities)
+        return _shared(probabilities, candidates)
 
     def pair_probability(
         self, query: np.void, blocks: int, other: Candidates, score: float, exact_words: float
@@ -196,14 +204,16 @@ class Ranking:
             if {name: values.get(name) for name in FORMAT} != FORMAT:
                 raise FormatError("this is not a ranking that this graphkin reads")
             order = {name: float(values["order"][name]) for name in ORDERED_BY}
+            if not np.isfinite(list(order.values())).all():
+                raise FormatError(f"a ranking needs finite weights, got {order}")
             regressions = {
                 variant: _logistic(values["regressions"][variant], len(names))
                 for variant, names in VARIANTS.items()
             }
             return cls(order, regressions, dict(values["fitted_on"]))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            if isinstance(error, FormatError):
-                raise
+        except FormatError:
+            raise
+        except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
             raise FormatError(f"a ranking is damaged: {error!r}") from error
 
 
@@ -227,47 +237,53 @@ def _ratio(ours: Any, theirs: NDArray[Any]) -> NDArray[np.float64]:
     return distances
 
 
-def _margins(values: NDArray[np.float64], identities: Sequence[str]) -> NDArray[np.float64]:
-    """(N,) by how much each value is above the best of another function."""
+def _best(values: NDArray[np.float64], identities: Sequence[str]) -> dict[str, float]:
+    """The best value of each function."""
     best: dict[str, float] = {}
     for identity, value in zip(identities, values.tolist(), strict=True):
         best[identity] = max(value, best.get(identity, -np.inf))
-    ordered = sorted(best.values(), reverse=True)
-    first = ordered[0] if ordered else 0.0
-    second = ordered[1] if len(ordered) > 1 else 0.0
-    rivals = [
-        second if best[identity] == first and ordered.count(first) == 1 else first
-        for identity in identities
-    ]
+    return best
+
+
+def _margins(values: NDArray[np.float64], identities: Sequence[str]) -> NDArray[np.float64]:
+    """(N,) by how much each value is above the best of another function."""
+    best = _best(values, identities)
+    first, second, *_ = [*sorted(best.values(), reverse=True), 0.0, 0.0]
+    rivals = [second if best[identity] == first else first for identity in identities]
     margins: NDArray[np.float64] = values - np.array(rivals)
     return margins
 
 
 def _with_equal(probabilities: NDArray[np.float64], candidates: Candidates) -> NDArray[np.float64]:
     """Equal code is nearly certain; if different functions have it, they share that."""
-    if not candidates.equal.any():
-        return probabilities
-    names = {
-        name for name, equal in zip(candidates.identities, candidates.equal, strict=True) if equal
-    }
-    least = np.where(candidates.equal, UNIQUE_EQUAL / len(names), 0)
+    least = np.where(candidates.equal, UNIQUE_EQUAL / max(1, len(_equal_names(candidates))), 0)
     return np.maximum(probabilities, least)
+
+
+def _equal_names(candidates: Candidates) -> set[str]:
+    """The functions of which a candidate has the code of the query."""
+    pairs = zip(candidates.identities, candidates.equal, strict=True)
+    return {name for name, equal in pairs if equal}
 
 
 def _level(totals: NDArray[np.float64], candidates: Candidates) -> NDArray[np.float64]:
     """(N,) how many functions have a total that is level with that of each, or above."""
-    best: dict[str, float] = {}
-    for identity, total in zip(candidates.identities, totals.tolist(), strict=True):
-        best[identity] = max(total, best.get(identity, -np.inf))
-    ordered = np.sort(list(best.values()))
+    ordered = np.sort(list(_best(totals, candidates.identities).values()))
     above = len(ordered) - np.searchsorted(ordered, totals - LEVEL)
     return np.maximum(above, 1).astype(np.float64)
 
 
-def _shared(probabilities: NDArray[np.float64], identities: Sequence[str]) -> NDArray[np.float64]:
-    """Different functions exclude each other: their probabilities add up to at most 1."""
-    best: dict[str, float] = {}
-    for identity, value in zip(identities, probabilities.tolist(), strict=True):
-        best[identity] = max(value, best.get(identity, 0.0))
-    shared: NDArray[np.float64] = probabilities / max(1.0, sum(best.values()))
+def _shared(probabilities: NDArray[np.float64], candidates: Candidates) -> NDArray[np.float64]:
+    """Different functions exclude each other: their probabilities add up to at most 1.
+
+    What those of equal code leave is for the others.
+    """
+    best = _best(probabilities, candidates.identities)
+    equal = _equal_names(candidates)
+    taken = sum(best[name] for name in equal)
+    others = sum(value for name, value in best.items() if name not in equal)
+    left = max(0.0, 1 - taken)
+    share = {True: 1 / max(1.0, taken), False: left / others if others > left else 1.0}
+    shares = [share[name in equal] for name in candidates.identities]
+    shared: NDArray[np.float64] = probabilities * np.array(shares)
     return shared

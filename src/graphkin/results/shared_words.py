@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from graphkin.binaries.evidence.data import WIDTHS
+from graphkin.binaries.function import pointer_bytes
 from graphkin.graphs.words import KINDS
 from graphkin.results.document import Comparison, EvidenceToken
 from graphkin.results.word_text import Word
@@ -90,7 +90,7 @@ def said_lists(comparison: Comparison) -> list[tuple[str, tuple[EvidenceToken, .
 
 def have_same_width(left: str, right: str) -> bool:
     """Whether pointers of two architectures are equally wide."""
-    return WIDTHS.get(left, 8) == WIDTHS.get(right, 8)
+    return pointer_bytes(left) == pointer_bytes(right)
 
 
 def _chosen(

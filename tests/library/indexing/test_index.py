@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -497,25 +498,43 @@ def test_a_killed_run_is_taken_up(
 JOB = FileJob("/x", "", "ab" * 32)
 
 
-def test_a_batch_ends_files_after_their_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_holds_the_functions_of_a_file_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexing_chunks, "BATCH", 2)
     made = [FunctionRecord.of(function("f", body(seed)), "/x") for seed in range(5)]
     a, b = JOB, FileJob("/y", "", "ab" * 32)
     results: Any = [(a, made[0]), (b, made[1]), (a, made[2]), (a, Done()), (b, made[3])]
     results += [(b, made[4]), (b, Done())]
     cut = list(batches(ready(results, Vocabulary(WORDS), {}), "how"))
-    assert [len(batch.functions) for batch in cut] == [2, 2, 1]
-    assert [[end.path for end in batch.ends] for batch in cut] == [[], ["/x"], ["/y"]]
-    assert cut[0].counts == {"/x": 1, "/y": 1}
+    assert [len(batch.functions) for batch in cut] == [2, 3]
+    assert [[end.path for end in batch.ends] for batch in cut] == [["/x"], ["/y"]]
+    assert [batch.counts for batch in cut] == [{"/x": 2}, {"/y": 3}]
 
 
-def test_known_functions_leave_a_batch_but_count() -> None:
-    made = [FunctionRecord.of(function(f"f{seed}", body(seed)), "/x") for seed in range(3)]
-    (batch,) = batches(ready([(JOB, record) for record in made], Vocabulary(WORDS), {}), "")
-    known = {batch.functions[1].key}
+def test_a_very_large_file_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexing_chunks, "LARGEST_FILE", 2)
+    made = [FunctionRecord.of(function("f", body(seed)), "/x") for seed in range(3)]
+    results: Any = [*((JOB, record) for record in made), (JOB, Done())]
+    monkeypatch.setattr(indexing_chunks, "BATCH", 2)
+    cut = list(batches(ready(results, Vocabulary(WORDS), {}), "how"))
+    assert [len(batch.functions) for batch in cut] == [2, 1]
+    assert [len(batch.ends) for batch in cut] == [0, 1]
+
+
+def test_files_of_which_all_is_known_leave_a_batch_but_count(model: SearchModel) -> None:
+    """A known function stays beside new ones of its file, whose callee it may be."""
+    jobs = [JOB] * 3 + [FileJob("/y", "", "cd" * 32)]
+    made = [
+        FunctionRecord.of(replace(function(f"f{seed}", body(seed)), file_hash=job.file_hash), "")
+        for seed, job in enumerate(jobs)
+    ]
+    (batch,) = batches(ready(zip(jobs, made, strict=True), Vocabulary(WORDS), {}), "")
+    known = {batch.functions[1].key, batch.functions[3].key}
     left: Batch = batch.without(lambda keys: known & set(keys))
-    assert [item.entry.function for item in left.functions] == ["f0", "f2"]
-    assert left.counts == {"/x": 3}
+    assert [item.entry.function for item in left.functions] == ["f0", "f1", "f2"]
+    assert left.known_files == {"ab" * 32, "cd" * 32}
+    chunk = Embedding(model).chunk(left)
+    assert [row.entry.function for row in chunk.rows] == ["f0", "f2"]
+    assert chunk.counts == {"/x": 3, "/y": 1}
 
 
 def test_small_files_are_grouped(tmp_path: Path) -> None:

@@ -7,13 +7,11 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 from graphkin.binaries.evidence.tokens import import_name, real_of, text_of
-from graphkin.binaries.function import Callee, Token
+from graphkin.binaries.function import Callee, Token, pointer_bytes
 from graphkin.binaries.image import Image, Region
 
 LOAD, STORE, TAKE = "load", "store", "take"
 """What code does with an address: reads there, writes there, or keeps the address itself."""
-WIDTHS = {"x86": 4, "arm": 4, "mips": 4, "mipsel": 4}
-"""Bytes of an address, where they are not 8."""
 LOWEST_FIXED = 0x100000
 """Files whose first address is below are moved by the loader, so that a number in their code is
 not an address."""
@@ -45,7 +43,7 @@ class Places:
 
     def __init__(self, image: Image) -> None:
         self.image = image
-        self.width = WIDTHS.get(image.architecture, 8)
+        self.width = pointer_bytes(image.architecture)
         self.mask = (1 << 8 * self.width) - 1
         self.is_big = image.byte_order == "big"
         self.is_fixed = bool(image.regions) and image.regions[0].start >= LOWEST_FIXED

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from graphkin.binaries.function import pointer_bytes
 from graphkin.binaries.image import ByteOrder, Image, Region
 from graphkin.binaries.starts.clues import Clues
 from graphkin.binaries.starts.locate import locate
@@ -32,8 +33,6 @@ ALIASES = {
     "powerpc": "ppc",
     "ppc64le": "ppc64le",
 }
-NARROW = frozenset([ARM, THUMB, "x86", "mips", "mipsel", "ppc"])
-"""Processors with addresses of 32 bits."""
 BIG = frozenset(["mips", "mips64", "ppc"])
 MOST_VECTORS = 512
 """Words of a vector table of Thumb processors, which have 16 and up to 496 more."""
@@ -78,10 +77,10 @@ def parse_raw(text: str) -> RawCode:
 def load_raw(data: bytes, label: str, code: RawCode) -> Image:
     """One region of code; functions start at the vectors, and where the code tells."""
     end = code.base + len(data)
-    is_narrow = code.processor in NARROW
-    if end >= (1 << 32 if is_narrow else MAX_ADDRESS):
-        raise FormatError(f"{label} does not fit: {len(data)} bytes from {code.base:#x} on")
     is_arm = code.processor in (ARM, THUMB)
+    architecture = ARM if is_arm else code.processor
+    if end >= min(1 << 8 * pointer_bytes(architecture), MAX_ADDRESS):
+        raise FormatError(f"{label} does not fit: {len(data)} bytes from {code.base:#x} on")
     states = dict(_vectors(data, code)) if is_arm else {}
     view, table = memoryview(data), 4 * _table_length(data, code)
     regions = [
@@ -91,7 +90,7 @@ def load_raw(data: bytes, label: str, code: RawCode) -> Image:
     order: ByteOrder = "big" if code.processor in BIG else "little"
     image = Image(
         "raw",
-        ARM if is_arm else code.processor,
+        architecture,
         [region for region in regions if len(region.data)],
         [],
         [],
