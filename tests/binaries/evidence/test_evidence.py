@@ -126,10 +126,10 @@ def test_nothing_is_collected_unless_it_is_asked_for() -> None:
         assert all(block.evidence is None for block in function.blocks)
 
 
-def test_processors_without_rules_say_nothing() -> None:
-    for function in NativeSource(
-        BINARIES / "riscv64" / "gcc-shared-O2", with_evidence=True
-    ).functions():
+@pytest.mark.parametrize("architecture", ["riscv64", "ppc", "ppc64le"])
+def test_processors_without_rules_say_nothing(architecture: str) -> None:
+    path = BINARIES / architecture / "gcc-shared-O2"
+    for function in NativeSource(path, with_evidence=True).functions():
         assert function.callees is None
         assert all(block.operations is None for block in function.blocks)
         assert all(block.evidence is None for block in function.blocks)
