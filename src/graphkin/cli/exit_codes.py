@@ -32,8 +32,8 @@ def exit_with(*, found: bool, unreadable: bool) -> None:
 def is_incomplete(skipped: Iterable[Skipped], named: Iterable[str] = ()) -> bool:
     """Whether a whole input was skipped: a file, a member of an archive, or a function by name.
 
-    Files without code do not count, nor do single functions of a file that was read. Large binaries have some that nobody can
-    decode, and a code that is always set would tell nothing.
+    Files without code do not count, nor do single functions of a file that was read: large binaries
+    have some that nobody can decode, and a code that is always set would tell nothing.
 
     Args:
         skipped: files and functions.
