@@ -275,7 +275,7 @@ def _arm(word: Values, start: int) -> Sweep:
     _mark_addresses(kind, word)
     _fill_literals(pointer, kind, literal, width, word, start, 4)
     frame = _frame(word, ARM_RESERVES, ARM_RELEASES)
-    frame[word & 0x0FFF4000 == 0x092D4000] = SAVES_LINK
+    frame[word & 0x0FFFE000 == 0x092D4000] = SAVES_LINK
     size = np.full(len(word), 4, dtype=np.int64)
     state = np.full(len(word), ord("a"), dtype=np.uint8)
     origin = nowhere(len(address))
@@ -345,7 +345,7 @@ def _thumb(half: Values, start: int) -> Sweep:
     frame = _frame(code, THUMB_RESERVES, THUMB_RELEASES)
     narrow = ~is_wide
     frame[narrow & ((code & 0xFE00 == 0xB400) | (code & 0xFF80 == 0xB080))] = 1
-    frame[(narrow & (code & 0xFF00 == 0xB500)) | (code & 0xFFFF4000 == 0xE92D4000)] = SAVES_LINK
+    frame[(narrow & (code & 0xFF00 == 0xB500)) | (code & 0xFFFFE000 == 0xE92D4000)] = SAVES_LINK
     frame[narrow & ((code & 0xFF00 == 0xBC00) | (code & 0xFF80 == 0xB000))] = -1
     frame[dead] = 0
     size = np.where(is_wide, 4, 2).astype(np.int64)
