@@ -37,3 +37,4 @@ def test_what_makes_an_input_incomplete() -> None:
     assert not is_incomplete([Skipped("lib.so", "odd", "its first bytes are not an instruction")])
     assert is_incomplete([Skipped("lib.so", "odd", "it is absent")], ["other.so", "lib.so:odd"])
     assert is_incomplete([Skipped("lib.a(one.o)", "", "the archive ends inside it")])
+    assert not is_incomplete([Skipped("names.lib", "", "it has no code", has_code=False)])

@@ -515,7 +515,9 @@ def test_every_name_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert_same(load_model(tmp_path / "edits" / "embedder"), embedder)
     assert load_model("edits").config != matcher.config, "the plain name is that of what ships"
     for name in ("absent", "edits/absent", "edits/embedder/more", "absent/matcher"):
-        expected = rf"{name} is neither a model folder nor .* graphkin \(edits, functions\)"
+        expected = (
+            rf"{name} is neither a model folder nor .* graphkin \(edits, functions, mnemonics\)"
+        )
         for load in (load_model, GraphEmbedder.from_pretrained, GraphMatcher.from_pretrained):
             with pytest.raises(ModelError, match=expected):
                 load(name)

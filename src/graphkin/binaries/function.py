@@ -184,6 +184,8 @@ class Skipped(NamedTuple):
     binary: str
     function: str
     reason: str
+    has_code: bool = True
+    """False for a file with nothing to read, such as an import library, which is no failure."""
 
     def __str__(self) -> str:
         target = f"{self.binary}:{self.function}" if self.function else self.binary

@@ -174,7 +174,7 @@ class Inputs:
             and os.access(file, os.R_OK)
             and os.path.getsize(file) > 0
             and not looks_like_binary(file)
-            and disk_images.is_installed()
+            and disk_images.can_search(file)
         )
 
     def _members(self, paths: Iterable[str]) -> Iterator[Input | ContainerEnd]:

@@ -101,7 +101,10 @@ def read_functions(
                     error = _error(outcome, job)
                     if job.is_alone:
                         raise error
-                    skipped.append(Skipped(job.file.label, "", _reason(error, job)))
+                    skip = Skipped(job.file.label, "", _reason(error, job))
+                    # What was skipped may be all of the file, and so the error as well.
+                    if skip not in [item._replace(has_code=True) for item in skipped]:
+                        skipped.append(skip)
                     is_whole = False
                 if isinstance(outcome, Done | Failure):
                     job.file.discard()

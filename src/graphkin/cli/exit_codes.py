@@ -32,12 +32,13 @@ def exit_with(*, has_hit: bool, is_partial: bool) -> None:
 def is_incomplete(skipped: Iterable[Skipped], named: Iterable[str] = ()) -> bool:
     """Whether a whole input was skipped: a file, a member of an archive, or a function by name.
 
-    Single functions of a file that was read do not count. Large binaries have some that nobody can
-    decode, and a code that is always set would tell nothing.
+    Files without code do not count, nor do single functions of a file that was read: large binaries
+    have some that nobody can decode, and a code that is always set would tell nothing.
 
     Args:
         skipped: files and functions.
         named: what a person typed.
     """
     inputs = set(named)
-    return any(not skip.function or f"{skip.binary}:{skip.function}" in inputs for skip in skipped)
+    lost = [skip for skip in skipped if skip.has_code]
+    return any(not skip.function or f"{skip.binary}:{skip.function}" in inputs for skip in lost)

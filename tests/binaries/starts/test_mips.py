@@ -82,3 +82,7 @@ def test_the_end_of_a_failed_system_call_is_no_function_though_a_table_lists_it(
     code = f"{LOAD_PAGE} 03200008 {NOP} 0000000c 14e0fffb {NOP} {RETURN} {NOP}"
     unwind = (UnwindRange(0x1000, 0x100C, False), UnwindRange(0x100C, 0x1020, False))
     assert starts(code, unwind=unwind) == [0x100C]
+    # The same for n64: move $at, $gp; lui, addiu and daddu of $gp; ld $t9; jr $t9; move $gp, $at
+    ask = "03800825 3c1c0009 279ca414 0399e02d df998ae8 03200008 0020e025"
+    unwind = (UnwindRange(0x1000, 0x101C, False), UnwindRange(0x101C, 0x1024, False))
+    assert starts(f"{ask} {RETURN} {NOP}", unwind=unwind) == [0x101C]

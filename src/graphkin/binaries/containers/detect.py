@@ -9,6 +9,7 @@ from graphkin.binaries.containers import (
     cpio_files,
     disk_images,
     rpm_packages,
+    squashfs,
     tar_files,
     zip_files,
 )
@@ -21,6 +22,7 @@ FORMATS: tuple[Format, ...] = (
     *rpm_packages.FORMATS,
     *cpio_files.FORMATS,
     *tar_files.FORMATS,
+    *squashfs.FORMATS,
     *disk_images.FORMATS,
 )
 

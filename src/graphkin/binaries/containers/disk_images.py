@@ -1,4 +1,5 @@
-"""File systems, firmware and archives that ``unblob`` unpacks, where it is installed.
+"""File systems, firmware and archives that ``unblob`` unpacks, where it is installed. Without it,
+firmware is searched for squashfs images, which most of it is made of.
 
 unblob is a program of its own, which calls others for many formats. It writes files under names
 from the image, so it works in a folder that is private and that goes away, and only the content
@@ -20,6 +21,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from graphkin.binaries.containers import squashfs
 from graphkin.binaries.containers.base import Entry, Format, Opening
 from graphkin.binaries.containers.budget import Budget, OverBudget
 from graphkin.binaries.containers.stream import Stream
@@ -29,6 +31,10 @@ PROGRAM = "unblob"
 INSTALL = (
     "graphkin opens it through unblob, which is not installed: pip install unblob, and the tools "
     "that `unblob --show-external-dependencies` lists"
+)
+ONLY_SQUASHFS = (
+    "only what is in its squashfs images is read; graphkin opens the rest through unblob, which is "
+    "not installed"
 )
 NOTHING = (
     "unblob found nothing in it; `unblob --show-external-dependencies` says whether a tool for it "
@@ -78,11 +84,21 @@ def is_installed() -> bool:
     return shutil.which(PROGRAM) is not None
 
 
+def can_search(path: Path) -> bool:
+    """Whether something may be found in a file of no known format."""
+    return is_installed() or bool(squashfs.images_inside(path))
+
+
 def members(stream: Stream, opening: Opening) -> Iterator[Entry]:
     """The regular files that unblob finds in an image."""
     assert stream.path is not None
     if not is_installed():
-        raise FormatError(INSTALL)
+        offsets = squashfs.images_inside(stream.path)
+        if not offsets:
+            raise FormatError(INSTALL)
+        opening.note("", ONLY_SQUASHFS)
+        yield from squashfs.carved(stream.path, offsets, opening)
+        return
     with tempfile.TemporaryDirectory(dir=opening.folder, prefix="image-") as folder:
         # A name of ours, which the folders of the output are called after.
         source, out = Path(folder, "image"), Path(folder, "out")

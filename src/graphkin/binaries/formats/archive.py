@@ -24,16 +24,24 @@ PROCESSORS = {
     0x01000012: "ppc64",
 }
 ARM64E = 2
+SHORT_IMPORT = b"\0\0\xff\xff\0\0"
+"""How a name in an import library begins: no machine, all bits, version 0."""
+COFF_MACHINES = (0x14C, 0x1C4, 0x8664, 0xAA64)
+COFF_HEADER, COFF_SECTION = 20, 40
+COFF_CODE = 0x20000020
+"""Flags of sections with code, or that can be run."""
 
 
 def members(data: bytes, label: str, skipped: list[Skipped]) -> Iterator[tuple[str, bytes]]:
     """Name and content of every object file in an archive.
 
     Each member begins where the one before it ends, so no archive can run in circles or
-    overlap itself; a damaged header ends the list, and is reported in ``skipped``.
+    overlap itself; a damaged header ends the list, and is reported in ``skipped``. So is an import
+    library of Windows, which only lists names of a DLL, once for all of them.
     """
     offset = len(ARCHIVE)
     names = b""
+    imports = 0
     while offset < len(data):
         header = data[offset : offset + HEADER]
         size_text = header[48:58].strip()
@@ -61,7 +69,27 @@ def members(data: bytes, label: str, skipped: list[Skipped]) -> Iterator[tuple[s
         if start + size > len(data):
             skipped.append(Skipped(f"{label}({name})", "", "the archive ends inside it"))
             return
-        yield name, content
+        if content.startswith(SHORT_IMPORT):
+            imports += 1
+        elif not _is_coff_data(content):
+            yield name, content
+    if imports:
+        listed = f"{imports:,} names" if imports > 1 else "one name"
+        reason = f"it is an import library: it lists {listed} of a DLL, and that has the code"
+        skipped.append(Skipped(label, "", reason, has_code=False))
+
+
+def _is_coff_data(content: bytes) -> bool:
+    """Whether a member is an object of Windows without code, as import libraries have them."""
+    if len(content) < COFF_HEADER:
+        return False
+    machine, sections = struct.unpack_from("<2H", content)
+    first = COFF_HEADER + int.from_bytes(content[16:18], "little")
+    end = first + sections * COFF_SECTION
+    if machine not in COFF_MACHINES or end > len(content):
+        return False
+    flags = (content[at + 36 : at + 40] for at in range(first, end, COFF_SECTION))
+    return not any(int.from_bytes(flag, "little") & COFF_CODE for flag in flags)
 
 
 def is_fat(data: bytes) -> bool:

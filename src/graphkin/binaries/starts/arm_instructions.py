@@ -93,7 +93,7 @@ def read_arm(word: Values, start: int) -> Sweep:
     _mark_addresses(kind, word)
     fill_literals(pointer, kind, literal, width, word, start, 4)
     frame = frame_changes(word, RESERVES, RELEASES)
-    frame[word & 0x0FFF4000 == 0x092D4000] = SAVES_LINK
+    frame[word & 0x0FFFE000 == 0x092D4000] = SAVES_LINK
     size = np.full(len(word), 4, dtype=np.int64)
     state = np.full(len(word), ord("a"), dtype=np.uint8)
     origin = nowhere(len(address))

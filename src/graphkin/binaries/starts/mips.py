@@ -40,6 +40,8 @@ REACH = 48
 ERASED = 0xFFFFFFFF
 LOADS_T9 = (0x8F99, 0xDF99)
 """Upper halves of ``lw`` and ``ld`` of ``$t9`` from the table."""
+KEEPS_GP = 0x03800825
+"""``move $at, $gp``."""
 JUMP_T9 = 0x03200008
 TABLE = np.dtype([("word", "<u4"), ("big_word", "<u4"), ("id", "<u4")])
 
@@ -198,8 +200,11 @@ class _Fields:
 
 def is_error_exit(image: Image, item: UnwindRange) -> bool:
     """Whether a range is the end of a system call that failed, which glibc puts ahead of the
-    function: it reads the table without asking where that is, as no function can."""
-    first, second = (image.word(item.start + 4 * number, 4) or 0 for number in (0, 1))
+    function: it reads the table without asking where that is, or borrows a register of the
+    assembler to ask, as no function does."""
+    first, second, *_, sixth = (image.word(item.start + 4 * number, 4) or 0 for number in range(6))
+    if first == KEEPS_GP:
+        return sixth == JUMP_T9
     return first >> 16 in LOADS_T9 and second == JUMP_T9
 
 

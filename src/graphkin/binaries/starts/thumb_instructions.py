@@ -96,7 +96,7 @@ def read_thumb(half: Values, start: int) -> Sweep:
     frame = frame_changes(code, RESERVES, RELEASES)
     narrow = ~is_wide
     frame[narrow & ((code & 0xFE00 == 0xB400) | (code & 0xFF80 == 0xB080))] = 1
-    frame[(narrow & (code & 0xFF00 == 0xB500)) | (code & 0xFFFF4000 == 0xE92D4000)] = SAVES_LINK
+    frame[(narrow & (code & 0xFF00 == 0xB500)) | (code & 0xFFFFE000 == 0xE92D4000)] = SAVES_LINK
     frame[narrow & ((code & 0xFF00 == 0xBC00) | (code & 0xFF80 == 0xB000))] = -1
     frame[dead] = 0
     size = np.where(is_wide, 4, 2).astype(np.int64)
