@@ -2,35 +2,55 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from fastapi.testclient import TestClient
 
-from tests.binaries.compiling import Compile
-from tests.web.requests import send, suspect, wait_for
-
-SOURCE = """
-int call(int);
-int loops(int n) { while (n > 3) { if (n & 1) call(n); else if (n == 8) call(2); n--; } return n; }
-"""
-WARNING = "was trained on code for x86-64, not for x86:"
+from graphkin import Library
+from graphkin.binaries import samples
+from graphkin.library.indexing.index import index_paths
+from tests.library.sample_models import search_model
+from tests.web.conftest import Serve
+from tests.web.requests import FIRMWARE_ID, suspect, wait_for
 
 
-def test_every_answer_warns(client: TestClient, compile_c: Compile) -> None:
-    content = compile_c(SOURCE, "-m32", "-O1", "-c").read_bytes()
-    binary = send(client, content, "old.o").json()
-    assert binary["architecture"] == "x86"
-    one = f"upload:{binary['id']}:0"
-    answer = client.post("/api/search", json={"query": one, "rerank": 0}).json()
-    comparison = client.get("/api/comparison", params={"left": one, "right": "library:1"}).json()
-    scan = client.post("/api/scans", json={"binary": binary["id"], "rerank": 0}).json()["id"]
-    ended = wait_for(client, f"/api/scans/{scan}")
-    report = client.get(f"/api/scans/{scan}/report").json()
-    added = client.post("/api/library/additions", json={"binary": binary["id"]}).json()["id"]
-    addition = wait_for(client, f"/api/library/additions/{added}")
-    for document in (answer, comparison, ended, report, addition):
-        (warning,) = document["warnings"]
-        assert WARNING in warning
+@pytest.fixture
+def processors() -> tuple[str, ...]:
+    """Those of the model's training; the samples are for x86-64."""
+    return ("arm",)
 
 
-def test_code_that_the_model_knows_gets_none(client: TestClient) -> None:
-    answer = client.post("/api/search", json={"query": suspect(client), "rerank": 0}).json()
-    assert answer["warnings"] == []
+@pytest.fixture
+def library(processors: tuple[str, ...], tmp_path: Path) -> Path:
+    """One of that model, in place of the one that other tests have."""
+    path = tmp_path / "samples.kin"
+    with Library.create(path, search_model(processors=processors)) as opened:
+        index_paths(opened, [samples.path("gcc-O2/libkinproto.so")])
+    return path
+
+
+def warnings_of(client: TestClient) -> list[list[str]]:
+    """Those of a search, a comparison, a scan and its report, and an addition."""
+    one = suspect(client)
+    scan = client.post("/api/scans", json={"binary": FIRMWARE_ID, "rerank": 0}).json()["id"]
+    added = client.post("/api/library/additions", json={"binary": FIRMWARE_ID}).json()["id"]
+    answers = [
+        client.post("/api/search", json={"query": one, "rerank": 0}).json(),
+        client.get("/api/comparison", params={"left": one, "right": "library:1"}).json(),
+        wait_for(client, f"/api/scans/{scan}"),
+        client.get(f"/api/scans/{scan}/report").json(),
+        wait_for(client, f"/api/library/additions/{added}"),
+    ]
+    return [answer["warnings"] for answer in answers]
+
+
+def test_every_answer_warns(serve: Serve) -> None:
+    for warnings in warnings_of(serve()):
+        assert len(warnings) == 1
+        assert "was trained on code for arm, not for x86-64:" in warnings[0]
+
+
+@pytest.mark.parametrize("processors", [("arm", "x86-64")])
+def test_code_that_the_model_knows_gets_none(serve: Serve) -> None:
+    assert warnings_of(serve()) == [[]] * 5

@@ -8,10 +8,23 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
+from graphkin import Library
 from graphkin.binaries import samples
-from tests.binaries.compiling import Compile
+from graphkin.library.indexing.index import index_paths
+from tests.library.sample_models import search_model
 from tests.web.browser.objects import branching, object_file
-from tests.web.browser.using import SUSPECT, functions, hits, kin, open_file, pick, rows
+from tests.web.browser.servers import served
+from tests.web.browser.using import (
+    SUSPECT,
+    functions,
+    hits,
+    kin,
+    open_file,
+    pick,
+    rows,
+    start_scan,
+    view,
+)
 from tests.web.browser.visits import Visits
 from tests.web.requests import FIRMWARE_ID
 
@@ -153,13 +166,16 @@ def test_thousands_of_functions(page: Page, tmp_path: Path) -> None:
     expect(rows(page)).to_have_count(1)
 
 
-def test_code_of_another_processor_gets_a_remark(page: Page, compile_c: Compile) -> None:
-    source = "int g(int); int loops(int n) { while (n > 3) { if (n & 1) g(n); n--; } return n; }"
-    open_file(page, compile_c(source, "-m32", "-O1", "-c"))
-    pick(page, "loops")
-    expect(kin(page)).to_contain_text("was trained on code for x86-64, not for x86")
-    page.get_by_role("link", name="Open another").click()
-    open_file(page)
-    pick(page, SUSPECT)
-    expect(hits(page).first).to_be_visible()
-    expect(kin(page)).not_to_contain_text("was trained on")
+def test_code_of_another_processor_gets_a_remark(visits: Visits, tmp_path: Path) -> None:
+    library = tmp_path / "arm.kin"
+    with Library.create(library, search_model(processors=["arm"])) as opened:
+        index_paths(opened, [samples.path("gcc-O2/libkinproto.so")])
+    with served(library) as address:
+        page = visits.open(address)
+        open_file(page)
+        pick(page, SUSPECT)
+        expect(kin(page)).to_contain_text("was trained on code for arm, not for x86-64")
+        view(page, "Scan")
+        start_scan(page, probability="0", blocks="70")
+        scanned = page.get_by_role("region", name="Scan")
+        expect(scanned).to_contain_text("was trained on code for arm, not for x86-64")
