@@ -58,7 +58,9 @@ CONFIGS: dict[str, dict[str, Any]] = {
 MATCHERS = [name for name, options in CONFIGS.items() if options.get("matching")]
 EMBEDDERS = [name for name, options in CONFIGS.items() if not options.get("matching")]
 
-COMPARING_NODES = [name for name in MATCHERS if "align" in name or "joint" in name or "late" in name]
+COMPARING_NODES = [
+    name for name in MATCHERS if "align" in name or "joint" in name or "late" in name
+]
 
 examples = settings(deadline=None, max_examples=10)
 
