@@ -421,6 +421,51 @@ class TestCompare:
         assert (outcome.code, "name one function" in outcome.err) == (12, True)
 
 
+class TestProcessors:
+    """The samples are for x86-64, and the model knows ARM only."""
+
+    WARNING = "was trained on code for arm, not for x86-64"
+
+    @pytest.fixture
+    def arm_model(self, tmp_path: Path) -> Path:
+        files = search_model(words=mnemonics(), processors=["arm"]).files
+        folder = tmp_path / "arm"
+        write_all_atomically({folder / name: content for name, content in files.items()})
+        return folder
+
+    def test_every_verb_warns_once(self, run: Graphkin, arm_model: Path, tmp_path: Path):
+        library, one = tmp_path / "arm.kin", f"{KNOWN}:{NAME}"
+        proto = samples.path(f"gcc-O0/{PROTO}")
+        outcomes = [
+            run("index", library, KNOWN, proto, "--model", arm_model, "--json"),
+            run("search", library, KNOWN, "--json"),
+            run("scan", library, KNOWN, proto, "--json"),
+            run("compare", one, one, "--model", arm_model, "--json"),
+        ]
+        for outcome in outcomes:
+            assert outcome.code == 0, outcome.err
+            assert outcome.err.count(self.WARNING) == 1
+            (warning,) = json.loads(outcome.out)["warnings"]
+            assert self.WARNING in warning
+        assert self.WARNING not in run("index", library, KNOWN).err, "nothing came"
+
+    def test_pages_and_dashboards_say_it(self, run: Graphkin, arm_model: Path, tmp_path: Path):
+        library, one = tmp_path / "arm.kin", f"{KNOWN}:{NAME}"
+        run("index", library, KNOWN, "--model", arm_model)
+        page = tmp_path / "page.html"
+        report = json.loads(run("scan", library, KNOWN, "--format", "sarif", "--html", page).out)
+        notes = report["runs"][0]["invocations"][0]["toolExecutionNotifications"]
+        assert self.WARNING in notes[0]["message"]["text"]
+        assert self.WARNING in page.read_text()
+        run("compare", one, one, "--model", arm_model, "--html", page)
+        assert self.WARNING in page.read_text()
+
+    def test_a_model_without_a_record_says_nothing(self, run: Graphkin, library: Path):
+        outcome = run("scan", library, KNOWN, "--json")
+        assert "was trained on" not in outcome.err
+        assert json.loads(outcome.out)["warnings"] == []
+
+
 class TestLibrary:
     def test_stats_either_way_round(self, run: Graphkin, library: Path):
         first = json.loads(run("library", library, "stats", "--json").out)

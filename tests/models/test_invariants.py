@@ -59,7 +59,7 @@ MATCHERS = [name for name, options in CONFIGS.items() if options.get("matching")
 EMBEDDERS = [name for name, options in CONFIGS.items() if not options.get("matching")]
 
 COMPARING_NODES = [
-    name for name in MATCHERS if "align" in name or "joint" in name or "late" in name
+    name for name in MATCHERS if any(kind in name for kind in ("align", "joint", "late"))
 ]
 
 examples = settings(deadline=None, max_examples=10)

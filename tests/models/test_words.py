@@ -49,10 +49,8 @@ def literal(bag: WordBag, graph: Graph, kinds: tuple[str, ...]) -> torch.Tensor:
         if KINDS[kind] not in kinds:
             continue
         rarity = float(KNOWN.rarity[known.index(word)]) if word in known else KNOWN.unseen
-        direction, scale = (
-            torch.tensor(word_signs(word, DIM)) / math.sqrt(DIM),
-            bag.kind_scale[kind],
-        )
+        direction = torch.tensor(word_signs(word, DIM)) / math.sqrt(DIM)
+        scale = bag.kind_scale[kind]
         if word in known[: bag.learned]:
             row = known.index(word) + 1
             direction, scale = direction + bag.directions[row], scale + bag.word_scale[row]

@@ -6,7 +6,16 @@ from typing import Annotated
 
 import typer
 
-from graphkin.cli.options import TRAINED_MODEL, Backend, Html, Json, Plot, Raw, checked_backend
+from graphkin.cli.options import (
+    TRAINED_MODEL,
+    Backend,
+    Html,
+    Json,
+    Plot,
+    Raw,
+    checked_backend,
+    show_warnings,
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -38,6 +47,7 @@ def compare(
     if plot is not None:
         picture_ending(plot)
     compared = run(left, right, model, backend=checked_backend(backend, raw))
+    show_warnings(compared.document.warnings)
     if html is not None:
         page = comparison_page(compared.document, *compared.functions, compared.maps)
         write_atomically(html, page.encode())

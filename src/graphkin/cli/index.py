@@ -27,6 +27,7 @@ from graphkin.cli.options import (
     parse_tags,
     show_low_coverage,
     show_skipped,
+    show_warnings,
 )
 from graphkin.errors import ConfigError, FormatError, GraphkinError
 from graphkin.results.text import plural, share_text
@@ -116,6 +117,7 @@ def index(
             _remove_empty(library)
     show_skipped(summary.skipped)
     show_low_coverage(summary.coverage.low)
+    show_warnings(summary.warnings)
     if as_json:
         typer.echo(json.dumps({"library": library, "total": total, **_document(summary)}))
     else:

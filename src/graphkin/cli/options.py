@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -159,6 +159,12 @@ def show_low_coverage(low: Sequence[Coverage]) -> None:
     if len(low) > MAX_WARNINGS:
         left = len(low) - MAX_WARNINGS
         typer.echo(f"graphkin: and {left} more files with missing functions", err=True)
+
+
+def show_warnings(warnings: Iterable[str]) -> None:
+    """Says on stderr why results may mean little."""
+    for warning in warnings:
+        typer.echo(f"graphkin: {printable(warning)}", err=True)
 
 
 def parse_tags(items: Sequence[str], option: str = "--add-tag") -> dict[str, str]:

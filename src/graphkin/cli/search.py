@@ -15,6 +15,7 @@ from graphkin.cli.options import (
     checked_backend,
     show_coverage,
     show_skipped,
+    show_warnings,
     with_groups,
 )
 from graphkin.cli.search_options import (
@@ -122,6 +123,7 @@ def _report(
     """
     from graphkin import __version__
     from graphkin._support.progress import counter
+    from graphkin.library.processors import processor_warnings
     from graphkin.library.scan import look_up, read_queries
     from graphkin.results.coverage import coverage_of
     from graphkin.results.document import Report, Tool
@@ -160,6 +162,8 @@ def _report(
             "nothing out",
             err=True,
         )
+    warnings = processor_warnings(library.model, (query.architecture for query in queries))
+    show_warnings(warnings)
     with counter("searching") as progress:
         results = tuple(look_up(library, queries, options, progress=progress))
     report = Report(
@@ -175,6 +179,7 @@ def _report(
         files=tuple(files),
         skipped=tuple(map(str, [*failures, *skipped])),
         coverage=tuple(map(coverage_of, coverages)),
+        warnings=warnings,
     )
     _hint(report, options.min_probability)
     return report, bool(queries) and not failures and not is_incomplete(skipped, targets)

@@ -17,6 +17,7 @@ from graphkin.errors import ConfigError, ModelError
 from graphkin.graphs.words import word_hash
 from graphkin.library.models import Encoded, SearchModel, search_model
 from graphkin.library.probability import distances, probabilities
+from graphkin.library.processors import processor_warnings
 from graphkin.library.ranking import Candidates
 from graphkin.library.signals import word_cosine
 from graphkin.results.document import Comparison, EvidenceToken
@@ -96,6 +97,7 @@ def compare_functions(
         probability=_probability(model, graphs, encoded, distance, maps.score),
         evidence=best_evidence(maps),
         **_said(model, left, right),
+        warnings=processor_warnings(model, [left.architecture, right.architecture]),
     )
     return ComparedFunctions(document, (left, right), graphs, maps)
 

@@ -240,6 +240,9 @@ class Report(Document):
     """Files and functions that could not be read, and why."""
     coverage: tuple[CodeCoverage, ...] = ()
     """Of each file that was read whole, where the backend knows."""
+    warnings: tuple[Name, ...] = ()
+    """Why the results may mean little: functions for processors that the model was not trained
+    on."""
 
 
 class Comparison(Document):
@@ -262,6 +265,8 @@ class Comparison(Document):
     """What the left one says and the right one does not, likewise; the first few."""
     only_right: tuple[EvidenceToken, ...] | None = None
     """The other way round."""
+    warnings: tuple[Name, ...] = ()
+    """Why the numbers may mean little, as in a report."""
 
 
 class FunctionSummary(NamedFunction):

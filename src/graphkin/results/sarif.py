@@ -141,6 +141,7 @@ def _most_severe(findings: list[Finding], severities: dict[str, float]) -> list[
 
 def _notifications(report: Report, left_out: int) -> list[dict[str, Any]]:
     """What a reader of the results should know of the run."""
+    warnings = [message_text(warning) for warning in report.warnings]
     errors = [message_text(reason) for reason in report.skipped]
     errors += [
         f"No function of {message_text(file.binary)} was looked up; "
@@ -156,7 +157,7 @@ def _notifications(report: Report, left_out: int) -> list[dict[str, Any]]:
             f"{plural(left_out, 'result')} of the lowest severity and probability left out: "
             f"dashboards take {MOST_RESULTS:,}. Ask for a higher --min-probability, or for a --tag."
         )
-    return [{"level": "warning", "message": {"text": text}} for text in errors]
+    return [{"level": "warning", "message": {"text": text}} for text in (*warnings, *errors)]
 
 
 def _result(

@@ -37,6 +37,8 @@ class SearchAnswer(FunctionResult):
 
     seconds: float
     """That the search took."""
+    warnings: tuple[str, ...] = ()
+    """Why the hits may mean little: the model was not trained on the processor."""
 
 
 class ErrorBody(ApiDocument):
@@ -168,6 +170,8 @@ class Scan(ApiDocument):
     """Functions with a hit."""
     error: str | None
     seconds: float
+    warnings: tuple[str, ...] = ()
+    """Why the results may mean little, as in a report."""
 
 
 class AdditionRequest(Request):
@@ -186,6 +190,8 @@ class Addition(ApiDocument):
     skipped: int
     error: str | None
     seconds: float
+    warnings: tuple[str, ...] = ()
+    """Why the functions may not be found, as in a report."""
 
 
 class RemovalRequest(Request):

@@ -33,6 +33,7 @@ class IndexJob(Job):
         self._folder = folder
         self._limits = limits
         self.added = self.known = self.small = self.skipped = 0
+        self.warnings: tuple[str, ...] = ()
 
     def work(self) -> None:
         seconds, most = self._limits.extraction_seconds, self._limits.upload_bytes
@@ -46,6 +47,7 @@ class IndexJob(Job):
         )
         self.added, self.known, self.small = summary.added, summary.known, summary.small
         self.skipped = len(summary.skipped)
+        self.warnings = summary.warnings
 
     def _keep(self) -> Path:
         """The file beside the library; the last folder is the name of its build."""
@@ -66,4 +68,5 @@ class IndexJob(Job):
             skipped=self.skipped,
             error=self.error,
             seconds=round(self.seconds, 3),
+            warnings=self.warnings,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphkin import __version__
 from graphkin.library.library import Library
+from graphkin.library.processors import processor_warnings
 from graphkin.library.records import SearchOptions
 from graphkin.library.scan import Query, encoded_by_file, look_up
 from graphkin.results.document import FunctionResult, Report, Tool
@@ -46,6 +47,7 @@ class ScanJob(Job):
         """Of every function, in order."""
         self.with_hits: list[FunctionResult] = []
         """Those with a hit, as watchers see them; it only grows."""
+        self._warnings: tuple[str, ...] = ()
 
     def work(self) -> None:
         queries = [
@@ -54,6 +56,8 @@ class ScanJob(Job):
             if self._min_blocks <= query.ref.blocks <= self._most_blocks
         ]
         self.total = len(queries)
+        architectures = (query.architecture for query in queries)
+        self._warnings = processor_warnings(self._library.model, architectures)
         self.checkpoint()
         for result in look_up(self._library, queries, self._options, at_once=AT_ONCE):
             self.results.append(result)
@@ -82,6 +86,7 @@ class ScanJob(Job):
             found=len(self.with_hits),
             error=self.error,
             seconds=round(self.seconds, 3),
+            warnings=self._warnings,
         )
 
     def report(self, library: str) -> Report:
@@ -93,4 +98,5 @@ class ScanJob(Job):
             options={**self._options.to_dict(), "min_blocks": self._min_blocks},
             results=tuple(self.results),
             skipped=tuple(self.upload.facts.reasons),
+            warnings=self._warnings,
         )

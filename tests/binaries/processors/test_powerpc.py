@@ -222,5 +222,9 @@ def test_tables_behind_functions() -> None:
     code += f" 00000000 00000000 000c2440 00000014 00660001 {NOP}"
     content = b"".join(bytes.fromhex(word)[::-1] for word in code.split())
     assert traceback_tables(words(content, 4)) == [(1, 4), (6, 11)]
+    # clang has a zero behind some jumps, and goes on with instructions: ld r3, 0(r30); nop; blr
+    code = f"48000100 00000000 e87e0000 {NOP} {RETURN} 00000000 {NOP} {NOP}"
+    content = b"".join(bytes.fromhex(word)[::-1] for word in code.split())
+    assert traceback_tables(words(content, 4)) == []
     # Entries of a jump table behind its jump begin with no zero.
     assert traceback_tables(words(b"\x20\x04\x80\x4e\x10\0\0\0\x20\0\0\0" + bytes(8), 4)) == []

@@ -9,6 +9,7 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from graphkin.binaries import samples
+from tests.binaries.compiling import Compile
 from tests.web.browser.objects import branching, object_file
 from tests.web.browser.using import SUSPECT, functions, hits, kin, open_file, pick, rows
 from tests.web.browser.visits import Visits
@@ -150,3 +151,15 @@ def test_thousands_of_functions(page: Page, tmp_path: Path) -> None:
     expect(functions(page).get_by_text(f"function_{MANY - 1}", exact=True)).to_be_in_viewport()
     page.get_by_role("searchbox", name="Filter functions").fill(f"function_{MANY // 2}")
     expect(rows(page)).to_have_count(1)
+
+
+def test_code_of_another_processor_gets_a_remark(page: Page, compile_c: Compile) -> None:
+    source = "int g(int); int loops(int n) { while (n > 3) { if (n & 1) g(n); n--; } return n; }"
+    open_file(page, compile_c(source, "-m32", "-O1", "-c"))
+    pick(page, "loops")
+    expect(kin(page)).to_contain_text("was trained on code for x86-64, not for x86")
+    page.get_by_role("link", name="Open another").click()
+    open_file(page)
+    pick(page, SUSPECT)
+    expect(hits(page).first).to_be_visible()
+    expect(kin(page)).not_to_contain_text("was trained on")

@@ -16,7 +16,7 @@ from graphkin.binaries.evidence.operations import Codes
 from graphkin.binaries.function import Block, Callee, Token
 from graphkin.binaries.image import Image
 from graphkin.binaries.operations import OPERATION
-from graphkin.binaries.recovery.decode import byte_keys, operands
+from graphkin.binaries.recovery.decode import operands
 from graphkin.binaries.recovery.listing import Listing
 
 CODE_BYTES = 4
@@ -50,14 +50,17 @@ class Body:
         """Tokens by the position at which they were said."""
         self.callees: dict[Callee, None] = {}
 
-    def keys(self) -> list[int | bytes]:
+    def keys(self) -> list[bytes]:
         """The bytes of the instructions at ``positions``."""
-        runs = self.listing.runs
-        keys: list[int | bytes] = []
-        for run in runs:
-            table = run.records.table
-            keys += byte_keys(table[: len(run.addresses)])
-        return list(map(keys.__getitem__, self.positions))
+        listing, read = self.listing, self.places.image.read
+        addresses, sizes, positions = listing.addresses, listing.sizes, self.positions
+        if len(listing.runs) == 1:
+            start, end = listing.runs[0].start, listing.runs[0].end
+            code = read(start, end - start)
+            offsets = [addresses[position] - start for position in positions]
+            ends = [offset + sizes[at] for offset, at in zip(offsets, positions, strict=True)]
+            return [code[offset:end] for offset, end in zip(offsets, ends, strict=True)]
+        return [read(addresses[position], sizes[position]) for position in positions]
 
     def texts(self, positions: list[int]) -> list[bytes]:
         """Operands of the instructions at rising positions."""
@@ -83,20 +86,19 @@ class Body:
         meaning: Meaning = self.places.meaning(address, role, real_bytes)
         if meaning is NOTHING:
             return None
-        self.say(position, meaning.tokens)
-        if meaning.callee is not None:
-            self.callees[meaning.callee] = None
+        self._note(position, meaning)
         return meaning.value
 
     def go(self, position: int, address: int) -> None:
         """Notes where a direct transfer leads, if that is another function."""
-        if address not in self.places.entries:
-            return
-        callee = self.places.callee(address)
-        if callee is not None:
-            self.callees[callee] = None
-            if isinstance(callee, str):
-                self.say(position, (Token("imp", callee),))
+        if address in self.places.entries:
+            self._note(position, self.places.transfer(address))
+
+    def _note(self, position: int, meaning: Meaning) -> None:
+        if meaning.tokens:
+            self.say(position, meaning.tokens)
+        if meaning.callee is not None:
+            self.callees[meaning.callee] = None
 
 
 class Rules(Protocol):
@@ -162,14 +164,14 @@ class Collector:
         told: list[Block] = []
         for block, (first, last) in zip(blocks, spans, strict=True):
             operations = packed[CODE_BYTES * first : CODE_BYTES * last].translate(None, b"\0")
-            low = bisect_left(where, first)
-            high = bisect_left(where, last, low)
             evidence: tuple[Token, ...] = ()
-            if low < high:
+            low = bisect_left(where, first)
+            if low < len(where) and where[low] < last:
+                high = bisect_left(where, last, low)
                 evidence = tuple(chain.from_iterable(map(said.__getitem__, where[low:high])))
                 if without_tables:
                     evidence = tuple([token for token in evidence if token.kind != "dat"])
-            told.append(Block._make((*block[:4], operations, evidence)))
+            told.append(tuple.__new__(Block, (*block[:4], operations, evidence)))
         body.callees.pop(listing.addresses[0], None)
         return Evidence(tuple(told), tuple(body.callees))
 

@@ -54,13 +54,17 @@ class Places:
         self.entries = self._starts | image.imports.keys() | image.forwards.keys()
         """Addresses that a transfer to another function can go to."""
         self._meanings: dict[tuple[int, str, int], Meaning] = {}
-        self._callees: dict[int, Callee | None] = {}
+        self._transfers: dict[int, Meaning] = {}
 
-    def callee(self, address: int) -> Callee | None:
-        """The function that a transfer to an address reaches; None inside of functions."""
-        if address not in self._callees:
-            self._callees[address] = self._find_callee(address)
-        return self._callees[address]
+    def transfer(self, address: int) -> Meaning:
+        """What code says by going to an address: nothing inside of functions."""
+        meaning = self._transfers.get(address)
+        if meaning is None:
+            callee = self._find_callee(address)
+            tokens = (Token("imp", callee),) if isinstance(callee, str) else ()
+            meaning = NOTHING if callee is None else Meaning(tokens, callee)
+            self._transfers[address] = meaning
+        return meaning
 
     def is_mapped(self, address: int) -> bool:
         """Whether the file has bytes there."""
@@ -120,11 +124,9 @@ class Places:
                 return self._find(value, TAKE, 0)._replace(value=value)
         region = image.region(address)
         if role == TAKE and (region is None or region.executable):
-            callee = self.callee(address)
-            if isinstance(callee, str):
-                return Meaning((Token("imp", callee),), callee)
-            if callee is not None:
-                return Meaning(callee=callee)
+            transfer = self.transfer(address)
+            if transfer is not NOTHING:
+                return transfer
         if region is None:
             return NOTHING
         if region.writable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar, cast
 
@@ -9,7 +10,7 @@ from graphkin.binaries.evidence.collect import Body
 
 KEPT = 1 << 18
 """Instructions that are kept for a processor; then all are forgotten."""
-Key = int | bytes | tuple[int | bytes, str]
+Key = int | bytes | tuple[bytes, str]
 """The bytes of an instruction, and its name where they do not tell it."""
 
 
@@ -85,12 +86,11 @@ class Frames:
         kept = self._kept
         if len(kept) > KEPT:
             kept.clear()
-        for position, key in zip(body.positions, keys, strict=True):
-            if position >= self._reach:
-                break
-            register = kept.get(key)
+        near = bisect_left(body.positions, self._reach)
+        for number, register in enumerate(map(kept.get, keys[:near])):
             if register is None:
-                register = kept[key] = self._find(body.listing.text(position))
+                text = body.listing.text(body.positions[number])
+                register = kept[keys[number]] = self._find(text)
             if register:
                 return register
         return ""

@@ -62,8 +62,8 @@ PIC_REACH = 24
 MTCTR, BCTR = 0x7C0903A6, 0x4E800420
 TOC_HIGH, TOC_LOW = (0x3C4C, 0x3C40), 0x3842
 """``addis r2, r12`` or ``lis r2``, and ``addi r2, r2``: the upper halves."""
-MAX_LANGUAGE, HAS_LENGTH, HAS_NAME = 15, 0x20, 0x40
-"""Of the table behind a function of 64-bit code."""
+MAX_LANGUAGE, HAS_LENGTH, HAS_NAME, KINDS, SAVED = 15, 0x20, 0x40, 0x26, 0x63
+"""Of the table behind a function of 64-bit code; the last two are the flags that compilers set."""
 _TARGET = re.compile(rb"(?:^|, )(0x[0-9a-f]+|\d+)$")
 _FRAME = 0x7C3F0B78
 """``mr r31, r1``."""
@@ -317,11 +317,14 @@ def traceback_tables(words: NDArray[np.int64]) -> list[tuple[int, int]]:
     for at in np.flatnonzero(is_first[:-2]).tolist():
         first, second = (int(word).to_bytes(4, "little") for word in words[at + 1 : at + 3])
         # Compilers write byte by byte, glibc one number.
-        version, language, *flags = first if any(first) else second[::-1]
-        if version or language > MAX_LANGUAGE:
+        version, language, kind, saved = first if any(first) else second[::-1]
+        if version or language > MAX_LANGUAGE or kind & ~KINDS or saved & ~SAVED:
             continue
-        end = at + 3 + bool(flags[0] & HAS_LENGTH)
-        if flags[1] & HAS_NAME and end < len(words):
+        has_length, has_name = bool(kind & HAS_LENGTH), bool(saved & HAS_NAME)
+        end = at + 3 + has_length
+        if has_name:
+            if not has_length or end >= len(words):
+                continue
             end += (2 + (int(words[end]) & 0xFFFF) + 3) // 4
         tables.append((at, min(end, len(words))))
     return tables

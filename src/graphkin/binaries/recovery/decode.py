@@ -16,18 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 RECORD = capstone._cs_insn
-_FIELDS = {
-    "id": "u4",
-    "address": "u8",
-    "size": "u2",
-    "bytes": f"V{RECORD.bytes.size}",
-    "mnemonic": "S32",
-    "op_str": "S160",
-}
+_FIELDS = {"id": "u4", "address": "u8", "size": "u2", "mnemonic": "S32", "op_str": "S160"}
 RECORD_TYPE = np.dtype(
     {
-        "names": [*_FIELDS, "head", "op_head", "word", "big_word", "first_bytes"],
-        "formats": [*_FIELDS.values(), "<u8", "<u8", "<u4", ">u4", "<u8"],
+        "names": [*_FIELDS, "head", "op_head", "word", "big_word"],
+        "formats": [*_FIELDS.values(), "<u8", "<u8", "<u4", ">u4"],
         # From capstone's declaration, so that another version's layout is followed.
         "offsets": [
             *(getattr(RECORD, name).offset for name in _FIELDS),
@@ -35,15 +28,10 @@ RECORD_TYPE = np.dtype(
             RECORD.op_str.offset,
             RECORD.bytes.offset,
             RECORD.bytes.offset,
-            RECORD.bytes.offset,
         ],
         "itemsize": ctypes.sizeof(RECORD),
     }
 )
-
-
-_OWN_BYTES = np.array([(1 << 8 * size) - 1 for size in range(9)], dtype=np.uint64)
-"""By the size of an instruction, up to eight: which of its first eight bytes are its own."""
 
 
 class _Words(dict[int, str]):
@@ -77,19 +65,6 @@ def operands(table: NDArray[Any], rows: NDArray[np.intp] | None = None) -> list[
     """The operands of each record, or of some of them, as text."""
     column = table["op_str"] if rows is None else table["op_str"][rows]
     return [raw.partition(b"\0")[0] for raw in column.tolist()]
-
-
-def byte_keys(table: NDArray[Any]) -> list[int | bytes]:
-    """The bytes of each instruction: a number for up to eight of them, as nearly all have.
-
-    Those of shorter ones are followed by zeros, which cannot be taken for longer ones: no
-    instruction begins with the bytes of another.
-    """
-    sizes = table["size"]
-    keys: list[int | bytes] = (table["first_bytes"] & _OWN_BYTES[np.minimum(sizes, 8)]).tolist()
-    for row in np.flatnonzero(sizes > 8).tolist():
-        keys[row] = table["bytes"][row].tobytes()[: sizes[row]]
-    return keys
 
 
 def _word(raw: bytes) -> str:

@@ -59,10 +59,13 @@ class Listing:
         self.controls: list[int] = []
         self.kinds: list[int] = []
         self.operands: list[bytes] = []
-        self.bases: dict[tuple[str, int], tuple[int, int | None]] = {}
-        """For registers of 32-bit x86 and positions: where it was found out whether they hold the
-        base of the global offset table, and the base."""
-        self._absolute_texts: dict[int, str] = {}
+        self.bases: dict[str, dict[int, tuple[int, int | None]]] = {}
+        """For registers of 32-bit x86, then positions: where it was found out whether they hold
+        the base of the global offset table, and the base."""
+        self.writes: dict[int, tuple[str, str]] = {}
+        """For instructions of 32-bit x86: what is written, and from what."""
+        self._texts: dict[int, str] = {}
+        """Operands that were asked for, and those that had to be changed."""
         self._words: list[int] = []
         self._worded_runs = 0
         self._slots: set[int] = set()
@@ -118,12 +121,11 @@ class Listing:
 
     def text(self, position: int) -> str:
         """The operands of an instruction."""
-        if position in self._absolute_texts:
-            return self._absolute_texts[position]
-        if len(self.runs) == 1:
-            return self.runs[0].records.text(position)
-        run = self._run(position)
-        return run.records.text(position - run.base)
+        text = self._texts.get(position)
+        if text is None:
+            run = self.runs[0] if len(self.runs) == 1 else self._run(position)
+            text = self._texts[position] = run.records.text(position - run.base)
+        return text
 
     def state(self, position: int) -> str:
         """The state that an instruction was decoded in."""
@@ -220,4 +222,4 @@ class Listing:
         else:
             self.operands += absolute
             texts = (text.decode("ascii", "replace") for text in absolute)
-            self._absolute_texts.update(zip(positions, texts, strict=True))
+            self._texts.update(zip(positions, texts, strict=True))

@@ -23,7 +23,16 @@ from graphkin.binaries.processors.powerpc import (
 )
 from graphkin.binaries.processors.slicing.effects import NONE, Effect, Load, Sum
 from graphkin.binaries.recovery.architecture import CALL, JUMP, STOP
-from graphkin.binaries.starts.sweep import FILLER, NOT_CODE, NOWHERE, Sweep, joined, nowhere, signed
+from graphkin.binaries.starts.sweep import (
+    FILLER,
+    NOT_CODE,
+    NOWHERE,
+    Sweep,
+    addresses,
+    joined,
+    nowhere,
+    signed,
+)
 
 Column = NDArray[np.int64]
 Kinds = NDArray[np.uint8]
@@ -150,8 +159,8 @@ class PowerPcFacts:
 
 def _enter_globally(image: Image, sweep: Sweep) -> None:
     """Has what goes to the local entry of a function go to its start."""
-    told = [entry for entry, start in image.forwards.items() if entry == start + LOCAL]
-    known = np.union1d(np.array(told, dtype=np.int64), sweep.origin[sweep.origin >= 0] + LOCAL)
+    told = (entry for entry, start in image.forwards.items() if entry == start + LOCAL)
+    known = np.union1d(addresses(told), sweep.origin[sweep.origin >= 0] + LOCAL)
     sweep.target[np.isin(sweep.target, known)] -= LOCAL
 
 

@@ -30,6 +30,7 @@ from graphkin.library.indexing.batches import Batch, Chunk, Embedding, Pending, 
 from graphkin.library.indexing.corpora import CorpusJob, open_corpora
 from graphkin.library.indexing.file_queue import FileJob, FileQueue, ReadSettings, Result
 from graphkin.library.indexing.writer import IndexSummary, LibraryWriter
+from graphkin.library.processors import processor_warnings
 from graphkin.library.records import Filter, KnownFunction
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def index_paths(
             library, summary, sources.queue, tags, settings.text, progress
         ) as writer:
             _add(library, sources, writer, settings, tags, jobs, ray)
+    summary.warnings = processor_warnings(library.model, summary.architectures)
     return summary
 
 

@@ -43,6 +43,10 @@ class IndexSummary:
     """Functions and files that could not be read, with the reasons."""
     coverage: CoverageTotal = field(default_factory=CoverageTotal)
     """Of the files that were read."""
+    architectures: Counter[str] = field(default_factory=Counter)
+    """Functions that came, and were not known before, by processor."""
+    warnings: tuple[str, ...] = ()
+    """Why they may not be found: processors that the model was not trained on."""
     seconds: dict[str, float] = field(
         default_factory=lambda: dict.fromkeys(("extract", "embed", "store", "total"), 0.0)
     )
@@ -110,6 +114,7 @@ class LibraryWriter:
                 )
                 self._finish_containers({end.path: bool(end.file_hash) for end in chunk.ends})
                 self._summary.added += added
+                self._summary.architectures.update(row.entry.architecture for row in chunk.rows)
                 self._known_files |= chunk.known_files
                 if added < len(chunk.rows):
                     self._known_files |= {row.entry.file_hash for row in chunk.rows}

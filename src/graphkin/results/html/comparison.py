@@ -14,7 +14,7 @@ from graphkin.results.document import Comparison, EvidenceToken
 from graphkin.results.evidence import LEAST_WEIGHT, Attention, mutual_pairs
 from graphkin.results.function import summary
 from graphkin.results.html.function import Drawing, draw
-from graphkin.results.html.page import facts, page, text
+from graphkin.results.html.page import facts, notices, page, text
 from graphkin.results.shared_words import said_lists
 from graphkin.results.text import distance_text, number_text, share_text
 from graphkin.results.word_text import titled_words, word_text
@@ -70,6 +70,7 @@ def comparison_page(
         "left_head": _head(left),
         "right_head": _head(right),
         "facts": facts(numbers),
+        "warnings": notices(comparison.warnings),
         "said": _said(comparison),
         "share": f"{share_text(share)} ({matched} of {len(left.blocks)})",
         "shown": str(shown.step),

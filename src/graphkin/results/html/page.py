@@ -86,6 +86,14 @@ def facts(items: Sequence[tuple[str, str]]) -> str:
     return f'<dl class="facts">{"".join(rows)}</dl>'
 
 
+def notices(sentences: Sequence[str]) -> str:
+    """What a reader should know ahead of all else."""
+    return "".join(
+        f'<p class="notice caution">{text(sentence[:1].upper() + sentence[1:])}.</p>'
+        for sentence in sentences
+    )
+
+
 def _asset(name: str) -> str:
     return files("graphkin.results.html").joinpath("pages", name).read_text(encoding="utf-8")
 

@@ -7,7 +7,7 @@ from typing import Any
 from graphkin.results.coverage import coverage_text
 from graphkin.results.document import FunctionResult, Hit, Report
 from graphkin.results.grouping import count, groups, tag_title
-from graphkin.results.html.page import facts, page, text
+from graphkin.results.html.page import facts, notices, page, text
 from graphkin.results.sarif import level
 from graphkin.results.text import address_text, distance_text, number_text, share_text
 from graphkin.results.word_text import word_text, words_line
@@ -36,6 +36,7 @@ def scan_page(report: Report, title: str = "graphkin scan") -> str:
     markup = {
         "title": text(title),
         "facts": facts(numbers),
+        "warnings": notices(report.warnings),
         "rows": "\n".join(_row(number, result) for number, result in enumerate(with_hits)),
         "nothing": "" if with_hits else '<p class="nothing">Nothing was found.</p>',
     }

@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse
 
 from graphkin.errors import ConfigError, ModelError
 from graphkin.library.compare import ComparedFunctions, compare_functions
+from graphkin.library.processors import processor_warnings
 from graphkin.library.records import SearchOptions
 from graphkin.library.scan import look_up
 from graphkin.results.document import Comparison
@@ -49,7 +50,8 @@ async def search(request: api.SearchRequest, server: ServerDep) -> api.SearchAns
             )
         (result,) = look_up(server.library, [query], options)
         seconds = round(monotonic() - began, 4)
-        return api.SearchAnswer(**dict(bounded(result)), seconds=seconds)
+        warnings = processor_warnings(server.library.model, [query.architecture])
+        return api.SearchAnswer(**dict(bounded(result)), seconds=seconds, warnings=warnings)
 
     return await server.computing.run(work)
 

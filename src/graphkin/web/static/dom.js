@@ -73,6 +73,12 @@ export function failure(error, again) {
   return make("div", { class: "notice error", role: "alert" }, text, button);
 }
 
+/** Why results may mean little, a notice for each reason. */
+export const cautions = (warnings) =>
+  warnings.map((text) =>
+    make("p", { class: "notice caution" }, `${text[0].toUpperCase()}${text.slice(1)}.`),
+  );
+
 /** A notice for those who start with nothing: there must be something to find. */
 export const emptyLibrary = () =>
   make(

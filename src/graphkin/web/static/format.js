@@ -105,13 +105,13 @@ const WHOLE = 28; // letters that are never broken
 
 /** A name in pieces between which a line may end: at the joints of the name, where it has any. */
 export function pieces(text) {
-  const found = [];
+  const pieces = [];
   for (const part of text.match(/[^_:./\\-]*[_:./\\-]+|[^_:./\\-]+/g) ?? []) {
-    const last = found.at(-1);
-    if (last !== undefined && last.length + part.length <= WHOLE) found.push(found.pop() + part);
-    else found.push(...(part.match(new RegExp(`.{1,${WHOLE}}`, "gsu")) ?? []));
+    const last = pieces.at(-1);
+    if (last !== undefined && last.length + part.length <= WHOLE) pieces.push(pieces.pop() + part);
+    else pieces.push(...(part.match(new RegExp(`.{1,${WHOLE}}`, "gsu")) ?? []));
   }
-  return found;
+  return pieces;
 }
 
 export const tagTexts = (tags) => Object.entries(tags).map(([key, value]) => `${key}=${value}`);

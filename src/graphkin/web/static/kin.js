@@ -2,7 +2,7 @@
 
 import { get, post, status } from "./api.js";
 import { codePanel } from "./code.js";
-import { byId, calm, empty, emptyLibrary, failure, fill, make, say, spinner } from "./dom.js";
+import { byId, calm, cautions, empty, emptyLibrary, failure, fill, make, say, spinner } from "./dom.js";
 import { nameOf, plural, probability, seconds, wildcard } from "./format.js";
 import { fileName, hitsTable, named, summary } from "./hits.js";
 import { href } from "./router.js";
@@ -22,7 +22,7 @@ export function kinPanel(onSettings) {
   const form = byId("kin-settings");
   const code = codePanel();
   const note = byId("kin-status");
-  const found = byId("kin-found");
+  const area = byId("kin-found");
   let running = null;
   let asked = null;
   let answered = null;
@@ -41,7 +41,7 @@ export function kinPanel(onSettings) {
     form.hidden = true;
     byId("kin-terms").hidden = true;
     fill(note);
-    fill(found, content);
+    fill(area, content);
   }
 
   async function search(reference, params) {
@@ -54,10 +54,10 @@ export function kinPanel(onSettings) {
     const mine = (running = new AbortController());
     const same = asked === reference;
     asked = reference;
-    found.classList.toggle("stale", same);
+    area.classList.toggle("stale", same);
     fill(note, spinner("searching…"));
     if (!same) {
-      fill(found);
+      fill(area);
       byId("kin-terms").hidden = true;
     }
     try {
@@ -68,10 +68,10 @@ export function kinPanel(onSettings) {
     } catch (error) {
       if (error.name === "AbortError") return;
       fill(note);
-      fill(found, failure(error, () => search(reference, params)));
+      fill(area, failure(error, () => search(reference, params)));
       byId("kin-terms").hidden = true;
     }
-    found.classList.remove("stale");
+    area.classList.remove("stale");
   }
 
   function showAll() {
@@ -81,16 +81,17 @@ export function kinPanel(onSettings) {
 
   function showAnswer(reference, answer, filtered) {
     const { hits, seconds: taken, best_left_out: leftOut } = answer;
+    const warnings = cautions(answer.warnings);
     const rest = leftOut === null ? null : improbable(leftOut, showAll);
     fill(note, `${hits.length ? plural(hits.length, "hit") : "Nothing"} in ${seconds(taken)}`);
     say(summary(hits));
     byId("kin-terms").hidden = !hits.length;
     if (!hits.length) {
-      fill(found, rest ? null : nothing(filtered), rest);
+      fill(area, warnings, rest ? null : nothing(filtered), rest);
       return;
     }
     const unsure = hits.every((hit) => hit.probability === null);
-    fill(found, unsure && uncalibrated(), hitsTable(hits, reference), rest);
+    fill(area, warnings, unsure && uncalibrated(), hitsTable(hits, reference), rest);
   }
 
   return {

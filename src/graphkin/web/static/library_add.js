@@ -1,7 +1,7 @@
 // Adding files to the library: drop, tags, progress, and what became of it.
 
 import { follow, get, post } from "./api.js";
-import { fill, make, say, wide } from "./dom.js";
+import { cautions, fill, make, say, wide } from "./dom.js";
 import { plural } from "./format.js";
 import { dropZone } from "./uploads.js";
 
@@ -40,6 +40,7 @@ export function addForm(onAdded) {
       bar.remove();
       if (ended.error) throw new Error(ended.error);
       fill(note, outcome(ended));
+      row.append(...cautions(ended.warnings));
       say(`${binary.name}: ${outcome(ended)}`);
       await onAdded();
     } catch (error) {

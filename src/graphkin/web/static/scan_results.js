@@ -1,6 +1,6 @@
 // The table of a scan: one row for each function with kin, which opens to all its hits.
 
-import { failure, fill, make } from "./dom.js";
+import { cautions, failure, fill, make } from "./dom.js";
 import {
   addressKey,
   baseName,
@@ -65,7 +65,7 @@ export const progressOf = (scan) =>
 
 /** The head, the progress and the table of a scan. */
 export function resultsTable({ cancel, again }) {
-  const found = new Map();
+  const byReference = new Map();
   let due = null;
   let over = false;
   let state = null;
@@ -93,16 +93,16 @@ export function resultsTable({ cancel, again }) {
 
   function refresh({ keep = false } = {}) {
     due = null;
-    tellApart([...found.values()].map(best));
+    tellApart([...byReference.values()].map(best));
     const wanted = words(filter.value);
-    const fitting = [...found.values()].filter(({ text }) =>
+    const fitting = [...byReference.values()].filter(({ text }) =>
       wanted.every((word) => text.includes(word)),
     );
     list.set(order.sorted(fitting), { keep });
-    fill(shown, found.size ? `${count(fitting.length)} of ${count(found.size)} shown` : "");
+    fill(shown, byReference.size ? `${count(fitting.length)} of ${count(byReference.size)} shown` : "");
     table.hidden = !fitting.length;
     nothing.hidden = fitting.length > 0;
-    fill(nothing, nothingText(found.size, over));
+    fill(nothing, nothingText(byReference.size, over));
   }
 
   function refreshSoon() {
@@ -130,8 +130,8 @@ export function resultsTable({ cancel, again }) {
     /** Results as they come; one that comes again after a break is the same one. */
     add(results) {
       for (const result of results) {
-        const known = found.get(result.query.reference);
-        if (!known) found.set(result.query.reference, { ...result, text: textOf(result) });
+        const known = byReference.get(result.query.reference);
+        if (!known) byReference.set(result.query.reference, { ...result, text: textOf(result) });
       }
       refreshSoon();
     },
@@ -143,7 +143,7 @@ export function resultsTable({ cancel, again }) {
       bar.hidden = over;
       if (scan.total) bar.value = scan.done / scan.total;
       fill(note, noteOf(scan));
-      fill(trouble, scan.error ? failure({ message: scan.error }) : null);
+      fill(trouble, scan.error ? failure({ message: scan.error }) : null, cautions(scan.warnings));
       // While rows keep coming, reading out every number would drown all else.
       shown.setAttribute("aria-live", over ? "polite" : "off");
       if (over) refreshNow();

@@ -81,8 +81,8 @@ export class RowTable {
   }
 
   #refresh() {
-    const found = this.#all.filter(({ text }) => this.#words.every((word) => text.includes(word)));
-    this.#shown = this.sorter.sorted(found.map(({ row }) => row));
+    const matching = this.#all.filter(({ text }) => this.#words.every((word) => text.includes(word)));
+    this.#shown = this.sorter.sorted(matching.map(({ row }) => row));
     const place = this.#shown.findIndex((row) => this.keyOf(row) === this.#picked);
     this.#active = Math.max(place, 0);
     this.element.setAttribute("aria-rowcount", this.#shown.length + 1);

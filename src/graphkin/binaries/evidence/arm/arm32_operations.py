@@ -100,9 +100,7 @@ _BRANCHES = {
     **dict.fromkeys(("lo", "ls", "hi", "hs", "cs", "cc"), "branch_unsigned"),
 }  # fmt: skip
 _KNOWN = frozenset([*WITH_OPERANDS, *_WITHOUT_OPERANDS])
-CONDITIONS = frozenset(
-    ["eq", "ne", "lt", "le", "gt", "ge", "mi", "pl", "lo", "ls", "hi", "hs", "cs", "cc", "vs", "vc"]
-)
+CONDITIONS = frozenset(_BRANCHES)
 
 
 @lru_cache(maxsize=4096)

@@ -21,6 +21,7 @@ from graphkin.binaries.formats.elf.symbols import is_function
 from graphkin.binaries.formats.names import text
 from graphkin.binaries.image import ByteOrder, Region
 from graphkin.binaries.processors.powerpc import guessed_contents, traceback_tables
+from graphkin.binaries.starts.sweep import MAX_ADDRESS
 from graphkin.errors import FormatError
 
 Words = NDArray[np.int64]
@@ -70,14 +71,13 @@ def table_of_contents(
 ) -> int | None:
     """What r2 holds in 64-bit code."""
     for symbol in binary.symtab_symbols:
-        if symbol.name == ".TOC." and symbol.value:
+        if symbol.name == ".TOC." and 0 < symbol.value < MAX_ADDRESS:
             return symbol.value
     sections = {text(section.name): section.virtual_address for section in binary.sections}
     start = sections.get(".got", sections.get(".toc"))
-    if start is not None:
+    if start is not None and start < MAX_ADDRESS:
         return start + TOC_OFFSET
-    code = (_words(region, order) for region in regions if region.executable)
-    guesses = (guessed_contents(words, base) for base, words in code)
+    guesses = (guessed_contents(words, base) for base, words in _code(regions, order))
     return next((guess for guess in guesses if guess is not None), None)
 
 
@@ -121,10 +121,7 @@ def stubs(
     toc = got if pointer == 8 else None
     names: dict[int, str] = {}
     ranges: list[tuple[int, int]] = []
-    for region in regions:
-        if not region.executable:
-            continue
-        base, words = _words(region, order)
+    for base, words in _code(regions, order):
         for jump in np.flatnonzero(words == BCTR).tolist():
             found = _stub(words[max(0, jump - 4) : jump].tolist(), toc)
             if found is None:
@@ -144,19 +141,19 @@ def notes(regions: Iterable[Region], order: ByteOrder) -> list[tuple[int, int]]:
     """Ranges of the tables behind functions of 64-bit code."""
     return [
         (base + 4 * first, base + 4 * end)
-        for region in regions
-        if region.executable
-        for base, words in [_words(region, order)]
+        for base, words in _code(regions, order)
         for first, end in traceback_tables(words)
     ]
 
 
-def _words(region: Region, order: ByteOrder) -> tuple[int, Words]:
-    """The words of a region, and the address of the first."""
-    lead = -region.start % 4
-    data = region.data[lead : lead + (len(region.data) - lead) // 4 * 4]
-    words = np.frombuffer(data, dtype="<u4" if order == "little" else ">u4").astype(np.int64)
-    return region.start + lead, words
+def _code(regions: Iterable[Region], order: ByteOrder) -> Iterator[tuple[int, Words]]:
+    """The words of regions with code, each with the address of the first."""
+    for region in regions:
+        if region.executable and region.end < MAX_ADDRESS:
+            lead = -region.start % 4
+            data = region.data[lead : lead + (len(region.data) - lead) // 4 * 4]
+            words = np.frombuffer(data, dtype="<u4" if order == "little" else ">u4")
+            yield region.start + lead, words.astype(np.int64)
 
 
 def _stub(before: list[int], toc: int | None) -> tuple[int, int | None] | None:

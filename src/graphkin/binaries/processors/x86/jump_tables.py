@@ -274,26 +274,32 @@ def table_base(image: Image, listing: Listing, register: str, position: int) -> 
 
     That is ``call thunk; add R, N`` or ``call next; pop R; add R, N``, and copies of R.
     """
-    location = family(register)
-    start, limit = (location, position), max(-1, position - FAR)
+    location, limit = family(register), max(-1, position - FAR)
+    names, writes = listing.mnemonics, listing.writes
+    own = known_at = listing.bases.setdefault(location, {})
     for at in range(position - 1, limit, -1):
         # Code calls through one register again and again.
-        known = listing.bases.get((location, at + 1))
+        known = known_at.get(at + 1)
         if known is not None and known[0] > limit:
-            listing.bases[start] = known
+            own[position] = known
             return known[1]
-        name = listing.mnemonics[at]
+        name = names[at]
         if name in READ_ONLY or name in ("pop", "leave", "ret") or name[0] == "j":
             continue
-        target, _, source = listing.text(at).partition(", ")
-        if location_of(target) != location:
+        write = writes.get(at)
+        if write is None:
+            target, _, source = listing.text(at).partition(", ")
+            write = writes[at] = location_of(target), source
+        if write[0] != location:
             continue
+        source = write[1]
         if name == "mov" and not source.startswith("0x"):
             location = location_of(source)
+            known_at = listing.bases.setdefault(location, {})
             continue
         is_base = name == "add" and source[:1].isdigit()
         base = _base_of_call(listing, at, int(source, 0)) if is_base else None
-        listing.bases[start] = (at, base)
+        own[position] = (at, base)
         return base
     return None
 

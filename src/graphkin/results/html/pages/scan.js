@@ -80,8 +80,8 @@ const COLUMNS = [
   "block pairs",
 ];
 function details(item) {
-  const found = hits[item.number].map(hitCells);
-  const used = COLUMNS.map((_, column) => found.some((cells) => cells[column][0] !== ""));
+  const rows = hits[item.number].map(hitCells);
+  const used = COLUMNS.map((_, column) => rows.some((cells) => cells[column][0] !== ""));
   const pick = (cells) => cells.filter((_, column) => used[column]);
   const head = element(
     "thead",
@@ -90,7 +90,7 @@ function details(item) {
       pick(COLUMNS).map((name) => element("th", name)),
     ),
   );
-  const list = found.map((cells) =>
+  const list = rows.map((cells) =>
     element(
       "tr",
       pick(cells).map(([content, style]) => element("td", String(content), style)),

@@ -1,0 +1,146 @@
+"""Puts trained models of functions into the package, with ranking and card.
+
+    python experiments/ship_functions.py CORPUS --embedder RUN --matcher RUN --projects NAME,... \
+        [--output FOLDER] [--results FILE]
+
+The ranking is fitted on projects that neither model was trained on. Of the words whose rarity the
+embedder knows, only the most frequent are kept: the others are nearly as rare as one that nobody
+has met. With ``--results``, what ``unseen_projects.py --json`` measured with the shipped model,
+only the card is written anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fit_ranking import fit
+from project_search import Searches
+from unseen_projects import table
+
+from graphkin._support.files import write_atomically
+from graphkin.binaries.corpus import FunctionCorpus
+from graphkin.library.models import RANKING_FILE, SearchModel
+from graphkin.models import GraphEmbedder, GraphMatcher
+from graphkin.models.saving import CARD_FILE, PARTS, SHIPPED, WEIGHTS_FILE
+from graphkin.research.tasks.projects import ProjectTask
+
+KNOWN_WORDS = 11_000
+BUFFERS = ("hashes", "rarity", "rows")
+QUERIES = 300
+"""Of each direction, for the fit."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("corpus", help="what graphkin extract --evidence --min-blocks 1 wrote")
+    parser.add_argument("--embedder", type=Path, required=True)
+    parser.add_argument("--matcher", type=Path, required=True)
+    parser.add_argument("--projects", required=True, help="to fit the ranking on, with commas")
+    parser.add_argument("--output", type=Path, default=SHIPPED / "functions")
+    parser.add_argument("--results", type=Path, help="write the card with these results, no more")
+    options = parser.parse_args()
+    projects = tuple(options.projects.split(","))
+    corpus = FunctionCorpus.open(options.corpus)
+    if options.results is None:
+        ship(corpus, options.embedder, options.matcher, projects, options.output)
+    results = {} if options.results is None else json.loads(options.results.read_text())
+    text = card(corpus, options.output, projects, results)
+    write_atomically(options.output / CARD_FILE, text.encode())
+
+
+def ship(
+    corpus: FunctionCorpus, embedder: Path, matcher: Path, projects: tuple[str, ...], output: Path
+) -> None:
+    """Writes embedder, matcher and ranking into a folder."""
+    small = with_fewer_words(GraphEmbedder.from_pretrained(embedder), KNOWN_WORDS)
+    late = GraphMatcher.from_pretrained(matcher)
+    processors = sorted({binary.architecture for binary in corpus.binaries})
+    for model in (small, late):
+        record = model.trained_on or {}
+        task = {**record.get("task", {}), "processors": processors}
+        model.trained_on = {**record, "task": task}
+        model.save_pretrained(output / PARTS[type(model).__name__])
+    (output / RANKING_FILE).unlink(missing_ok=True)
+    model = SearchModel.load(output)
+    searches = Searches(ProjectTask(str(corpus.path)), model, projects, QUERIES)
+    write_atomically(output / RANKING_FILE, fit(searches).to_json().encode() + b"\n")
+
+
+def with_fewer_words(embedder: GraphEmbedder, known: int) -> GraphEmbedder:
+    """The same embedder, which knows the rarity of fewer words, the most frequent."""
+    config = embedder.config
+    if config.words_known <= known:
+        return embedder
+    smaller = GraphEmbedder(replace(config, words_known=known))
+    tensors = dict(embedder.state_dict())
+    for bag in ("words", "offsets"):
+        kept = tensors[f"{bag}.rarity"].argsort(stable=True)[:known].sort().values
+        tensors |= {f"{bag}.{name}": tensors[f"{bag}.{name}"][kept] for name in BUFFERS}
+    smaller.load_tensors(tensors, "the embedder")
+    smaller.vocabulary, smaller.trained_on = embedder.vocabulary, embedder.trained_on
+    return smaller.eval()
+
+
+def card(
+    corpus: FunctionCorpus, output: Path, projects: tuple[str, ...], results: dict[str, Any]
+) -> str:
+    """The model card."""
+    hashes = {
+        part: hashlib.sha256((output / part / WEIGHTS_FILE).read_bytes()).hexdigest()
+        for part in PARTS.values()
+    }
+    embedder = GraphEmbedder.from_pretrained(output / "embedder")
+    matcher = GraphMatcher.from_pretrained(output / "matcher")
+    about = [model.trained_on or {} for model in (embedder, matcher)]
+    steps = [record.get("training", {}).get("steps", 0) for record in about]
+    trained = about[0].get("task", {}).get("projects", 0)
+    held_out = '", "'.join(about[0].get("task", {}).get("validation", ()))
+    scores = table(results) if results else "Not measured yet."
+    return f"""\
+# functions
+
+An embedder, a matcher and a ranking for functions of binaries: control-flow graphs whose nodes are
+basic blocks with the operations that they do and with what they say, their strings, imports and
+constants. Is this the same function, whatever compiler, level and processor made it?
+
+Trained on code for {", ".join(about[0].get("task", {}).get("processors", ()))}.
+
+## Command
+
+```sh
+graphkin build --list experiments/projects.toml -o projects
+graphkin extract --evidence --min-blocks 1 projects/* -o projects.graphs
+graphkin train projects --corpus projects.graphs --kind gnn --recipe strong --steps {steps[0]} \\
+    --set 'task.validation=["{held_out}"]' --output runs/embedder
+graphkin train projects --corpus projects.graphs --kind late --recipe strong --steps {steps[1]} \\
+    --set 'task.validation=["{held_out}"]' --start-from runs/embedder --output runs/matcher
+python experiments/ship_functions.py projects.graphs --embedder runs/embedder \\
+    --matcher runs/matcher --projects {",".join(projects)}
+```
+
+## Seed
+
+0, one run of each.
+
+## Data
+
+{trained} projects; SHA-256 of the corpus: `{corpus.digest()}`. The ranking was fitted on
+{", ".join(projects)}, which were not trained on. SHA-256 of the weights:
+embedder `{hashes["embedder"]}`,
+matcher `{hashes["matcher"]}`.
+
+## Scores
+
+Functions of the test projects, which nobody looked at before, in one pool of all of them; see
+`experiments/unseen_projects.py`. "In files" knows callers and callees.
+{scores}
+"""
+
+
+if __name__ == "__main__":
+    main()
