@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from graphkin import GraphEmbedder, GraphMatcher, ModelConfig
 from graphkin.binaries.operations import OPERATIONS
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.models import SearchModel
+from graphkin.library.ranking import VARIANTS, Ranking
 from graphkin.models.calibration import Calibration, Logistic
+from graphkin.models.words import WordStatistics
 
 WORDS = ("mov", "add", "cmp", "jne", "lea", "call", "xor", "test", "je", "ret", "push", "pop")
 CALIBRATION = Calibration(
@@ -23,6 +26,24 @@ CALIBRATION = Calibration(
 )
 
 EVIDENCE = Vocabulary(OPERATIONS, "evidence")
+WEIGHTS = {"words": 2.0, "total": 1.0, "margin": 3.0, "blocks": -0.5, "equal": 2.0, "score": 0.1}
+RANKING = Ranking(
+    {
+        "graph": 1.0,
+        "words": 2.0,
+        "offsets": 0.2,
+        "callees": 0.5,
+        "callers": 0.5,
+        "callee_count": 0.05,
+        "caller_count": 0.05,
+    },
+    {
+        variant: Logistic(tuple(WEIGHTS.get(name, 0.0) for name in names), -4.0)
+        for variant, names in VARIANTS.items()
+    },
+    {"projects": ["none"]},
+)
+"""Made by hand: what functions say counts most."""
 
 
 def trained_on(**task: object) -> dict[str, Any]:
@@ -96,3 +117,13 @@ def evidence_model() -> SearchModel:
         data="0" * 64,
     )
     return SearchModel.of(embedder, matcher, calibration, name="test-evidence")
+
+
+def ranking_model() -> SearchModel:
+    """Untrained, with a late matcher and a ranking; every word is rare."""
+    embedder = evidence_embedder()
+    embedder.fit_words(WordStatistics(np.zeros(0, np.uint64), np.zeros(0, np.float32), 6.0))
+    options = {"node_input": "tokens", "node_input_size": len(EVIDENCE), "word_dim": 64}
+    matcher = GraphMatcher(ModelConfig.named("late", node_dim=16, steps=2, **options)).eval()
+    matcher.vocabulary = EVIDENCE
+    return SearchModel.of(embedder, matcher, ranking=RANKING, name="test-ranking")

@@ -43,6 +43,12 @@ class Candidate:
     note: str | None = None
     """Why the probability is what it is, where that needs saying."""
 
+    @property
+    def order(self) -> tuple[float, float, int]:
+        """The most probable come first; without a probability, those with the highest score."""
+        likeness = self.score if self.probability is None else self.probability
+        return (-(likeness or 0.0), self.distance, self.stored.id)
+
 
 def encode_queries(
     model: SearchModel,
@@ -62,6 +68,24 @@ def encode_queries(
         )
         for row, graph in enumerate(graphs)
     ]
+
+
+def score_candidates(
+    matcher: GraphMatcher,
+    queries: Sequence[EncodedQuery],
+    candidates: Sequence[Sequence[Candidate]],
+    graphs: Mapping[int, Graph],
+) -> list[NDArray[np.float32]]:
+    """(N,) scores of the matcher for the candidates of each query, whose graphs are given by id."""
+    pairs = [
+        (query.graph, query_hash, graphs[item.stored.id], item.stored.graph_hash)
+        for query, query_hash, own in zip(
+            queries, (query.graph.digest() for query in queries), candidates, strict=True
+        )
+        for item in own
+    ]
+    ends = np.cumsum([len(own) for own in candidates])[:-1]
+    return np.split(score_pairs(matcher, pairs), ends)
 
 
 def score_pairs(

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.binaries.function import base_name
 from graphkin.graphs import Graph
-from graphkin.library.candidates import Candidate, EncodedQuery, score_pairs
+from graphkin.library.candidates import Candidate, EncodedQuery, score_candidates
 from graphkin.library.engines.base import Engine
 from graphkin.library.models import SearchModel
 from graphkin.library.probability import distances as distances_between
@@ -121,7 +122,7 @@ def _probable(
         )
         for item, row, probability in zip(stored, rows, probabilities, strict=True)
     ]
-    order = _order(ranked)
+    order = sorted(range(len(ranked)), key=lambda at: ranked[at].order)
     return [ranked[at] for at in order], candidates.chosen(order)
 
 
@@ -134,23 +135,11 @@ def _matched(
 ) -> list[list[Candidate]]:
     """The best ``count`` of each query in the order of all signals, the others behind them."""
     assert model.matcher is not None, "a model without was refused"
-    pairs = [
-        (query.graph, query_hash, graphs[item.stored.id], item.stored.graph_hash)
-        for query, query_hash, (own, _) in zip(
-            queries, (query.graph.digest() for query in queries), considered, strict=True
-        )
-        for item in own[:count]
-    ]
-    scores = score_pairs(model.matcher, pairs)
-    exact = np.array(
-        [word_cosine(model.embedder, left, right) for left, _, right, _ in pairs], np.float32
-    )
-    ends = np.cumsum([len(own[:count]) for own, _ in considered])[:-1]
+    best = [own[:count] for own, _ in considered]
+    scores = score_candidates(model.matcher, queries, best, graphs)
     return [
-        _with_scores(model, query, *found, own_scores, own_words)
-        for query, found, own_scores, own_words in zip(
-            queries, considered, np.split(scores, ends), np.split(exact, ends), strict=True
-        )
+        _with_scores(model, query, *own, own_scores, graphs)
+        for query, own, own_scores in zip(queries, considered, scores, strict=True)
     ]
 
 
@@ -160,7 +149,7 @@ def _with_scores(
     ranked: list[Candidate],
     candidates: Candidates,
     scores: NDArray[np.float32],
-    exact_words: NDArray[np.float32],
+    graphs: dict[int, Graph],
 ) -> list[Candidate]:
     """The candidates that were matched, in their new order, and the others behind them."""
     ranking, signals = _ranked(model, query)
@@ -168,6 +157,9 @@ def _with_scores(
     if not count:
         return ranked
     blocks = query.graph.num_nodes
+    others = (graphs[item.stored.id] for item in ranked[:count])
+    cosines = [word_cosine(model.embedder, query.graph, other) for other in others]
+    exact_words = np.array(cosines, dtype=np.float32)
     best = candidates.chosen(range(count))
     probabilities = ranking.probabilities(signals, blocks, best, scores, exact_words)
     matched = [
@@ -184,7 +176,7 @@ def _with_scores(
     rest = [
         replace(item, probability=min(item.probability or 0.0, least)) for item in ranked[count:]
     ]
-    return [matched[at] for at in _order(matched)] + rest
+    return sorted(matched, key=attrgetter("order")) + rest
 
 
 def _ranked(model: SearchModel, query: EncodedQuery) -> tuple[Ranking, np.void]:
@@ -202,15 +194,3 @@ def identity(stored: Stored) -> str:
 def _note(query: np.void, blocks: int, probability: float) -> str | None:
     """Why a hit is not more probable, where the query itself is the reason."""
     return TOO_SMALL if probability < 0.5 and is_small(query, blocks) else None
-
-
-def _order(candidates: Sequence[Candidate]) -> list[int]:
-    """The most probable first."""
-    return sorted(
-        range(len(candidates)),
-        key=lambda at: (
-            -(candidates[at].probability or 0.0),
-            candidates[at].distance,
-            candidates[at].stored.id,
-        ),
-    )

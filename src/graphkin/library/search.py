@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ModelError
 from graphkin.graphs import Graph
-from graphkin.library.candidates import Candidate, EncodedQuery, score_pairs
+from graphkin.library.candidates import Candidate, EncodedQuery, score_candidates
 from graphkin.library.cascade import rank_signals, search_signals
 from graphkin.library.engines.base import Engine, UnknownIdError
 from graphkin.library.models import SearchModel
@@ -149,18 +150,9 @@ def _reranked(
 ) -> list[list[Candidate]]:
     """Candidates with the matcher's scores, the most probable first."""
     assert model.matcher is not None, "_check_matcher refuses a model without"
-    pairs = [
-        (query.graph, query_hash, graphs[candidate.stored.id], candidate.stored.graph_hash)
-        for query, query_hash, nearby in zip(
-            queries, (query.graph.digest() for query in queries), candidates, strict=True
-        )
-        for candidate in nearby
-    ]
-    scores = score_pairs(model.matcher, pairs)
-    ranked, start = [], 0
-    for query, nearby in zip(queries, candidates, strict=True):
-        own = scores[start : start + len(nearby)]
-        start += len(nearby)
+    scores = score_candidates(model.matcher, queries, candidates, graphs)
+    ranked = []
+    for query, nearby, own in zip(queries, candidates, scores, strict=True):
         distances = np.array([candidate.distance for candidate in nearby], dtype=np.float32)
         others = [(candidate.stored.nodes, candidate.stored.graph_hash) for candidate in nearby]
         by_score = probabilities(model, query.graph, others, distances, own)
@@ -168,13 +160,8 @@ def _reranked(
             replace(candidate, score=float(score), probability=probability)
             for candidate, score, probability in zip(nearby, own, by_score, strict=True)
         ]
-        ranked.append(sorted(scored, key=_order))
+        ranked.append(sorted(scored, key=attrgetter("order")))
     return ranked
-
-
-def _order(candidate: Candidate) -> tuple[float, float, int]:
-    likeness = candidate.score if candidate.probability is None else candidate.probability
-    return (-(likeness or 0.0), candidate.distance, candidate.stored.id)
 
 
 def _hits(

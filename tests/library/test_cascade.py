@@ -1,0 +1,293 @@
+"""A search by signals, from files to hits, with a model that nobody trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphkin import Graph, Library
+from graphkin.binaries import samples
+from graphkin.errors import FormatError, ModelError
+from graphkin.graphs import WordBags
+from graphkin.graphs.words import word_hash
+from graphkin.library import cascade
+from graphkin.library.candidates import encode_queries
+from graphkin.library.cascade import identity
+from graphkin.library.compare import compare
+from graphkin.library.indexing.index import index_paths
+from graphkin.library.models import SearchModel
+from graphkin.library.records import Filter, KnownFunction, SearchOptions, Stored
+from graphkin.library.scan import Query, look_up, read_queries
+from graphkin.library.search import rank, search
+from graphkin.results.document import FunctionResult
+from tests.library.sample_models import RANKING, evidence_embedder, ranking_model
+
+BUILDS = ("gcc-O0", "gcc-O2")
+KNOWN = [
+    samples.path(f"{build}/{name}")
+    for build in BUILDS
+    for name in ("libkinproto.so", "libkinbeat.so")
+]
+QUERY = samples.path("clang-O1/libkinproto.so")
+
+
+@pytest.fixture(scope="module")
+def model() -> SearchModel:
+    return ranking_model()
+
+
+@pytest.fixture(scope="module")
+def path(model: SearchModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cascade") / "library.kin"
+    with Library.create(path, model) as library:
+        index_paths(library, KNOWN)
+    return path
+
+
+@pytest.fixture(scope="module")
+def library(path: Path) -> Iterator[Library]:
+    with Library.open(path) as library:
+        yield library
+
+
+@pytest.fixture(scope="module")
+def queries(library: Library) -> list[Query]:
+    return list(read_queries(library, [str(QUERY)]))
+
+
+def saying(*words: str, nodes: int = 1) -> Graph:
+    """A chain of blocks, the first of which says some strings."""
+    hashes = np.array([word_hash("str", word) for word in words], dtype=np.uint64)
+    return Graph(
+        nodes,
+        [(node, node + 1) for node in range(nodes - 1)],
+        directed=True,
+        node_tokens=[[node % 7] for node in range(nodes)],
+        node_words=WordBags(hashes, np.array([0, *[len(hashes)] * nodes])),
+    )
+
+
+# --- Hits -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rerank", [0, 3, 20])
+def test_hits_come_in_the_order_of_their_probability(
+    library: Library, queries: list[Query], rerank: int
+) -> None:
+    options = SearchOptions(top=5, rerank=rerank, evidence=True)
+    results = list(look_up(library, queries, options))
+    right = 0
+    for result in results:
+        probabilities = [hit.probability or 0.0 for hit in result.hits]
+        assert len(probabilities) == 5
+        assert probabilities == sorted(probabilities, reverse=True)
+        assert 0 <= probabilities[-1] <= probabilities[0] <= 1
+        assert [hit.rank for hit in result.hits] == [1, 2, 3, 4, 5]
+        assert sum(hit.score is not None for hit in result.hits) == min(rerank, 5)
+        assert all(hit.evidence for hit in result.hits)
+        right += result.hits[0].function == result.query.function
+    assert right / len(results) > 0.6
+
+
+def test_what_is_less_probable_is_left_out(library: Library, queries: list[Query]) -> None:
+    everything = list(look_up(library, queries, SearchOptions(top=5)))
+    likely = list(look_up(library, queries, SearchOptions(top=5, min_probability=0.5)))
+    for whole, kept in zip(everything, likely, strict=True):
+        assert kept.hits == tuple(hit for hit in whole.hits if (hit.probability or 0) >= 0.5)
+    assert any(result.hits for result in likely)
+    assert any(result.best_left_out for result in likely)
+
+
+def test_shared_words_are_listed(library: Library, queries: list[Query]) -> None:
+    listed = 0
+    for query, result in zip(
+        queries, look_up(library, queries, SearchOptions(top=3, rerank=5)), strict=True
+    ):
+        assert result.query == query.ref
+        for hit in result.hits:
+            (graph,) = library.engine.graphs([hit.id])
+            assert graph.node_words is not None
+            theirs = set(graph.node_words.hashes.tolist())
+            both = [word for word in query.said if word_hash(*word) in theirs]
+            expected = {word for word in both if word.kind != "off"}
+            assert set(hit.shared) <= expected
+            assert len(hit.shared) == min(len(expected), 12)
+            listed += len(hit.shared)
+    assert listed > 0
+
+
+def test_hits_do_not_depend_on_how_many_queries_are_searched_together(
+    library: Library, queries: list[Query]
+) -> None:
+    """Nor on those that were encoded beside them, where no file is known."""
+    alone = [query._replace(encoded=None) for query in queries]
+    options = SearchOptions(top=5, rerank=8)
+    for own in (queries, alone):
+        together = ids(look_up(library, own, options))
+        assert together == ids(look_up(library, own, options, at_once=1))
+        assert together == ids(look_up(library, own[::-1], options, at_once=4))[::-1]
+
+
+def ids(results: Iterator[FunctionResult]) -> list[list[int]]:
+    return [[hit.id for hit in result.hits] for result in results]
+
+
+def test_given_functions_are_ranked(library: Library, queries: list[Query]) -> None:
+    every = [item.id for item in library.engine.scan(Filter(binary="*gcc-O2*"))]
+    best = library.rank(queries[0].graph, every, 3)
+    assert best[0].function == queries[0].ref.function
+    assert [hit.probability for hit in best] == sorted(
+        (hit.probability for hit in best), reverse=True
+    )
+    assert all(hit.score is not None for hit in best)
+    assert library.rank(queries[0].graph, []) == []
+
+
+def test_an_empty_library_has_no_hits(model: SearchModel, tmp_path: Path) -> None:
+    with Library.create(tmp_path / "empty.kin", model) as library:
+        assert library.search(saying("a"), rerank=5) == []
+
+
+# --- Candidates -------------------------------------------------------------------------------
+
+
+def test_functions_that_share_a_rare_word_are_found_however_far_their_codes(
+    model: SearchModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cascade, "NEAREST_CODES", 1)
+    query = saying("only here", "b", "c", "d", nodes=9)
+    target = saying("only here", "e", "f", "g", "h", "i", "j", nodes=2)
+    decoys = [saying("k", f"decoy {number}", nodes=9) for number in range(5)]
+    names = ["target", *(f"decoy {number}" for number in range(5))]
+    by_words = replace(RANKING, order={**RANKING.order, "graph": 0.0})
+    made_for_words = SearchModel.of(model.embedder, model.matcher, ranking=by_words)
+    with Library.create(tmp_path / "library.kin", made_for_words) as library:
+        library.add([target, *decoys], [{"function": name} for name in names])
+        (best,) = library.search(query, 1)
+        assert (best.function, best.rank_by_distance) == ("target", 2)
+        monkeypatch.setattr(library.engine, "sharing", lambda *_: [])
+        (nearest,) = library.search(query, 1)
+        assert nearest.function.startswith("decoy")
+        assert nearest.distance < best.distance
+
+
+def test_a_part_of_the_library_is_searched(library: Library, queries: list[Query]) -> None:
+    options = SearchOptions(top=30, where=Filter(binary="*gcc-O0*"))
+    for result in look_up(library, queries, options):
+        assert {"gcc-O0" in hit.binary for hit in result.hits} == {True}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("decode.part.0", "decode"),
+        ("decode", "decode"),
+        ("sub_4010", "hash"),
+        ("FUN_0040", "hash"),
+        ("", "hash"),
+        ("subtract_a", "subtract_a"),
+    ],
+)
+def test_a_function_without_a_name_is_its_graph(name: str, expected: str) -> None:
+    assert identity(Stored(1, KnownFunction(function=name), 5, "hash")) == expected
+
+
+# --- Files ------------------------------------------------------------------------------------
+
+
+def test_what_calls_what_is_known_of_whole_files(
+    library: Library, model: SearchModel, queries: list[Query], tmp_path: Path
+) -> None:
+    stored = [item.id for item in library.engine.scan()]
+    assert model.signals_from(library.engine.signals(stored))["in_file"].all()
+    for query in queries:
+        assert query.encoded is not None
+        assert query.encoded.signals is not None
+        assert query.encoded.signals["in_file"]
+    (named,) = read_queries(library, [f"{QUERY}:{queries[0].ref.function}"])
+    assert named.encoded is None
+    (encoded,) = encode_queries(model, [named.graph], [named.architecture])
+    assert encoded.signals is not None
+    assert not encoded.signals["in_file"]
+    with Library.create(tmp_path / "one.kin", model) as other:
+        index_paths(other, [f"{QUERY}:{queries[0].ref.function}"])
+        assert not model.signals_from(other.engine.signals([1]))["in_file"].any()
+
+
+def test_small_functions_are_known_of_though_they_are_not_kept(
+    library: Library, model: SearchModel, tmp_path: Path
+) -> None:
+    """The signals of a function do not depend on how small others may be to be kept."""
+    with Library.create(tmp_path / "small.kin", model) as other:
+        index_paths(other, KNOWN, min_blocks=1)
+        assert len(other) > len(library)
+        everything = signals_by_address(other)
+        kept = signals_by_address(library)
+    assert {key: everything[key] for key in kept} == kept
+    records = model.signals_from(list(kept.values()))
+    assert records["caller_count"].any()
+    assert records["callees_scale"].any()
+
+
+def signals_by_address(library: Library) -> dict[tuple[str, int | None], bytes]:
+    stored = list(library.engine.scan())
+    contents = library.engine.signals([item.id for item in stored])
+    return {
+        (item.entry.binary, item.entry.address): content
+        for item, content in zip(stored, contents, strict=True)
+    }
+
+
+def test_scans_skip_small_functions_but_know_them(library: Library, queries: list[Query]) -> None:
+    large = list(read_queries(library, [str(QUERY)], min_blocks=1000))
+    assert 0 < len(large) < len(queries), "some are small and say nothing"
+    own = {query.ref: query.encoded for query in queries}
+    for query in large:
+        assert query.encoded is not None
+        assert query.encoded.signals == own[query.ref].signals  # type: ignore[union-attr]
+
+
+# --- Models -----------------------------------------------------------------------------------
+
+
+def test_a_library_without_signals_is_refused(
+    model: SearchModel, queries: list[Query], tmp_path: Path
+) -> None:
+    without = SearchModel.of(model.embedder, model.matcher, name="test-plain")
+    with Library.create(tmp_path / "plain.kin", without) as library:
+        library.add([queries[0].graph], [{"function": "f"}])
+        assert [hit.probability for hit in library.search(queries[0].graph, rerank=1)] == [None]
+        encoded = encode_queries(model, [queries[0].graph])
+        with pytest.raises(FormatError, match=r"have no signals.*graphkin index NEW\.kin"):
+            list(search(model, library.engine, encoded, SearchOptions()))
+        with pytest.raises(FormatError, match="have no signals"):
+            rank(model, library.engine, encoded[0], [1], SearchOptions(rerank=1))
+
+
+def test_a_ranking_without_a_matcher(queries: list[Query], tmp_path: Path) -> None:
+    alone = SearchModel.of(evidence_embedder(), ranking=RANKING)
+    with Library.create(tmp_path / "alone.kin", alone) as library:
+        library.add([queries[0].graph], [{"function": "f"}])
+        (hit,) = library.search(queries[0].graph)
+        assert hit.probability == pytest.approx(1, abs=0.01)
+        with pytest.raises(ModelError, match="no matcher"):
+            library.search(queries[0].graph, rerank=5)
+
+
+def test_the_library_keeps_the_ranking(library: Library) -> None:
+    assert library.model.ranking == RANKING
+
+
+def test_a_comparison_has_the_probability_of_the_ranking(model: SearchModel) -> None:
+    name = samples.VULNERABLE[1]
+    file, other = (samples.path(f"{build}/libkinbeat.so") for build in BUILDS)
+    same = compare(f"{file}:{name}", f"{file}:{name}", model).document
+    assert same.probability is not None
+    assert same.probability >= 0.99
+    built = compare(f"{file}:{name}", f"{other}:{name}", model).document
+    assert built.probability is not None
+    assert 0 < built.probability < same.probability
