@@ -131,7 +131,7 @@ def follow(
         if position >= next_path and paths is not None:
             next_path = paths.pass_by(position)
         if position > next_call:
-            for register in known.keys() & clobbered:
+            for register in [name for name in known if name in clobbered]:
                 del known[register]
             while calls[number] < position:
                 number += 1
