@@ -16,7 +16,7 @@ from graphkin.binaries.evidence.operations import Codes
 from graphkin.binaries.function import Block, Callee, Token
 from graphkin.binaries.image import Image
 from graphkin.binaries.operations import OPERATION
-from graphkin.binaries.recovery.decode import operands
+from graphkin.binaries.recovery.decode import NUMBER_BYTES, byte_numbers, operands
 from graphkin.binaries.recovery.listing import Listing
 
 CODE_BYTES = 4
@@ -50,17 +50,18 @@ class Body:
         """Tokens by the position at which they were said."""
         self.callees: dict[Callee, None] = {}
 
-    def keys(self) -> list[bytes]:
+    def keys(self) -> list[int | bytes]:
         """The bytes of the instructions at ``positions``."""
-        listing, read = self.listing, self.places.image.read
-        addresses, sizes, positions = listing.addresses, listing.sizes, self.positions
-        if len(listing.runs) == 1:
-            start, end = listing.runs[0].start, listing.runs[0].end
-            code = read(start, end - start)
-            offsets = [addresses[position] - start for position in positions]
-            ends = [offset + sizes[at] for offset, at in zip(offsets, positions, strict=True)]
-            return [code[offset:end] for offset, end in zip(offsets, ends, strict=True)]
-        return [read(addresses[position], sizes[position]) for position in positions]
+        listing = self.listing
+        keys: list[int | bytes] = []
+        for run in listing.runs:
+            keys += byte_numbers(run.records.table[: len(run.addresses)])
+        if max(listing.sizes) > NUMBER_BYTES:
+            for position in self.positions:
+                size = listing.sizes[position]
+                if size > NUMBER_BYTES:
+                    keys[position] = self.places.image.read(listing.addresses[position], size)
+        return list(map(keys.__getitem__, self.positions))
 
     def texts(self, positions: list[int]) -> list[bytes]:
         """Operands of the instructions at rising positions."""
@@ -168,10 +169,14 @@ class Collector:
             low = bisect_left(where, first)
             if low < len(where) and where[low] < last:
                 high = bisect_left(where, last, low)
-                evidence = tuple(chain.from_iterable(map(said.__getitem__, where[low:high])))
+                evidence = said[where[low]]
+                if high - low > 1:
+                    evidence = tuple(chain.from_iterable(map(said.__getitem__, where[low:high])))
                 if without_tables:
                     evidence = tuple([token for token in evidence if token.kind != "dat"])
-            told.append(tuple.__new__(Block, (*block[:4], operations, evidence)))
+            address, size, mnemonics, instructions, _, _ = block
+            fields = (address, size, mnemonics, instructions, operations, evidence)
+            told.append(tuple.__new__(Block, fields))
         body.callees.pop(listing.addresses[0], None)
         return Evidence(tuple(told), tuple(body.callees))
 

@@ -10,7 +10,7 @@ from graphkin.binaries.evidence.collect import Body
 
 KEPT = 1 << 18
 """Instructions that are kept for a processor; then all are forgotten."""
-Key = int | bytes | tuple[bytes, str]
+Key = int | bytes | tuple[int | bytes, str]
 """The bytes of an instruction, and its name where they do not tell it."""
 
 

@@ -15,6 +15,7 @@ from graphkin.binaries.evidence.collect import Body
 from graphkin.binaries.evidence.comparisons import added_by_condition
 from graphkin.binaries.evidence.data import LOAD, TAKE
 from graphkin.binaries.evidence.operations import pack
+from graphkin.binaries.evidence.paths import Paths, Value
 from graphkin.binaries.evidence.steps import (
     ADD,
     BELOW,
@@ -39,57 +40,6 @@ from graphkin.binaries.recovery.architecture import CALL
 
 _HALF = 0xFFFF
 _CALL, _JUMP, _ADDRESS = pack("call"), pack("jump"), pack("address")
-
-
-class Value:
-    """What a register holds: a constant, or an address."""
-
-    __slots__ = ("is_address", "is_noted", "position", "value")
-
-    def __init__(self, value: int, position: int, is_address: bool, is_noted: bool) -> None:
-        self.value = value
-        self.position = position
-        """Where it was made."""
-        self.is_address = is_address
-        self.is_noted = is_noted
-        """Whether the function says it; not so for what only serves to make another."""
-
-
-class _Paths:
-    """Takes what registers hold along forward branches.
-
-    Args:
-        branches: as :func:`follow` has them.
-        known: what registers hold, which is changed in place.
-    """
-
-    def __init__(self, branches: Sequence[tuple[int, int, bool]], known: dict[str, Value]) -> None:
-        self._known = known
-        self._saved: dict[int, dict[str, Value]] = {}
-        self._ends = {at: (target, runs_on) for at, target, runs_on in branches}
-        events = {at + 1 for at in self._ends} | {target for _, target, _ in branches}
-        self._events = sorted(events, reverse=True)
-        self._is_reached = True
-
-    def pass_by(self, position: int) -> int:
-        """Brings what registers hold up to a position; gives the next one where that changes."""
-        known, events = self._known, self._events
-        while events and events[-1] <= position:
-            at = events.pop()
-            end = self._ends.get(at - 1)
-            if end is not None:
-                target, self._is_reached = end
-                if target >= at:
-                    self._saved[target] = {**known, **self._saved.get(target, {})}
-            saved = self._saved.pop(at, None)
-            if saved is not None:
-                if not self._is_reached:
-                    known.update(saved)
-                    self._is_reached = True
-                else:
-                    for register, value in saved.items():
-                        known.setdefault(register, value)
-        return events[-1] if events else sys.maxsize
 
 
 def follow(
@@ -125,13 +75,13 @@ def follow(
     at_calls = frozenset(calls)
     calls.append(len(listing.addresses))
     number, next_call = 0, calls[0]
-    paths = _Paths(branches, known) if branches else None
+    paths = Paths(branches, known) if branches else None
     next_path = sys.maxsize if paths is None else 0
     for position, step in zip(body.positions, steps, strict=True):
         if position >= next_path and paths is not None:
             next_path = paths.pass_by(position)
         if position > next_call:
-            for register in known.keys() & clobbered:
+            for register in [name for name in known if name in clobbered]:
                 del known[register]
             while calls[number] < position:
                 number += 1

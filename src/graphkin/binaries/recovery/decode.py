@@ -19,8 +19,8 @@ RECORD = capstone._cs_insn
 _FIELDS = {"id": "u4", "address": "u8", "size": "u2", "mnemonic": "S32", "op_str": "S160"}
 RECORD_TYPE = np.dtype(
     {
-        "names": [*_FIELDS, "head", "op_head", "word", "big_word"],
-        "formats": [*_FIELDS.values(), "<u8", "<u8", "<u4", ">u4"],
+        "names": [*_FIELDS, "head", "op_head", "word", "big_word", "first_bytes"],
+        "formats": [*_FIELDS.values(), "<u8", "<u8", "<u4", ">u4", "<u8"],
         # From capstone's declaration, so that another version's layout is followed.
         "offsets": [
             *(getattr(RECORD, name).offset for name in _FIELDS),
@@ -28,10 +28,16 @@ RECORD_TYPE = np.dtype(
             RECORD.op_str.offset,
             RECORD.bytes.offset,
             RECORD.bytes.offset,
+            RECORD.bytes.offset,
         ],
         "itemsize": ctypes.sizeof(RECORD),
     }
 )
+
+
+NUMBER_BYTES = 8
+_OWN_BYTES = np.array([(1 << 8 * size) - 1 for size in range(NUMBER_BYTES + 1)], dtype=np.uint64)
+"""By the size of an instruction: which of its first bytes are its own."""
 
 
 class _Words(dict[int, str]):
@@ -65,6 +71,17 @@ def operands(table: NDArray[Any], rows: NDArray[np.intp] | None = None) -> list[
     """The operands of each record, or of some of them, as text."""
     column = table["op_str"] if rows is None else table["op_str"][rows]
     return [raw.partition(b"\0")[0] for raw in column.tolist()]
+
+
+def byte_numbers(table: NDArray[Any]) -> list[int]:
+    """The first ``NUMBER_BYTES`` bytes of each instruction as a number.
+
+    Zeros stand behind those of shorter ones, which cannot be taken for longer ones by that: no
+    instruction begins with the bytes of another.
+    """
+    own = _OWN_BYTES.take(table["size"], mode="clip")
+    numbers: list[int] = (table["first_bytes"] & own).tolist()
+    return numbers
 
 
 def _word(raw: bytes) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from graphkin.binaries.evidence.collect import Body
 from graphkin.binaries.evidence.mips.syntax import SETS_GP
-from graphkin.binaries.evidence.registers import Value
+from graphkin.binaries.evidence.paths import Value
 from graphkin.binaries.evidence.steps import COPY, LOW, SUM, UPPER, Step
 
 _REACH = 64
