@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from graphkin.binaries.function import base_name
 from graphkin.graphs import Graph
 from graphkin.library.candidates import Candidate, EncodedQuery, score_candidates
+from graphkin.library.code_distance import distances as distances_between
 from graphkin.library.engines.base import Engine
 from graphkin.library.models import SearchModel
-from graphkin.library.probability import distances as distances_between
 from graphkin.library.ranking import TOO_SMALL, Candidates, Ranking, is_small
 from graphkin.library.records import SearchOptions, Stored
 from graphkin.library.signals import rare_words, word_cosines

@@ -15,8 +15,8 @@ from graphkin.binaries.reading import read_function
 from graphkin.binaries.targets import parse_target
 from graphkin.errors import ConfigError, ModelError
 from graphkin.graphs.words import word_hash
+from graphkin.library.code_distance import distances, probabilities
 from graphkin.library.models import Encoded, SearchModel, search_model
-from graphkin.library.probability import distances, probabilities
 from graphkin.library.processors import processor_warnings
 from graphkin.library.ranking import Candidates
 from graphkin.library.signals import word_cosines
