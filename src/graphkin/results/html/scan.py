@@ -55,7 +55,9 @@ def _row(number: int, result: FunctionResult) -> str:
             query.shown,
         ),
         _cell(text(query.binary)),
-        _cell(f"<code>{address_text(query.address)}</code>", str(query.address or 0)),
+        _cell(
+            f'<code class="address">{address_text(query.address)}</code>', str(query.address or 0)
+        ),
         _cell(
             f'<span class="probability {level(best.probability)}">'
             f"{number_text(best.probability, 3) or '-'}</span>",
