@@ -34,8 +34,8 @@ from graphkin._support.progress import counter
 from graphkin.learning.evaluation import evaluate
 from graphkin.learning.reliability import fit_calibration
 from graphkin.learning.task import RetrievalPool
+from graphkin.library.code_distance import features_of
 from graphkin.library.models import CALIBRATION_FILE, EMBEDDER, MATCHER, SearchModel
-from graphkin.library.probability import features_of
 from graphkin.models import load_model
 from graphkin.models.calibration import Calibration, Logistic
 from graphkin.models.joining import join

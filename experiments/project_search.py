@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,9 +16,12 @@ from graphkin.binaries.corpus import FunctionCorpus
 from graphkin.graphs import Graph
 from graphkin.graphs.words import KINDS, kinds_of
 from graphkin.library.candidates import score_pairs
+from graphkin.library.cascade import NEAREST_CODES, SHARING_WORDS
+from graphkin.library.engines.base import COMMON_WORD
 from graphkin.library.models import SearchModel
 from graphkin.library.ranking import Candidates, Ranking
-from graphkin.library.signals import Records, Surroundings, signals_of, word_cosine
+from graphkin.library.signals import Records, Surroundings, rare_words, signals_of, word_cosines
+from graphkin.models import GraphEmbedder
 from graphkin.models.similarity import hamming_distances
 from graphkin.research.tasks.projects import NARROW, ProjectTask
 
@@ -35,8 +39,8 @@ DIRECTIONS = {
 }
 RARE = 5.0
 """Rarity above which a constant says something."""
-CANDIDATES, MATCHED = 200, 20
-"""That are ordered by vectors, and that the matcher sees."""
+MATCHED = 20
+"""Candidates that the matcher sees."""
 CHUNK = 100
 """Queries whose candidates are matched together."""
 
@@ -46,6 +50,7 @@ class Pool:
     """The functions of one configuration, of all projects of a split."""
 
     task: ProjectTask
+    embedder: GraphEmbedder
     numbers: list[int]
     """In the corpus; those of at least five blocks."""
     names: list[tuple[str, str]]
@@ -56,6 +61,24 @@ class Pool:
     @cached_property
     def graphs(self) -> list[Graph]:
         return [self.task.graph(number) for number in self.numbers]
+
+    @cached_property
+    def words(self) -> dict[int, list[int]]:
+        """The rows of each rare word."""
+        rows: dict[int, list[int]] = defaultdict(list)
+        for row, graph in enumerate(self.graphs):
+            for word in rare_words(self.embedder, graph)[0].tolist():
+                rows[word].append(row)
+        return rows
+
+    def sharing(self, graph: Graph) -> list[int]:
+        """The rows that share most rare words with a function, as a library finds them."""
+        sums: Counter[int] = Counter()
+        for word, weight in zip(*rare_words(self.embedder, graph), strict=True):
+            rows = self.words.get(int(word), [])
+            if len(rows) <= COMMON_WORD:
+                sums.update(dict.fromkeys(rows, float(weight)))
+        return sorted(sums, key=lambda row: (-sums[row], row))[:SHARING_WORDS]
 
     @cached_property
     def blocks(self) -> NDArray[np.int64]:
@@ -113,7 +136,8 @@ class Searches:
             codes.append(embedder.codes_of(vectors)[large])
             numbers += [members[row] for row in large]
             names += [(project, entries[row].name) for row in large]
-        return Pool(self.task, numbers, names, np.concatenate(records), np.concatenate(codes))
+        signals = np.concatenate(records)
+        return Pool(self.task, embedder, numbers, names, signals, np.concatenate(codes))
 
     def answers(self, direction: tuple[str, str]) -> list[tuple[int, int]]:
         """(row of a query, row of its answer), at random if not all are wanted."""
@@ -201,7 +225,8 @@ def _candidates(
     answer: int,
 ) -> Search:
     distances = hamming_distances(asked.codes[row][None], pool.codes)[0]
-    near = np.argsort(distances, kind="stable")[:CANDIDATES]
+    near = np.argsort(distances, kind="stable")[:NEAREST_CODES]
+    near = np.union1d(near, np.array(pool.sharing(asked.graphs[row]), dtype=np.int64))
     totals = ranking.totals(ours[row], theirs[near])
     rows = near[np.argsort(-totals, kind="stable")[:MATCHED]]
     equal = np.array([pool.hashes[other] == asked.hashes[row] for other in rows])
@@ -218,13 +243,12 @@ def _matched(model: SearchModel, pool: Pool, chunk: list[Search]) -> list[Search
         for row in search.rows.tolist()
     ]
     scores = score_pairs(model.matcher, pairs)
-    exact = np.array(
-        [word_cosine(model.embedder, left, right) for left, _, right, _ in pairs], np.float32
-    )
+    exact = [
+        word_cosines(model.embedder, search.graph, [pool.graphs[row] for row in search.rows])
+        for search in chunk
+    ]
     ends = np.cumsum([len(search.rows) for search in chunk])[:-1]
     return [
         search._replace(scores=own, exact_words=words)
-        for search, own, words in zip(
-            chunk, np.split(scores, ends), np.split(exact, ends), strict=True
-        )
+        for search, own, words in zip(chunk, np.split(scores, ends), exact, strict=True)
     ]

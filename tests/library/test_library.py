@@ -18,10 +18,10 @@ from graphkin import AttentionMaps, Filter, Graph, GraphEmbedder, Library, Model
 from graphkin.errors import ConfigError, FormatError, GraphError, ModelError, StorageError
 from graphkin.library import library as library_module
 from graphkin.library import search as search_module
+from graphkin.library.code_distance import distances
 from graphkin.library.engines.base import Nearest
 from graphkin.library.engines.sqlite.engine import SqliteEngine
 from graphkin.library.models import SearchModel, read_model_id
-from graphkin.library.probability import distances
 from graphkin.library.records import KnownFunction
 from graphkin.models.calibration import pair_features
 from graphkin.results.evidence import best_evidence, matched_blocks

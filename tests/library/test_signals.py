@@ -24,7 +24,7 @@ from graphkin.library.signals import (
     rare_words,
     shared_words,
     signals_of,
-    word_cosine,
+    word_cosines,
 )
 from graphkin.models.words import WordStatistics
 from tests.library.sample_models import evidence_embedder, ranking_model
@@ -147,6 +147,5 @@ def test_the_exact_cosine_of_words(model: SearchModel) -> None:
     right = saying(("str", "a"), ("num", "7"), ("off", "8"))
     twice = 1 + math.log(2)
     expected = twice / math.sqrt(twice**2 + 1) / math.sqrt(2)
-    assert word_cosine(model.embedder, left, right) == pytest.approx(expected)
-    assert word_cosine(model.embedder, left, left) == pytest.approx(1)
-    assert word_cosine(model.embedder, left, saying()) == 0
+    cosines = word_cosines(model.embedder, left, [right, left, saying()])
+    assert cosines == pytest.approx([expected, 1, 0])

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from graphkin.binaries.function import base_name
 from graphkin.graphs import Graph
 from graphkin.library.candidates import Candidate, EncodedQuery, score_candidates
+from graphkin.library.code_distance import distances as distances_between
 from graphkin.library.engines.base import Engine
 from graphkin.library.models import SearchModel
-from graphkin.library.probability import distances as distances_between
 from graphkin.library.ranking import TOO_SMALL, Candidates, Ranking, is_small
 from graphkin.library.records import SearchOptions, Stored
-from graphkin.library.signals import rare_words, word_cosine
+from graphkin.library.signals import rare_words, word_cosines
 
-NEAREST_CODES = 200
+NEAREST_CODES = 500
 """Functions whose signals are compared, by the distance of their codes."""
 SHARING_WORDS = 50
 """And by rare words that they share with the query."""
@@ -157,9 +157,8 @@ def _with_scores(
     if not count:
         return ranked
     blocks = query.graph.num_nodes
-    others = (graphs[item.stored.id] for item in ranked[:count])
-    cosines = [word_cosine(model.embedder, query.graph, other) for other in others]
-    exact_words = np.array(cosines, dtype=np.float32)
+    others = [graphs[item.stored.id] for item in ranked[:count]]
+    exact_words = word_cosines(model.embedder, query.graph, others)
     best = candidates.chosen(range(count))
     probabilities = ranking.probabilities(signals, blocks, best, scores, exact_words)
     matched = [

@@ -15,11 +15,11 @@ from graphkin.binaries.reading import read_function
 from graphkin.binaries.targets import parse_target
 from graphkin.errors import ConfigError, ModelError
 from graphkin.graphs.words import word_hash
+from graphkin.library.code_distance import distances, probabilities
 from graphkin.library.models import Encoded, SearchModel, search_model
-from graphkin.library.probability import distances, probabilities
 from graphkin.library.processors import processor_warnings
 from graphkin.library.ranking import Candidates
-from graphkin.library.signals import word_cosine
+from graphkin.library.signals import word_cosines
 from graphkin.results.document import Comparison, EvidenceToken
 from graphkin.results.evidence import best_evidence
 from graphkin.results.function import is_understood, ref_of, said_by
@@ -116,7 +116,7 @@ def _probability(
         return probabilities(model, left, [other], distance, scores)[0]
     equal = np.array([left.digest() == right.digest()])
     candidate = Candidates(encoded.signals[1:], np.array([right.num_nodes]), equal, [""])
-    words = word_cosine(model.embedder, left, right)
+    words = float(word_cosines(model.embedder, left, [right])[0])
     return model.ranking.pair_probability(
         encoded.signals[0], left.num_nodes, candidate, score, words
     )

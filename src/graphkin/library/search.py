@@ -20,10 +20,10 @@ from graphkin.errors import ModelError
 from graphkin.graphs import Graph
 from graphkin.library.candidates import Candidate, EncodedQuery, score_candidates
 from graphkin.library.cascade import rank_signals, search_signals
+from graphkin.library.code_distance import distances as distances_between
+from graphkin.library.code_distance import probabilities
 from graphkin.library.engines.base import Engine, UnknownIdError
 from graphkin.library.models import SearchModel
-from graphkin.library.probability import distances as distances_between
-from graphkin.library.probability import probabilities
 from graphkin.library.records import Hits, SearchOptions
 from graphkin.library.signals import shared_words
 from graphkin.results.document import Evidence, EvidenceToken, Hit

@@ -133,22 +133,31 @@ def shared_words(embedder: GraphEmbedder, left: Graph, right: Graph) -> list[int
     return [int(word) for word in words[order]]
 
 
-def word_cosine(embedder: GraphEmbedder, left: Graph, right: Graph) -> float:
-    """The exact cosine of what two functions say, offsets left out."""
-    (ours, own), (theirs, other) = (_weighted(embedder, graph) for graph in (left, right))
-    _, rows, columns = np.intersect1d(ours, theirs, assume_unique=True, return_indices=True)
-    lengths = float(np.linalg.norm(own) * np.linalg.norm(other))
-    return float(own[rows] @ other[columns]) / lengths if lengths else 0.0
+def word_cosines(embedder: GraphEmbedder, query: Graph, others: Sequence[Graph]) -> Floats:
+    """(N,) the exact cosines of what a function says with what others say, offsets left out."""
+    counted = [_counted(graph) for graph in (query, *others)]
+    rarity = embedder.words.rarity_of(np.concatenate([words for words, _ in counted]))
+    ends = np.cumsum([len(words) for words, _ in counted])[:-1]
+    weights = [
+        (1 + np.log(counts)) * own
+        for (_, counts), own in zip(counted, np.split(rarity, ends), strict=True)
+    ]
+    ours, own = counted[0][0], weights[0]
+    cosines = np.zeros(len(others), np.float32)
+    for row, ((theirs, _), other) in enumerate(zip(counted[1:], weights[1:], strict=True)):
+        _, left, right = np.intersect1d(ours, theirs, assume_unique=True, return_indices=True)
+        lengths = np.linalg.norm(own) * np.linalg.norm(other)
+        cosines[row] = own[left] @ other[right] / lengths if lengths else 0
+    return cosines
 
 
-def _weighted(embedder: GraphEmbedder, graph: Graph) -> tuple[NDArray[np.uint64], Floats]:
-    """The distinct words of a graph, and what each weighs."""
+def _counted(graph: Graph) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """The distinct words of a graph, offsets left out, and how often each is there."""
     if graph.node_words is None:
-        return np.zeros(0, np.uint64), np.zeros(0, np.float32)
+        return np.zeros(0, np.uint64), np.zeros(0, np.int64)
     hashes, counts = graph.node_words.counted()
     kept = kinds_of(hashes) != KINDS.index(OFFSETS)
-    weights = (1 + np.log(counts[kept])) * embedder.words.rarity_of(hashes[kept])
-    return hashes[kept], weights.astype(np.float32)
+    return hashes[kept], counts[kept]
 
 
 def _strengths(embedder: GraphEmbedder, graphs: Sequence[Graph]) -> Floats:
@@ -161,8 +170,4 @@ def _strengths(embedder: GraphEmbedder, graphs: Sequence[Graph]) -> Floats:
 
 def _distinct(graph: Graph) -> NDArray[np.uint64]:
     """The words of a function, offsets left out, each once."""
-    if graph.node_words is None:
-        return np.zeros(0, np.uint64)
-    hashes = graph.node_words.counted()[0]
-    kept: NDArray[np.uint64] = hashes[kinds_of(hashes) != KINDS.index(OFFSETS)]
-    return kept
+    return _counted(graph)[0]

@@ -165,12 +165,25 @@ def test_every_block_says_what_it_says() -> None:
     said = Token("str", "<b>bold</b>"), Token("imp", "puts"), Token("dat", "00ff" * 4)
     talking = replace(function(1), blocks=(Block(0x1000, 4, ("nop",), ("nop",), None, said),))
     page = compared_page(talking, function(2), maps=attention(1, 2))
-    assert contents(page, "pre")[0].split("\n") == [
-        "<b>nop</b>",
-        "<i>; strings &quot;&lt;b&gt;bold&lt;/b&gt;&quot;</i>",
-        "<i>; imports puts</i>",
-        "<i>; tables 00ff00ff00ff00ff</i>",
+    code, words, *_ = contents(page, "pre")
+    assert code == "<b>nop</b>"
+    assert words.split("\n") == [
+        "; strings &quot;&lt;b&gt;bold&lt;/b&gt;&quot;",
+        "; imports puts",
+        "; tables 00ff00ff00ff00ff",
     ]
+
+
+def test_what_a_long_block_says_has_room_of_its_own() -> None:
+    code = ("nop",) * 100
+    mute = Block(0x1000, 100, code, code, None, ())
+    talking = mute._replace(evidence=(Token("str", "text"), Token("imp", "puts")))
+    heights = []
+    for block in (mute, talking):
+        side = replace(function(1), blocks=(block,), edges=())
+        page = compared_page(side, side, maps=attention(1, 1))
+        heights.append(data_of(page)["left"]["boxes"][0][3])
+    assert heights[1] - heights[0] == 28, "two lines"
 
 
 def test_a_comparison_says_what_both_say_and_what_one_says() -> None:

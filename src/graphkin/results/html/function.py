@@ -44,9 +44,8 @@ def draw(function: Function) -> Drawing:
     takes seconds to lay out the text of thousands.
     """
     lines = [_lines(block) for block in function.blocks]
-    sizes = [
-        _size(text_lines, block) for text_lines, block in zip(lines, function.blocks, strict=True)
-    ]
+    said = [list(evidence_lines(block, MOST_LETTERS)) for block in function.blocks]
+    sizes = list(map(_size, lines, said, function.blocks))
     layout = lay_out(sizes, function.edges, SPACING)
     kinds = [
         "back" if edge in layout.back else kind
@@ -63,9 +62,9 @@ def draw(function: Function) -> Drawing:
     )
     roles = block_roles(function)
     blocks = "".join(
-        _block(number, block, text_lines, role)
-        for number, (block, text_lines, role) in enumerate(
-            zip(function.blocks, lines, roles, strict=True)
+        _block(number, block, code, words, role)
+        for number, (block, code, words, role) in enumerate(
+            zip(function.blocks, lines, said, roles, strict=True)
         )
     )
     boxes = [
@@ -81,18 +80,20 @@ def _lines(block: Block) -> list[tuple[str, str]]:
     for instruction in block.instructions or block.mnemonics:
         mnemonic, _, operands = printable(instruction).partition(" ")
         lines.append((mnemonic, operands))
-    lines += (("", line) for line in evidence_lines(block, MOST_LETTERS))
     return lines
 
 
-def _size(lines: list[tuple[str, str]], block: Block) -> tuple[float, float]:
+def _size(lines: list[tuple[str, str]], said: list[str], block: Block) -> tuple[float, float]:
     longest = max(
-        (max(len(mnemonic) + 1, COLUMN) + len(operands) for mnemonic, operands in lines),
+        (
+            *(max(len(mnemonic) + 1, COLUMN) + len(operands) for mnemonic, operands in lines),
+            *map(len, said),
+        ),
         default=0,
     )
     head = len(f"{block.address:x}") + len("#0000  entry")
     letters = min(max(longest, head), MOST_LETTERS)
-    height = STRIP + min(len(lines), MOST_LINES) * LINE + PADDING
+    height = STRIP + (min(len(lines), MOST_LINES) + len(said)) * LINE + PADDING
     return letters * LETTER + 2 * PADDING, height
 
 
@@ -106,17 +107,19 @@ def _path(points: tuple[tuple[float, float], ...]) -> str:
     return "".join(parts) + "l-3-6m3 6l3-6"
 
 
-def _block(number: int, block: Block, lines: list[tuple[str, str]], role: str) -> str:
+def _block(
+    number: int, block: Block, lines: list[tuple[str, str]], said: list[str], role: str
+) -> str:
     code = "\n".join(
         f"<b>{escape(mnemonic)}</b>{' ' * max(COLUMN - len(mnemonic), 1)}{escape(operands)}"
-        if mnemonic and operands
-        else f"<i>{escape(operands)}</i>"
         if operands
         else f"<b>{escape(mnemonic)}</b>"
         for mnemonic, operands in lines
     )
     note = f"<i>{text(role)}</i>" if role else ""
+    # Apart from the code, which may scroll: what a block says is always in sight.
+    words = f'<pre class="words">{escape(chr(10).join(said))}</pre>' if said else ""
     return (
         f'<div class="block" tabindex="0"><div class="strip"><span>{block.address:x}</span>'
-        f"<small>#{number}</small>{note}</div><pre>{code}</pre></div>"
+        f"<small>#{number}</small>{note}</div><pre>{code}</pre>{words}</div>"
     )
