@@ -11,11 +11,12 @@ on functions that they were trained on their vectors agree too well.
 from __future__ import annotations
 
 import argparse
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from project_search import DIRECTIONS, Search, Searches, run
+from project_search import DIRECTIONS, Search, Searches, run, without_answer
 
 from graphkin._support.files import write_atomically
 from graphkin.library.models import SearchModel
@@ -115,7 +116,8 @@ def _regression(
     rng = np.random.default_rng(0)
     rows: list[NDArray[np.float64]] = []
     labels: list[NDArray[np.bool_]] = []
-    for search in examples:
+    # Most functions of a program are in no library: every query is also one without its answer.
+    for search in chain(examples, map(without_answer, examples)):
         query = search.query.copy()
         if rng.random() < DROPPED_CALLERS:
             query["callers_scale"] = query["caller_count"] = 0

@@ -252,3 +252,15 @@ def _matched(model: SearchModel, pool: Pool, chunk: list[Search]) -> list[Search
         search._replace(scores=own, exact_words=words)
         for search, own, words in zip(chunk, np.split(scores, ends), exact, strict=True)
     ]
+
+
+def without_answer(search: Search) -> Search:
+    """The same search in a library that does not hold the function."""
+    kept = np.flatnonzero(search.rows != search.answer)
+    scores, words = search.scores, search.exact_words
+    return search._replace(
+        rows=search.rows[kept],
+        candidates=search.candidates.chosen(kept.tolist()),
+        scores=None if scores is None else scores[kept],
+        exact_words=None if words is None else words[kept],
+    )

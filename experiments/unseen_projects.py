@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from fit_ranking import FIRST
 from numpy.typing import NDArray
-from project_search import DIRECTIONS, Search, Searches, run, without_files
+from project_search import DIRECTIONS, Search, Searches, run, without_answer, without_files
 
 from graphkin._support.progress import counter
 from graphkin.library.models import SearchModel
@@ -99,21 +99,28 @@ def ordered(
     size: int,
     matched: bool,
 ) -> Measures:
-    """The measures of an order by probability, and how far the probabilities hold."""
+    """The measures of an order by probability, and how far the probabilities hold.
+
+    They are to hold where half of the functions that are looked up are in the library: each query
+    counts twice for them, with its answer and without.
+    """
     ranks, best, right = [], [], []
     for search in searches:
-        given = (search.scores, search.exact_words) if matched else (None, None)
-        probabilities = ranking.probabilities(
-            search.query, search.graph.num_nodes, search.candidates, *given
-        )
+        probabilities = _probabilities(ranking, search, matched)
         rank = np.inf
         if search.answer in search.rows:
             rank = rank_of(probabilities, int(np.flatnonzero(search.rows == search.answer)[0]))
         ranks.append(rank)
-        best.append(float(probabilities.max()))
-        right.append(rank == 1)
+        absent = _probabilities(ranking, without_answer(search), matched)
+        best += [float(probabilities.max()), float(absent.max())]
+        right += [rank == 1, False]
     errors = calibration_error(np.array(best), np.array(right))
     return measured(np.array(ranks), silent, size) | {"calibration error": errors}
+
+
+def _probabilities(ranking: Ranking, search: Search, matched: bool) -> NDArray[np.float64]:
+    given = (search.scores, search.exact_words) if matched else (None, None)
+    return ranking.probabilities(search.query, search.graph.num_nodes, search.candidates, *given)
 
 
 def rank_of(scores: NDArray[np.floating], answer: int) -> float:
