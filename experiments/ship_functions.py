@@ -142,9 +142,9 @@ Functions of the test projects, which nobody looked at before, in one pool of al
 
 ## Limits
 
-C and a little C++ by gcc 12 and clang 14. Other processors are read, RISC-V and PowerPC among them,
-but nothing was learned of them. Functions of few blocks that say nothing are told apart by little;
-their probabilities say so.
+C and a little C++ by gcc 12 and clang 14. It does not take functions of RISC-V and PowerPC, nor
+what SMDA and BinExport files tell, because these say nothing of operations. Functions of few blocks
+that say nothing are told apart by little; their probabilities say so.
 """
 
 

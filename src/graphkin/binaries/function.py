@@ -159,7 +159,9 @@ class Function:
         for block in self.blocks:
             if block.operations is None:
                 raise GraphError(
-                    f"function {self.name} of {self.binary} was read without what it says and does"
+                    f"function {self.name} of {self.binary} was read without what it says and "
+                    f"does; for {self.architecture}, read by this backend, take a library of "
+                    "another model: graphkin index LIBRARY --model mnemonics FILES"
                 )
             names.append(operation_names(block.operations))
         return names

@@ -156,7 +156,7 @@ def _report(
         raise typer.Exit(failures[0].exit_code)
     if not queries:
         _explain_nothing(files, how.min_blocks)
-    if options.min_probability and library.model.calibration is None:
+    if options.min_probability and not library.model.knows_probabilities:
         typer.echo(
             "graphkin: the library's model has no calibration, so --min-probability leaves "
             "nothing out",

@@ -147,6 +147,11 @@ class SearchModel:
         return space_of(self.embedder)
 
     @property
+    def knows_probabilities(self) -> bool:
+        """Whether hits have a probability."""
+        return self.ranking is not None or self.calibration is not None
+
+    @property
     def vocabulary(self) -> Vocabulary:
         """The mnemonics that the model knows; one without cannot read functions."""
         vocabulary = self.embedder.vocabulary

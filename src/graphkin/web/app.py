@@ -79,7 +79,7 @@ def _add_status(app: FastAPI) -> None:
             model=str(model.model_id),
             functions=len(server.library),
             can_rerank=model.matcher is not None,
-            calibrated=model.calibration is not None,
+            calibrated=model.knows_probabilities,
             writable=not server.options.read_only,
             limits=api.ServerLimits.model_validate(vars(server.limits)),
         )

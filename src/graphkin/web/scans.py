@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from graphkin import __version__
+from graphkin.graphs.words import is_large
 from graphkin.library.library import Library
 from graphkin.library.processors import processor_warnings
 from graphkin.library.records import SearchOptions
@@ -53,7 +54,7 @@ class ScanJob(Job):
         queries = [
             query
             for query in self._queries()
-            if self._min_blocks <= query.ref.blocks <= self._most_blocks
+            if is_large(query.graph, self._min_blocks) and query.ref.blocks <= self._most_blocks
         ]
         self.total = len(queries)
         architectures = (query.architecture for query in queries)
