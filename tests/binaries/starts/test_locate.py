@@ -153,3 +153,14 @@ def test_a_function_behind_its_own_cold_part(compile_c: Compile) -> None:
     (main,) = (one for one in NativeSource(path).functions() if one.name == "main")
     subprocess.run(["strip", str(path)], check=True)
     assert main.address in {one.address for one in NativeSource(path).functions()}
+
+
+def test_jumps_across_known_functions_join_nothing() -> None:
+    """Where tables know nearly all of the code, only what lies between their functions is read."""
+    # 1000: test edi, edi; je 17ea; ret | known | 13f8: ret | known | 17e8: xor eax, eax; ret
+    first, middle, last = "85ff 0f84e2070000 c3" + "cc" * 7, "c3" + "cc" * 7, "31c0 c3"
+    known = "c3" * 1000
+    spans = [(0x1010, 0x13F8), (0x1400, 0x17E8)]
+    unwind = [UnwindRange(start, end, False) for start, end in spans]
+    found = starts(first + known + middle + known + last, unwind=unwind)
+    assert {0x1000, 0x13F8} <= set(found)
