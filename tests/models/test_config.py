@@ -75,8 +75,10 @@ CHOICES = {
 @pytest.mark.parametrize("name", CHOICES)
 def test_every_choice_is_taken_and_others_are_refused(name: str) -> None:
     for value in get_args(CHOICES[name]):
-        matching = value in ("alignment", "joint")
-        assert getattr(ModelConfig(**{name: value, "matching": matching}), name) == value
+        options = {name: value, "matching": value in ("alignment", "joint", "late")}
+        if value == "late":
+            options["propagation"] = "residual"
+        assert getattr(ModelConfig(**options), name) == value
     for value in ("GRU ", "", None, 3, ["sum"]):
         with pytest.raises(ConfigError, match=f"{name} must be one of"):
             ModelConfig(**{name: value})

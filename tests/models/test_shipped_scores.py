@@ -21,7 +21,7 @@ PARTS = [*KINDS, "joined"]
 """The columns of a card."""
 ROWS = {
     "edits": "200 validation pairs and triplets of n 20..50, p 0.2..0.5",
-    "functions": "150 small functions, two builds each",
+    "mnemonics": "150 small functions, two builds each",
 }
 TOLERANCE = 1.0
 """Points, in per cent."""
@@ -35,12 +35,12 @@ def card_scores(name: str, part: str) -> list[float]:
     return [float(number) for number in re.findall(r"\d+\.\d", cell)]
 
 
-def joined_functions() -> GraphMatcher:
+def joined_mnemonics() -> GraphMatcher:
     """As the card says."""
-    card = (SHIPPED / "functions" / "README.md").read_text(encoding="utf-8")
+    card = (SHIPPED / "mnemonics" / "README.md").read_text(encoding="utf-8")
     (weight,) = re.findall(r"matcher\.joined\(embedder, (\d+\.\d+)\)", card)
-    embedder = GraphEmbedder.from_pretrained("functions")
-    return GraphMatcher.from_pretrained("functions").joined(embedder, float(weight))
+    embedder = GraphEmbedder.from_pretrained("mnemonics")
+    return GraphMatcher.from_pretrained("mnemonics").joined(embedder, float(weight))
 
 
 def small_set(name: str, model: GraphModel) -> EvaluationSet:
@@ -51,9 +51,9 @@ def small_set(name: str, model: GraphModel) -> EvaluationSet:
     return script("experiments/bundle_functions.py").bundled_functions(model.vocabulary)
 
 
-@pytest.mark.parametrize(("name", "part"), [*product(ROWS, KINDS), ("functions", "joined")])
+@pytest.mark.parametrize(("name", "part"), [*product(ROWS, KINDS), ("mnemonics", "joined")])
 def test_scores_are_those_of_the_card(name: str, part: str) -> None:
-    model = joined_functions() if part == "joined" else KINDS[part].from_pretrained(name)
+    model = joined_mnemonics() if part == "joined" else KINDS[part].from_pretrained(name)
     metrics = evaluate(model, small_set(name, model))
     measured = [100 * metrics[key] for key in ("pair_auc", "triplet_accuracy")]
     claimed = card_scores(name, part)
@@ -71,7 +71,7 @@ def test_probabilities_of_edits_are_right_about_as_often_as_they_say(part: str) 
 
 
 def test_the_bundled_functions_are_small_and_in_two_builds_each() -> None:
-    vocabulary = GraphEmbedder.from_pretrained("functions").vocabulary
+    vocabulary = GraphEmbedder.from_pretrained("mnemonics").vocabulary
     assert vocabulary is not None
     bundled = script("experiments/bundle_functions.py").bundled_functions(vocabulary)
     graphs = {id(graph): graph for pair in bundled.pairs for graph in pair}.values()

@@ -118,7 +118,8 @@ def test_an_entry_without_its_file_shows_mnemonics(serve: Serve) -> None:
         (e["source"], e["target"]) for e in whole["edges"]
     ]
     for block, expected in zip(left["blocks"], whole["blocks"], strict=True):
-        assert len(block["instructions"]) == len(expected["instructions"])
+        # Some instructions, such as padding, are no operation.
+        assert len(block["instructions"]) <= len(expected["instructions"])
 
 
 def test_huge_names_are_cut(client: TestClient) -> None:

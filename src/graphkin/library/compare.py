@@ -80,12 +80,13 @@ def compare_functions(
     left: Function,
     right: Function,
     references: tuple[str | None, str | None] = (None, None),
+    graphs: tuple[Graph, Graph] | None = None,
 ) -> ComparedFunctions:
-    """Compares two functions by codes and by matching."""
+    """Compares two functions by codes and by matching; their graphs may be known from a library."""
     if model.matcher is None:
         raise ModelError(f"the model {model.model_id} has no matcher to compare with")
-    vocabulary = model.vocabulary
-    graphs = (left.to_graph(vocabulary), right.to_graph(vocabulary))
+    if graphs is None:
+        graphs = left.to_graph(model.vocabulary), right.to_graph(model.vocabulary)
     encoded = model.encoded(graphs, (left.architecture, right.architecture))
     distance = distances(model.space, encoded.vectors[0], encoded.vectors[1:])
     maps = model.matcher.explain(*graphs)

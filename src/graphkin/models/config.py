@@ -128,11 +128,13 @@ class ModelConfig:
             )
         if self.similarity == "hamming" and self.graph_dim % 8:
             raise ConfigError(f"Hamming codes need graph_dim in whole bytes, got {self.graph_dim}")
-        if (self.similarity == "late") != (self.matching and self.propagation == "residual"):
-            raise ConfigError(
-                "a late matcher has matching=True, propagation='residual' and similarity='late'; "
-                "other matchers work on message passing: set propagation='message'"
-            )
+        if self.similarity == "late":
+            if not self.matching or self.propagation != "residual":
+                raise ConfigError(
+                    "a late matcher has residual steps; set matching=True, propagation='residual'"
+                )
+        elif self.matching and self.propagation != "message":
+            raise ConfigError("matching works on message passing; set propagation='message'")
         if self.matching and self.similarity == "siamese":
             raise ConfigError("a Siamese head compares embeddings; set matching=False")
         if self.aligns and not (self.matching and self.steps):

@@ -50,20 +50,11 @@ def test_a_hit_is_compared(page: Page) -> None:
     expect(frame.locator("#overlay path").first).to_be_attached()
 
 
-def test_the_step_slider(page: Page) -> None:
+def test_one_look_at_the_other_function_has_no_steps_to_choose(page: Page) -> None:
     frame = compare_suspect(page)
     expect_both(frame)
-    slider = step(frame)
-    last = int(slider.get_attribute("max") or "0")
-    assert last > 1
-    shown: list[list[str]] = []
-    slider.press("Home")
-    for number in range(last + 1):
-        expect(slider).to_have_value(str(number))
-        expect(frame.locator("#step-value")).to_have_text(str(number))
-        shown.append(pairs(frame).all_inner_texts())
-        slider.press("ArrowRight")
-    assert len({tuple(rows) for rows in shown}) > 2, "what is shown depends on the step"
+    expect(step(frame)).to_be_hidden()
+    expect(frame.locator("#threshold")).to_be_visible()
 
 
 def test_the_least_weight(page: Page) -> None:

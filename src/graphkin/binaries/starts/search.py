@@ -219,14 +219,16 @@ class Search:
         passed = np.cumsum(certain)
         direct = np.flatnonzero(np.isin(sweep.kind, (BRANCH, JUMP, SELECT)) & (target >= 0))
         low, high = np.minimum(direct, target[direct]), np.maximum(direct, target[direct])
-        is_inside = passed[high] == passed[low]
+        # Known functions may lie between two runs, where they are left out of the sweep.
+        is_near = self._first[high] == self._first[low]
+        is_inside = is_near & (passed[high] == passed[low])
         is_open = is_inside & (sweep.kind[direct] == JUMP) & heads[target[direct]]
         is_span = is_inside & ~is_open & ~self._leads_back_to_dead_end(heads, direct)
         covered = self._covered(low[is_span], high[is_span])
         # Pointers lead to functions, or are the labels of a switch, which make no frame.
         certain |= self._pointed & heads & ~covered & sweep.prologue
         passed = np.cumsum(certain)
-        is_inside = passed[high] == passed[low]
+        is_inside = is_near & (passed[high] == passed[low])
         covered = self._covered(low[is_inside & ~is_open], high[is_inside & ~is_open])
         crossing = direct[~is_inside & (sweep.kind[direct] == BRANCH)]
         is_part = np.zeros(len(sweep), dtype=bool)

@@ -86,6 +86,8 @@ async def _compared(server: Server, left: str, right: str) -> ComparedFunctions:
             f"functions of {len(first.blocks):,} and {len(second.blocks):,} blocks are too large "
             "to compare here; use graphkin compare"
         )
+    # As the library or the upload has them: a file that is gone has left its graphs.
+    graphs = server.references.query(left).graph, server.references.query(right).graph
     return await server.computing.run(
-        lambda: compare_functions(server.library.model, first, second, (left, right))
+        lambda: compare_functions(server.library.model, first, second, (left, right), graphs)
     )

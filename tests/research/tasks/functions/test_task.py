@@ -635,7 +635,7 @@ def test_corpora_that_are_too_small(tmp_path: Path) -> None:
         FunctionTask(str(tmp_path / "none")).describe()
 
 
-@pytest.mark.parametrize("name", MODEL_NAMES)
+@pytest.mark.parametrize("name", sorted(MODEL_NAMES.keys() - {"late"}))
 @pytest.mark.parametrize("features", ["mnemonics", "structure"])
 def test_recipes_fit_their_models(paper: FunctionTask, name: str, features: Any) -> None:
     from graphkin.learning.training import TrainConfig

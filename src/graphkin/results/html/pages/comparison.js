@@ -47,6 +47,8 @@ const state = {
   held: null,
   hovered: null,
 };
+// A matcher that looks at the other function once has no steps to choose from.
+byId("step").closest("label").hidden = data.steps.length < 2;
 let pairs = [],
   partner = [[], []];
 
