@@ -154,10 +154,7 @@ def test_a_function_behind_its_own_cold_part(compile_c: Compile) -> None:
     path = compile_c(COLD_FIRST, "-O2", "-fno-asynchronous-unwind-tables")
     (main,) = (function for function in NativeSource(path).functions() if function.name == "main")
     subprocess.run(["strip", str(path)], check=True)
-<<<<<<< HEAD
     assert main.address in {function.address for function in NativeSource(path).functions()}
-=======
-    assert main.address in {one.address for one in NativeSource(path).functions()}
 
 
 def test_jumps_across_known_functions_join_nothing() -> None:
@@ -171,6 +168,5 @@ def test_jumps_across_known_functions_join_nothing() -> None:
     )
     spans = [(0x1010, 0x13F8), (0x1408, 0x17F0)]
     unwind = [UnwindRange(start, end, False) for start, end in spans]
-    found = starts(first + known + middle + known + last, unwind=unwind)
-    assert {0x1000, 0x1400} <= set(found)
->>>>>>> reading
+    addresses = starts(first + known + middle + known + last, unwind=unwind)
+    assert {0x1000, 0x1400} <= set(addresses)
