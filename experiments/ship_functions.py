@@ -31,7 +31,7 @@ from graphkin.research.tasks.projects import ProjectTask
 
 KNOWN_WORDS = 11_000
 BUFFERS = ("hashes", "rarity", "rows")
-QUERIES = 300
+QUERIES = 200
 """Of each direction, for the fit."""
 
 
