@@ -147,15 +147,15 @@ class Searches:
             for row, number in enumerate(pool.numbers)
             if number in self._named
         }
-        found = [
+        both_rows = [
             (row, place[self._named[number]])
             for row, number in enumerate(asked.numbers)
             if number in self._named and self._named[number] in place
         ]
-        if self.queries and len(found) > self.queries:
-            chosen = np.random.default_rng(0).choice(len(found), self.queries, replace=False)
-            found = [found[row] for row in np.sort(chosen).tolist()]
-        return found
+        if self.queries and len(both_rows) > self.queries:
+            chosen = np.random.default_rng(0).choice(len(both_rows), self.queries, replace=False)
+            both_rows = [both_rows[row] for row in np.sort(chosen).tolist()]
+        return both_rows
 
     def says_nothing(self, graph: Graph) -> bool:
         """Whether a function has no string, import or table, and no rare constant."""

@@ -85,10 +85,10 @@ def stages(searches: Searches, direction: tuple[str, str]) -> dict[str, Measures
         return measures
     for in_files, ending in ((False, ""), (True, " in files")):
         is_matched = searches.model.matcher is not None
-        found = list(run(searches, ranking, direction, in_files=in_files, matched=is_matched))
+        looked_up = list(run(searches, ranking, direction, in_files=in_files, matched=is_matched))
         for matched in (False, True)[: 1 + is_matched]:
             stage = ("matched" if matched else "regression") + ending
-            measures[stage] = ordered(ranking, found, silent, size, matched)
+            measures[stage] = ordered(ranking, looked_up, silent, size, matched)
     return measures
 
 
@@ -119,8 +119,8 @@ def ordered(
 
 
 def _probabilities(ranking: Ranking, search: Search, matched: bool) -> NDArray[np.float64]:
-    given = (search.scores, search.exact_words) if matched else (None, None)
-    return ranking.probabilities(search.query, search.graph.num_nodes, search.candidates, *given)
+    seen = (search.scores, search.exact_words) if matched else (None, None)
+    return ranking.probabilities(search.query, search.graph.num_nodes, search.candidates, *seen)
 
 
 def rank_of(scores: NDArray[np.floating], answer: int) -> float:
