@@ -147,5 +147,5 @@ CODES = Codes(_find)
 
 def vector_operation(name: str, mnemonic: str) -> str:
     """That of an instruction on vectors, with and without what hangs on its mnemonic."""
-    found = next((operation for word, operation in _VECTORS if word in name[1:]), "other")
-    return _FLOAT_KINDS.get(found, found) if ".f" in mnemonic else found
+    kind = next((operation for word, operation in _VECTORS if word in name[1:]), "other")
+    return _FLOAT_KINDS.get(kind, kind) if ".f" in mnemonic else kind

@@ -123,10 +123,10 @@ def stubs(
     ranges: list[tuple[int, int]] = []
     for base, words in _code(regions, order):
         for jump in np.flatnonzero(words == BCTR).tolist():
-            found = _stub(words[max(0, jump - 4) : jump].tolist(), toc)
-            if found is None:
+            stub = _stub(words[max(0, jump - 4) : jump].tolist(), toc)
+            if stub is None:
                 continue
-            count, slot = found
+            count, slot = stub
             start = base + 4 * (jump - count)
             if slot is not None and slot in slots:
                 names[start] = slots[slot]
