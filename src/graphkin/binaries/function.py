@@ -108,10 +108,11 @@ class Function:
 
     def is_large(self, min_blocks: int) -> bool:
         """Whether it has enough blocks, or says enough, to be known from others."""
-        from graphkin.graphs.words import is_telling  # here, because most functions are large
+        # here, because most functions are large
+        from graphkin.graphs.words import MOST_EXCEPTED, is_telling
 
-        if len(self.blocks) >= min_blocks:
-            return True
+        if len(self.blocks) >= min_blocks or min_blocks > MOST_EXCEPTED:
+            return len(self.blocks) >= min_blocks
         return is_telling(token.kind for block in self.blocks for token in block.evidence or ())
 
     def code_hash(self) -> str:

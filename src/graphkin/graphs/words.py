@@ -25,6 +25,9 @@ OFFSETS = "off"
 KIND_SHIFT = 60
 HASH_MASK = (1 << KIND_SHIFT) - 1
 WORDS_KEPT = 1 << 16
+MOST_EXCEPTED = 5
+"""Least number of nodes up to which smaller graphs that say enough count as well: who asks for more
+means it."""
 
 
 @lru_cache(maxsize=WORDS_KEPT)
@@ -55,7 +58,7 @@ def kinds_of(hashes: WordArray) -> NDArray[np.int64]:
 
 def is_large(graph: Graph, min_blocks: int) -> bool:
     """As :meth:`graphkin.binaries.function.Function.is_large`, of the graph of a function."""
-    if graph.num_nodes >= min_blocks:
-        return True
+    if graph.num_nodes >= min_blocks or min_blocks > MOST_EXCEPTED:
+        return graph.num_nodes >= min_blocks
     words = graph.node_words
     return words is not None and is_telling(KINDS[kind] for kind in kinds_of(words.hashes))
