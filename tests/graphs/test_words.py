@@ -80,3 +80,10 @@ def test_a_store_without_words_has_the_digest_that_it_always_had(tmp_path: Path)
     store = GraphStore.create(tmp_path / "plain")
     store.append([Graph(2, [(0, 1)])], ["edge"])
     assert store.digest() == ("d213b62b5046640641e1a50f78173229e138db32fc8e9d686c4df8f86aef0359")
+
+
+def test_who_asks_for_many_nodes_means_it() -> None:
+    said = WordBags(np.array([word_hash("str", "hello")], np.uint64), np.array([0, 1, 1]))
+    graph = Graph(2, node_words=said)
+    assert is_large(graph, 5)
+    assert not is_large(graph, 6)
