@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from graphkin.graphs import Graph, GraphBatch, PairBatch, TokenBags
     from graphkin.library.compare import compare
+    from graphkin.library.diff.diff import diff
     from graphkin.library.library import Library
     from graphkin.library.records import Filter
     from graphkin.library.scan import scan
@@ -26,6 +27,7 @@ _HOMES = {
     "PairBatch": "graphkin.graphs",
     "TokenBags": "graphkin.graphs",
     "compare": "graphkin.library.compare",
+    "diff": "graphkin.library.diff.diff",
     "load_model": "graphkin.models",
     "scan": "graphkin.library.scan",
 }
@@ -42,6 +44,7 @@ __all__ = [
     "PairBatch",
     "TokenBags",
     "compare",
+    "diff",
     "load_model",
     "scan",
 ]

@@ -35,6 +35,18 @@ def counter(what: str) -> Iterator[Progress]:
         yield show
 
 
+@contextlib.contextmanager
+def steps() -> Iterator[Callable[[str], None]]:
+    """A line that is told what happens next, for work of few long steps."""
+    if not sys.stderr.isatty():
+        yield lambda what: print(what, file=sys.stderr, flush=True)
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting") as status:
+        yield status.update
+
+
 def status_bar() -> rich.progress.Progress:
     """A bar with a text ``status`` behind it, which only a terminal shows."""
     from rich.console import Console

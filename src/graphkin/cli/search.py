@@ -59,7 +59,10 @@ def search(
     where: FilterOptions,
     report: ReportOptions,
 ) -> None:
-    """Find the kin of a function in a library: nearest codes first, then reranked by matching."""
+    """Find the kin of a function in a library: nearest codes first, then reranked by matching.
+
+    Formats: hits, table, json, jsonl, csv, sarif, html.
+    """
     from graphkin.library.records import SearchOptions
 
     options = SearchOptions(top, rerank, where.filter(), min_probability, evidence=rerank > 0)
@@ -79,7 +82,10 @@ def scan(
     where: FilterOptions,
     report: ReportOptions,
 ) -> None:
-    """Look up every function of the given binaries, and list probable matches."""
+    """Look up every function of the given binaries, and list probable matches.
+
+    Formats: table, hits, json, jsonl, csv, sarif, html.
+    """
     from graphkin.library.records import SearchOptions
 
     options = SearchOptions(top, rerank, where.filter(), min_probability, evidence=rerank > 0)

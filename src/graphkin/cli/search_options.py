@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -84,7 +86,22 @@ Rerank = Annotated[
 ]
 Top = Annotated[int, typer.Option(help="Hits to show for each function.", min=1)]
 MinProbability = Annotated[
-    float, typer.Option(help="Show only hits at least this probable.", min=0.0, max=1.0)
+    float, typer.Option(help="Leave out hits and pairs that are less probable.", min=0.0, max=1.0)
+]
+
+
+Format = Annotated[
+    str | None,
+    typer.Option("--format", help="Format of the report; the command's description lists them."),
+]
+ExitCode = Annotated[
+    bool,
+    typer.Option(
+        "--exit-code",
+        help=f"Exit with {FOUND} when there is a hit, or a difference, and with "
+        f"{FOUND_AND_UNREADABLE} when some input could not be read as well. Else it stays "
+        f"{UNREADABLE} or 0.",
+    ),
 ]
 
 
@@ -96,33 +113,35 @@ class ReportOptions:
     backend: Backend = "auto"
     raw: Raw = None
     graphs_folder: GraphsFolder = None
-    format_: Annotated[
-        str | None,
-        typer.Option(
-            "--format", help="Format of the report: table, hits, json, jsonl, csv, sarif or html."
-        ),
-    ] = None
+    format_: Format = None
     output: OutputFile = None
     html: Html = None
-    exit_code: Annotated[
-        bool,
-        typer.Option(
-            "--exit-code",
-            help=f"Exit with {FOUND} when there is a hit, or with {FOUND_AND_UNREADABLE} when some "
-            f"input could not be read as well. Without a hit it stays {UNREADABLE} or 0.",
-        ),
-    ] = False
+    exit_code: ExitCode = False
     as_json: Json = False
 
     def format(self, default: str) -> str:
         """The name of the format; contradictions and unknown names are refused."""
-        from graphkin.results.render import format_named
+        from graphkin.results.render import FORMATS
 
-        chosen = self.format_ or ("json" if self.as_json else default)
-        format_named(chosen)
-        for file in (self.output, self.html):
-            if file is not None and file.is_dir():
-                raise ConfigError(f"{file} is a folder; name a file to write the report to")
-        if self.as_json and chosen != "json":
-            raise ConfigError(f"--json and --format {chosen} ask for different things")
-        return chosen
+        return chosen_format(
+            FORMATS, self.format_, default, self.output, self.html, as_json=self.as_json
+        )
+
+
+def chosen_format(
+    formats: Iterable[str],
+    name: str | None,
+    default: str,
+    *files: Path | None,
+    as_json: bool = False,
+) -> str:
+    """The name of a format; contradictions, unknown names and folders to write to are refused."""
+    chosen = name or ("json" if as_json else default)
+    if chosen not in formats:
+        raise ConfigError(f"unknown format {chosen!r}; choose one of {', '.join(formats)}")
+    for file in files:
+        if file is not None and file.is_dir():
+            raise ConfigError(f"{file} is a folder; name a file to write the report to")
+    if as_json and chosen != "json":
+        raise ConfigError(f"--json and --format {chosen} ask for different things")
+    return chosen

@@ -19,6 +19,7 @@ from graphkin.errors import FormatError, ModelError
 from graphkin.graphs import Graph
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.engines.base import Metric, Space
+from graphkin.library.pairing import Pairing
 from graphkin.library.ranking import Ranking
 from graphkin.library.records import KnownFunction, Row
 from graphkin.library.signals import Records, Surroundings, rare_words, record_kind, signals_of
@@ -36,9 +37,10 @@ from graphkin.models.saving import (
 EMBEDDER, MATCHER = PARTS["GraphEmbedder"], PARTS["GraphMatcher"]
 CALIBRATION_FILE = "calibration.json"
 RANKING_FILE = "ranking.json"
+PAIRING_FILE = "pairing.json"
 ID_FILE = "pin.json"
 FILES = frozenset(
-    {ID_FILE, CALIBRATION_FILE, RANKING_FILE}
+    {ID_FILE, CALIBRATION_FILE, RANKING_FILE, PAIRING_FILE}
     | {f"{part}/{file}" for part in (EMBEDDER, MATCHER) for file in (CONFIG_FILE, WEIGHTS_FILE)}
 )
 """All that a library keeps of its model. A name in a library is somebody else's word: nothing is
@@ -81,13 +83,16 @@ class SearchModel:
     """Of a model that is searched by codes and a matcher alone."""
     ranking: Ranking | None = None
     """Of a model that reads what functions say."""
+    pairing: Pairing | None = None
+    """Of one that can tell which function of a binary is which of another."""
 
     @classmethod
     def load(cls, path: str | Path) -> SearchModel:
         """A model that ships with graphkin, by name, or from a folder.
 
-        The folder holds ``embedder/`` and, by choice, ``matcher/``, ``calibration.json`` and
-        ``ranking.json``; or it is that of an embedder alone, or of a training run.
+        The folder holds ``embedder/`` and, by choice, ``matcher/``, ``calibration.json``,
+        ``ranking.json`` and ``pairing.json``; or it is that of an embedder alone, or of a training
+        run.
         """
         home = model_home(path)
         name = str(path) if str(path) in shipped_names() else home.resolve().name
@@ -98,7 +103,7 @@ class SearchModel:
             if folder.is_dir()
             for file in (CONFIG_FILE, WEIGHTS_FILE)
         }
-        for file in (CALIBRATION_FILE, RANKING_FILE):
+        for file in (CALIBRATION_FILE, RANKING_FILE, PAIRING_FILE):
             if (home / file).exists():
                 files[file] = read_file(home / file)
         return cls.from_files({**files, ID_FILE: _id_file(name, files)})
@@ -111,6 +116,7 @@ class SearchModel:
         calibration: Calibration | None = None,
         name: str = "unnamed",
         ranking: Ranking | None = None,
+        pairing: Pairing | None = None,
     ) -> SearchModel:
         """A model from its parts, as they are now."""
         files = _prefixed(EMBEDDER, embedder.to_files())
@@ -120,6 +126,8 @@ class SearchModel:
             files[CALIBRATION_FILE] = calibration.to_json().encode()
         if ranking is not None:
             files[RANKING_FILE] = ranking.to_json().encode()
+        if pairing is not None:
+            files[PAIRING_FILE] = pairing.to_json().encode()
         return cls.from_files({**files, ID_FILE: _id_file(name, files)})
 
     @classmethod
@@ -136,10 +144,13 @@ class SearchModel:
         ranking = None
         if RANKING_FILE in files:
             ranking = Ranking.from_json(files[RANKING_FILE])
+        pairing = None
+        if PAIRING_FILE in files:
+            pairing = Pairing.from_json(files[PAIRING_FILE])
         if matcher is not None and matcher.vocabulary != embedder.vocabulary:
             raise ModelError(f"embedder and matcher of {model_id} differ in what their tokens mean")
         space_of(embedder)
-        return cls(model_id, dict(files), embedder, matcher, calibration, ranking)
+        return cls(model_id, dict(files), embedder, matcher, calibration, ranking, pairing)
 
     @property
     def space(self) -> Space:

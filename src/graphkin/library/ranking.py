@@ -207,7 +207,7 @@ class Ranking:
             if not np.isfinite(list(order.values())).all():
                 raise FormatError(f"a ranking needs finite weights, got {order}")
             regressions = {
-                variant: _logistic(values["regressions"][variant], len(names))
+                variant: Logistic.from_dict(values["regressions"][variant], len(names))
                 for variant, names in VARIANTS.items()
             }
             return cls(order, regressions, dict(values["fitted_on"]))
@@ -220,13 +220,6 @@ class Ranking:
 def is_small(query: np.void, blocks: int) -> bool:
     """Whether a function is so small, and says so little, that others may well equal it."""
     return bool(blocks < SMALL_BLOCKS and query["strength"] < SMALL_STRENGTH)
-
-
-def _logistic(values: dict[str, Any], count: int) -> Logistic:
-    logistic = Logistic(tuple(map(float, values["weights"])), float(values["bias"]))
-    if len(logistic.weights) != count or not np.isfinite([*logistic.weights, logistic.bias]).all():
-        raise FormatError(f"a ranking needs {count} finite weights, got {values}")
-    return logistic
 
 
 def _ratio(ours: Any, theirs: NDArray[Any]) -> NDArray[np.float64]:

@@ -41,6 +41,21 @@ class Logistic:
         return probabilities
 
     @classmethod
+    def from_dict(cls, values: dict[str, Any], count: int) -> Logistic:
+        """Reads weights and bias from JSON; they must be finite, and as many as features.
+
+        Raises:
+            FormatError: where they are not.
+        """
+        logistic = cls(tuple(map(float, values["weights"])), float(values["bias"]))
+        if (
+            len(logistic.weights) != count
+            or not np.isfinite([*logistic.weights, logistic.bias]).all()
+        ):
+            raise FormatError(f"a calibration needs {count} finite weights, got {values}")
+        return logistic
+
+    @classmethod
     def fit(cls, features: Floats, labels: ArrayLike) -> Logistic:
         """The most likely weights, with hardly any pull towards 0."""
         from sklearn.linear_model import LogisticRegression
@@ -94,21 +109,13 @@ class Calibration:
             kind = {name: values.pop(name, None) for name in FORMAT}
             if kind != FORMAT:
                 raise FormatError(f"this is not a calibration that this graphkin reads: {kind}")
-            distance = _logistic(values.pop("distance"), len(FEATURES))
-            matched = _logistic(values.pop("matched"), len(MATCHED_FEATURES))
+            distance = Logistic.from_dict(values.pop("distance"), len(FEATURES))
+            matched = Logistic.from_dict(values.pop("matched"), len(MATCHED_FEATURES))
             return cls(distance, matched, **values)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             if isinstance(error, FormatError):
                 raise
             raise FormatError(f"a calibration is damaged: {error}") from error
-
-
-def _logistic(values: dict[str, Any], count: int) -> Logistic:
-    weights = tuple(float(weight) for weight in values["weights"])
-    bias = float(values["bias"])
-    if len(weights) != count or not np.isfinite([*weights, bias]).all():
-        raise FormatError(f"a calibration needs {count} finite weights, got {values}")
-    return Logistic(weights, bias)
 
 
 def check_score_calibration(calibration: Logistic) -> None:

@@ -36,10 +36,10 @@ def csv_rows(results: Iterable[FunctionResult]) -> Iterator[str]:
     has it whole. Addresses are hexadecimal, tags ``key=value`` with ``;`` between, and what is not
     known is empty. A query without hits has no row.
     """
-    yield _line(COLUMNS)
+    yield csv_line(COLUMNS)
     for result in results:
         for hit in result.hits:
-            yield _line(_cells(result.query, hit))
+            yield csv_line(_cells(result.query, hit))
 
 
 def _cells(query: FunctionRef, hit: Hit) -> list[str]:
@@ -76,7 +76,8 @@ def cell(text: str) -> str:
     return f"'{text}" if start and start in FORMULA + "'" else text
 
 
-def _line(cells: Sequence[str]) -> str:
+def csv_line(cells: Sequence[str]) -> str:
+    """A row of a spreadsheet, with its line end."""
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerow(cells)
     return buffer.getvalue()

@@ -269,6 +269,85 @@ class Comparison(Document):
     """Why the numbers may mean little, as in a report."""
 
 
+Verdict = Literal["identical", "same", "changed"]
+FoundBy = Literal["identical code", "likeness", "surroundings"]
+
+
+class BlockChanges(Document):
+    """What became of the basic blocks of a function, in two builds of one kind."""
+
+    equal: int
+    """Blocks that both have."""
+    changed: tuple[tuple[int, int], ...]
+    """``[left, right]`` numbers of blocks that stand for each other, from 0."""
+    removed: tuple[int, ...]
+    """Numbers of the left blocks that the right function has not."""
+    added: tuple[int, ...]
+    """Numbers of the right blocks that the left function has not."""
+
+
+class FunctionPair(Document):
+    """A function of the left binary and the one of the right that it became."""
+
+    left: FunctionRef
+    right: FunctionRef
+    verdict: Verdict
+    """``identical``: the same instructions but for addresses, and the same callees. ``same``:
+    likely the same source. ``changed``: kin, but not the same any more."""
+    probability: Number
+    """That they are the same function."""
+    found_by: FoundBy
+    """``likeness`` of the two alone, or ``surroundings``: what calls them, what they call and what
+    lies beside them."""
+    similarity: Number
+    """How much of the one is in the other, from 0 to 1."""
+    blocks: BlockChanges | None = None
+    """Where both files are builds of one kind."""
+    calls_removed: tuple[Name, ...] = ()
+    """Functions that only the left one calls; of two that are a pair, neither counts."""
+    calls_added: tuple[Name, ...] = ()
+    """Functions that only the right one calls."""
+
+
+class DiffSide(Document):
+    """One of the two files of a diff."""
+
+    binary: Name
+    functions: int
+    architecture: Name
+    compiler: Name | None = None
+    coverage: tuple[CodeCoverage, ...] = ()
+
+
+class Diff(Document):
+    """Two binaries, function by function."""
+
+    version: int = VERSION
+    """Of the document's form."""
+    tool: Tool
+    model: str
+    """Name, version and hash."""
+    left: DiffSide
+    right: DiffSide
+    is_one_kind_of_build: bool
+    """Whether equal source gives equal code: then whatever differs has changed. Else, for other
+    compilers, levels or processors, only what functions say tells."""
+    pairs: tuple[FunctionPair, ...]
+    """In the order of the left file; no function is in two of them."""
+    removed: tuple[FunctionRef, ...]
+    """Functions of the left file without a partner."""
+    added: tuple[FunctionRef, ...]
+    """Functions of the right file without a partner."""
+    skipped: tuple[Name, ...] = ()
+    """Functions that could not be read, and why."""
+    warnings: tuple[Name, ...] = ()
+    """Why the numbers may mean little, as in a report."""
+
+    def count(self, verdict: Verdict) -> int:
+        """How many pairs have a verdict."""
+        return sum(pair.verdict == verdict for pair in self.pairs)
+
+
 class FunctionSummary(NamedFunction):
     """A function in a list of functions."""
 
@@ -387,6 +466,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "report": Report,
     "result": FunctionResult,
     "comparison": Comparison,
+    "diff": Diff,
     "function": FunctionCode,
     "functions": FunctionList,
     "library": LibraryContent,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 
 from graphkin.binaries.function import Function
+from graphkin.results.columns import GAP, LEAST_NAME, WIDTH, Column, table_lines
 from graphkin.results.document import (
     Comparison,
     Evidence,
@@ -22,41 +22,19 @@ from graphkin.results.text import (
     address_text,
     distance_text,
     number_text,
-    padded,
     plural,
-    printable,
     share_text,
     shortened,
-    telling_ends,
 )
 from graphkin.results.word_text import first_word, titled_lines, words_line
 
-GAP = "  "
 INDENT = "     "
 FUNCTION, FILE = 3, 2
 """How functions and files share what room there is."""
-LEAST_NAME = 6
-"""Columns that a name keeps, however narrow the table."""
 INSTRUCTIONS = 3
 """Of a block, in the list of matched ones."""
-WIDTH = 100
-"""Columns of a table, unless others are asked for."""
 HALF = 44
 """Columns for the instructions of one side."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of a table."""
-
-    title: str
-    cells: Sequence[str]
-    right: bool = False
-    """Numbers stand at the right."""
-    share: int = 0
-    """Of the room that is left, where the table is too wide; 0 for what is never cut."""
-    are_paths: bool = False
-    """Where they are too long, folders are left out first that tell nothing apart."""
 
 
 def search_table(result: FunctionResult, *, width: int = WIDTH) -> str:
@@ -69,7 +47,7 @@ def search_table(result: FunctionResult, *, width: int = WIDTH) -> str:
     if not result.hits:
         return f"{head}\n{GAP}nothing found"
     hits = result.hits
-    table = _lines(
+    table = table_lines(
         [
             Column("#", [str(hit.rank) for hit in hits], right=True),
             Column("before", [str(hit.rank_by_distance) for hit in hits], right=True),
@@ -154,7 +132,7 @@ def _scan_lines(results: Sequence[FunctionResult], width: int, *, names_files: b
         columns.insert(-2, Column("in", files, share=FILE, are_paths=True))
     if any(hit.shared for hit in best):
         columns.append(Column("both say", [first_word(hit.shared) for hit in best], share=FUNCTION))
-    head, *rows = _lines(columns, width)
+    head, *rows = table_lines(columns, width)
     lines = [head]
     for row, hit in zip(rows, best, strict=True):
         lines += [row, *_note(hit, width)]
@@ -206,45 +184,6 @@ def _details(hit: Hit, width: int) -> list[str]:
 
 def _note(hit: Hit, width: int) -> list[str]:
     return [INDENT + shortened(hit.note, width - len(INDENT))] if hit.note else []
-
-
-def _lines(columns: Sequence[Column], width: int) -> list[str]:
-    """The titles, then the rows; names are cut so that all of it fits."""
-    widths = _widths(columns, width)
-    columns = [
-        replace(column, cells=telling_ends(column.cells))
-        if column.are_paths and any(cell_len(printable(cell)) > room for cell in column.cells)
-        else column
-        for column, room in zip(columns, widths, strict=True)
-    ]
-    rows = zip(*(column.cells for column in columns), strict=True)
-    lines = []
-    for row in ([column.title for column in columns], *rows):
-        cells = [
-            padded(shortened(text, room), room, right=column.right)
-            for column, text, room in zip(columns, row, widths, strict=True)
-        ]
-        lines.append(GAP.join(cells).rstrip())
-    return lines
-
-
-def _widths(columns: Sequence[Column], width: int) -> list[int]:
-    """Columns of numbers as wide as they are; names share the rest, short ones taking less."""
-    widths = [
-        max(cell_len(printable(text)) for text in (column.title, *column.cells))
-        for column in columns
-    ]
-    fixed = sum(size for size, column in zip(widths, columns, strict=True) if not column.share)
-    room = width - fixed - len(GAP) * (len(columns) - 1)
-    names = [number for number, column in enumerate(columns) if column.share]
-    names.sort(key=lambda number: widths[number] / columns[number].share)
-    shares = sum(columns[number].share for number in names)
-    for number in names:
-        own = room * columns[number].share // shares
-        widths[number] = min(widths[number], max(own, LEAST_NAME))
-        room -= widths[number]
-        shares -= columns[number].share
-    return widths
 
 
 def comparison_text(comparison: Comparison, left: Function, right: Function) -> str:

@@ -56,7 +56,8 @@ def open_source(
     Args:
         backend: ``native``, ``smda``, ``binexport``, or ``auto``: BinExport files are known by
             their content, all else is read by the native backend, and where that recovers too
-            little of the code, by SMDA, if it is installed and recovers more.
+            little of the code, by SMDA, if it is installed, recovers more, and nobody asks what
+            functions say.
             ``raw:thumb@0x8000000`` takes the file for nothing but code at an address.
         with_text: keeps the text of every instruction.
         with_files: tells in which file a function was written, where the backend knows.
@@ -130,7 +131,8 @@ class _NativeOrSmda(FunctionSource):
         functions = _open_native(self.path, **self._options).functions()
         # With the first function, or the end, it is known how much of the code was recovered.
         first = next(functions, None)
-        low = self._low(covered)
+        # SMDA cannot tell what functions say.
+        low = None if self.with_evidence else self._low(covered)
         if low is not None and smda.is_installed():
             others = self._by_smda()
             recovered = sum(block.size for function in others for block in function.blocks)

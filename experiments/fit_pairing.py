@@ -1,0 +1,138 @@
+"""Fits how the functions of two binaries are paired, on projects that no model saw.
+
+    python experiments/fit_pairing.py FOLDER... --projects NAME,NAME,... [-o pairing.json]
+
+A folder holds ``PROJECT/CONFIGURATION.so``, unstripped: the names say which functions are the same.
+The projects must be left out of the training of the model.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from project_search import DIRECTIONS
+
+from graphkin._support.files import write_atomically
+from graphkin.binaries.targets import parse_target
+from graphkin.library.cascade import UNNAMED
+from graphkin.library.diff.context import context_features
+from graphkin.library.diff.pairs import Pairs, likely_pairs, own_features
+from graphkin.library.diff.rounds import competing_features, round_probabilities
+from graphkin.library.diff.side import Side, read_side
+from graphkin.library.models import PAIRING_FILE, SearchModel
+from graphkin.library.pairing import Features, Floats, Pairing, Round, names_of
+from graphkin.models.calibration import Logistic
+from graphkin.models.saving import SHIPPED
+
+ROUNDS = 3
+FURTHER = {
+    "levels": ("x86_64-gcc-O0", "x86_64-gcc-O2"),
+    "levels and processors": ("x86_64-clang-O3", "aarch64-gcc-O2"),
+    "32 bits": ("i386-gcc-O2", "mipsel-gcc-O2"),
+    "compilers and widths": ("x86_64-clang-O1", "i386-gcc-O2"),
+    "compilers and levels": ("x86_64-gcc-O2", "x86_64-clang-O3"),
+}
+"""Directions of projects that were built in few configurations."""
+
+
+class Example(NamedTuple):
+    """Two builds of a project, and which of their pairs are right."""
+
+    pairs: Pairs
+    features: dict[str, Floats]
+    is_right: NDArray[np.bool_]
+    is_known: NDArray[np.bool_]
+    """Whether names tell."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folders", type=Path, nargs="+")
+    parser.add_argument("--projects", required=True, help="with commas")
+    parser.add_argument("--model", default="functions")
+    parser.add_argument("-o", "--output", type=Path, default=SHIPPED / "functions" / PAIRING_FILE)
+    options = parser.parse_args()
+    model = SearchModel.load(options.model)
+    projects = options.projects.split(",")
+    examples = [
+        example
+        for project in projects
+        for folder in options.folders
+        if (folder / project).is_dir()
+        for example in examples_of(model, folder / project)
+    ]
+    fitted_on = {"projects": projects, "examples": len(examples)}
+    pairing = Pairing(fit(examples), fitted_on)
+    write_atomically(options.output, pairing.to_json().encode() + b"\n")
+    print(f"{options.output}: {len(examples)} pairs of files")
+
+
+def examples_of(model: SearchModel, folder: Path) -> list[Example]:
+    """Every direction for which there are both builds."""
+    sides: dict[str, Side] = {}
+    examples = []
+    for builds in (DIRECTIONS | FURTHER).values():
+        paths = [folder / f"{build}.so" for build in builds]
+        if not all(path.exists() for path in paths):
+            continue
+        for build, path in zip(builds, paths, strict=True):
+            if build not in sides:
+                sides[build] = read_side(model, parse_target(str(path)))
+        examples.append(example_of(model, sides[builds[0]], sides[builds[1]]))
+    return examples
+
+
+def example_of(model: SearchModel, left: Side, right: Side) -> Example:
+    pairs = likely_pairs(model, left, right)
+    names = [np.array([item.base_name for item in side.functions]) for side in (left, right)]
+    is_right = names[0][pairs.rows] == names[1][pairs.columns]
+    is_named = [
+        np.array([not UNNAMED.match(item.name) for item in side.functions])
+        for side in (left, right)
+    ]
+    is_known = is_named[0][pairs.rows] | is_named[1][pairs.columns]
+    return Example(pairs, own_features(model, pairs), is_right, is_known)
+
+
+def fit(examples: Sequence[Example], rounds: int = ROUNDS) -> tuple[Round, ...]:
+    """Round by round: each sees what those before it have found."""
+    fitted: list[Round] = []
+    features = [example.features for example in examples]
+    for number in range(rounds):
+        own = fit_round(examples, features, number)
+        fitted.append(own)
+        features = [
+            example.features
+            | context_features(
+                example.pairs, round_probabilities(example.pairs, known, own, number)
+            )
+            for example, known in zip(examples, features, strict=True)
+        ]
+    return tuple(fitted)
+
+
+def fit_round(examples: Sequence[Example], features: Sequence[Features], number: int) -> Round:
+    names = names_of(number)
+    columns = [np.column_stack([own[name] for name in names]) for own in features]
+    known = _logistic(examples, columns)
+    unsettled = Round(known, known)
+    competing = [
+        competing_features(example.pairs, unsettled.exponents(own, names))
+        for example, own in zip(examples, features, strict=True)
+    ]
+    return Round(known, _logistic(examples, competing))
+
+
+def _logistic(examples: Sequence[Example], columns: Sequence[Floats]) -> Logistic:
+    chosen = [own[example.is_known] for example, own in zip(examples, columns, strict=True)]
+    labels = [example.is_right[example.is_known] for example in examples]
+    return Logistic.fit(np.concatenate(chosen), np.concatenate(labels))
+
+
+if __name__ == "__main__":
+    main()

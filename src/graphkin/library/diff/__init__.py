@@ -1,0 +1,1 @@
+"""Two binaries, function by function: which is which, what is the same, and what has changed."""

@@ -1,0 +1,171 @@
+"""``diff``: two binaries, function by function."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from graphkin.binaries.backends.choose import Backend
+from graphkin.binaries.coverage import Coverage
+from graphkin.binaries.function import Skipped
+from graphkin.binaries.targets import parse_target
+from graphkin.library.diff.rounds import SURROUNDINGS, Paired, pair
+from graphkin.library.diff.side import Side, read_side
+from graphkin.library.diff.verdict import Judge
+from graphkin.library.models import SearchModel, search_model
+from graphkin.library.processors import processor_warnings
+from graphkin.results.coverage import coverage_of
+from graphkin.results.document import Diff, DiffSide, FoundBy, FunctionPair, Tool
+from graphkin.results.function import ref_of
+
+MIN_PROBABILITY = 0.3
+"""Of a pair. Two binaries of one program have few candidates for each function, so that a pair is
+worth a look sooner than a hit among a whole library."""
+
+
+@dataclass(frozen=True, eq=False)
+class DiffedFiles:
+    """A diff, and what it was made from: too large for the document, needed to look closer."""
+
+    document: Diff
+    left: Side
+    right: Side
+
+
+def diff(
+    left: str | Path,
+    right: str | Path,
+    model: str | Path | SearchModel = "functions",
+    *,
+    min_probability: float = MIN_PROBABILITY,
+    backend: Backend = "auto",
+    on_step: Callable[[str], None] | None = None,
+) -> Diff:
+    """Says of every function of two binaries what became of it.
+
+    Example::
+
+        for pair in graphkin.diff("libssl.so.1", "libssl.so.3").pairs:
+            if pair.verdict == "changed":
+                print(pair.left.function, pair.right.function, pair.similarity)
+
+    Args:
+        left: the old binary.
+        right: the new one.
+        model: a model that ships with graphkin, or a folder.
+        min_probability: functions whose best partner is less probable have none.
+        backend: what reads the files.
+        on_step: is told what happens next, for people who wait.
+
+    Raises:
+        FormatError: for a file that cannot be read.
+    """
+    return diff_files(
+        left, right, model, min_probability=min_probability, backend=backend, on_step=on_step
+    ).document
+
+
+def diff_files(
+    left: str | Path,
+    right: str | Path,
+    model: str | Path | SearchModel = "functions",
+    *,
+    min_probability: float = MIN_PROBABILITY,
+    backend: Backend = "auto",
+    on_step: Callable[[str], None] | None = None,
+) -> DiffedFiles:
+    """What :func:`diff` does, with the functions of both sides."""
+    step = on_step or (lambda _: None)
+    loaded = search_model(model)
+    skipped: list[Skipped] = []
+    coverages = list[Coverage](), list[Coverage]()
+    old, new = (
+        _read(loaded, str(name), backend, skipped, own, step)
+        for name, own in zip((left, right), coverages, strict=True)
+    )
+    step("pairing functions")
+    paired = [item for item in pair(loaded, old, new) if item.probability >= min_probability]
+    document = diff_document(
+        loaded,
+        old,
+        new,
+        paired,
+        names=(str(left), str(right)),
+        coverages=coverages,
+        skipped=skipped,
+    )
+    return DiffedFiles(document, old, new)
+
+
+def _read(
+    model: SearchModel,
+    name: str,
+    backend: Backend,
+    skipped: list[Skipped],
+    coverages: list[Coverage],
+    step: Callable[[str], None],
+) -> Side:
+    step(f"reading {name}")
+    target = parse_target(name)
+    return read_side(model, target, backend=backend, skipped=skipped, coverages=coverages)
+
+
+def diff_document(
+    model: SearchModel,
+    left: Side,
+    right: Side,
+    paired: list[Paired],
+    *,
+    names: tuple[str, str],
+    coverages: tuple[list[Coverage], list[Coverage]] = ([], []),
+    skipped: list[Skipped] = [],  # noqa: B006 (only read)
+) -> Diff:
+    """The document of two sides whose functions are paired."""
+    judge = Judge(left, right, paired)
+    with_partner = {item.row for item in paired}, {item.column for item in paired}
+    architectures = [item.architecture for side in (left, right) for item in side.functions]
+    return Diff(
+        tool=Tool(version=version("graphkin")),
+        model=str(model.model_id),
+        left=_side(left, names[0], coverages[0]),
+        right=_side(right, names[1], coverages[1]),
+        is_one_kind_of_build=judge.is_one_kind,
+        pairs=tuple(_pair(judge, left, right, item) for item in paired),
+        removed=tuple(
+            ref_of(item) for row, item in enumerate(left.functions) if row not in with_partner[0]
+        ),
+        added=tuple(
+            ref_of(item) for row, item in enumerate(right.functions) if row not in with_partner[1]
+        ),
+        skipped=tuple(map(str, skipped)),
+        warnings=processor_warnings(model, architectures),
+    )
+
+
+def _pair(judge: Judge, left: Side, right: Side, item: Paired) -> FunctionPair:
+    judged = judge.judge(item)
+    found_by: FoundBy = "likeness" if item.alone >= SURROUNDINGS else "surroundings"
+    if left.code[item.row].digest == right.code[item.column].digest:
+        found_by = "identical code"
+    return FunctionPair(
+        left=ref_of(left.functions[item.row]),
+        right=ref_of(right.functions[item.column]),
+        probability=item.probability,
+        found_by=found_by,
+        **judged._asdict(),
+    )
+
+
+def _side(side: Side, name: str, coverages: list[Coverage]) -> DiffSide:
+    architectures = Counter(item.architecture for item in side.functions)
+    compilers = Counter(item.compiler for item in side.functions if item.compiler)
+    return DiffSide(
+        binary=name,
+        functions=len(side),
+        architecture=", ".join(name for name, _ in architectures.most_common()),
+        compiler=compilers.most_common(1)[0][0] if compilers else None,
+        coverage=tuple(map(coverage_of, coverages)),
+    )

@@ -1,0 +1,124 @@
+"""Which function of one binary is which of the other: rounds of probabilities, then an assignment.
+
+At last every function has at most one partner.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+from graphkin.errors import ModelError
+from graphkin.library.diff.context import context_features
+from graphkin.library.diff.pairs import Pairs, likely_pairs, own_features, with_related
+from graphkin.library.diff.side import Side
+from graphkin.library.models import SearchModel
+from graphkin.library.pairing import Features, Floats, Round, names_of
+
+LITTLE = 4.0
+"""Margins of exponents, from which on more makes little difference."""
+IDENTICAL = 0.995
+"""Least probability of two functions of identical code, where no other has it."""
+SURROUNDINGS = 0.5
+"""A pair that is less probable by itself was found by its surroundings."""
+LEAST_PROBABILITY = 0.05
+"""Pairs that are less probable are never made."""
+
+
+class Paired(NamedTuple):
+    """Two functions that are taken for the same."""
+
+    row: int
+    column: int
+    probability: float
+    alone: float
+    """What the probability would be without the surroundings."""
+
+
+def pair(model: SearchModel, left: Side, right: Side) -> list[Paired]:
+    """The most probable pairs, each function in at most one, in the order of the left side."""
+    if model.pairing is None:
+        raise ModelError(
+            f"the model {model.model_id} cannot pair the functions of two binaries; take one that "
+            "can, such as functions"
+        )
+    if not len(left) or not len(right):
+        return []
+    first, *others = model.pairing.rounds
+    pairs = likely_pairs(model, left, right)
+    features = own_features(model, pairs)
+    alone = round_probabilities(pairs, features, first, 0)
+    more = with_related(pairs, alone)
+    if len(more) > len(pairs):
+        pairs, features = more, own_features(model, more)
+        alone = round_probabilities(pairs, features, first, 0)
+    probabilities = alone
+    for number, own in enumerate(others, start=1):
+        known = features | context_features(pairs, probabilities)
+        probabilities = round_probabilities(pairs, known, own, number)
+    return [
+        Paired(
+            int(pairs.rows[number]),
+            int(pairs.columns[number]),
+            float(probabilities[number]),
+            float(alone[number]),
+        )
+        for number in assigned(pairs, probabilities)
+    ]
+
+
+def round_probabilities(pairs: Pairs, features: Features, own: Round, number: int) -> Floats:
+    """(P,) what one round makes of its features."""
+    exponents = own.exponents(features, names_of(number))
+    return with_identical(pairs, own.competing(competing_features(pairs, exponents)))
+
+
+def competing_features(pairs: Pairs, exponent: Floats) -> Floats:
+    """(P, 6) over ``COMPETING_NAMES``."""
+    by_row, by_column = pairs.margins(exponent)
+    little = (np.clip(margin, -LITTLE, LITTLE) for margin in (by_row, by_column))
+    return np.column_stack([exponent, by_row, by_column, np.minimum(by_row, by_column), *little])
+
+
+def with_identical(pairs: Pairs, probabilities: Floats) -> Floats:
+    """Identical code is nearly certain; functions that share it share that as well."""
+    digests = [
+        np.array([form.digest for form in side.code], dtype=object)
+        for side in (pairs.left, pairs.right)
+    ]
+    is_identical = digests[0][pairs.rows] == digests[1][pairs.columns]
+    copies = [_copies(own) for own in digests]
+    most = np.maximum(copies[0][pairs.rows], copies[1][pairs.columns])
+    return np.where(is_identical, np.maximum(probabilities, IDENTICAL / most), probabilities)
+
+
+def _copies(digests: NDArray[Any]) -> NDArray[np.int64]:
+    """(N,) how many have the digest of each."""
+    counts: dict[bytes, int] = {}
+    for digest in digests:
+        counts[digest] = counts.get(digest, 0) + 1
+    return np.array([counts[digest] for digest in digests], dtype=np.int64)
+
+
+def assigned(pairs: Pairs, probabilities: Floats) -> NDArray[np.int64]:
+    """Numbers of the pairs that are together most probable, each function in at most one."""
+    numbers = np.flatnonzero(probabilities >= LEAST_PROBABILITY)
+    if not len(numbers):
+        return numbers
+    odds = np.log(probabilities / np.maximum(1 - probabilities, 1e-9))
+    least = np.log(LEAST_PROBABILITY / (1 - LEAST_PROBABILITY))
+    # A column of its own for each row that stays without a partner; costs must not be 0.
+    count, width = len(pairs.left), len(pairs.right)
+    rows = np.concatenate([pairs.rows[numbers], np.arange(count)])
+    columns = np.concatenate([pairs.columns[numbers], width + np.arange(count)])
+    costs = 1 + np.concatenate([odds.max() - odds[numbers], np.full(count, odds.max() - least)])
+    matrix = sparse.csr_array((costs, (rows, columns)), shape=(count, width + count))
+    own_rows, own_columns = min_weight_full_bipartite_matching(matrix)
+    partners = np.full(count, -1)
+    partners[own_rows] = own_columns
+    is_assigned: NDArray[np.bool_] = partners[pairs.rows[numbers]] == pairs.columns[numbers]
+    return numbers[is_assigned]

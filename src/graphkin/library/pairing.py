@@ -1,0 +1,95 @@
+"""How probable it is that two functions of two binaries are the same: regressions, round by round.
+
+The first round goes by what two functions are; each further one also by whether their callers,
+callees and neighbours are pairs, as far as the round before could tell.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkin.errors import FormatError
+from graphkin.models.calibration import Logistic
+
+Floats = NDArray[np.float64]
+Features = Mapping[str, Floats]
+"""(P,) each, by name, of P pairs."""
+FORMAT = {"format": "graphkin pairing", "version": 1}
+OWN_NAMES = (
+    "graph", "words", "offsets", "callees", "callers", "total", "total_by_row", "total_by_column",
+    "callee_count", "caller_count", "blocks", "edges", "operations", "strength", "least_strength",
+    "strengths", "size", "small", "widths_differ", "equal", "has_callees", "has_callers", "score",
+    "score_by_row", "score_by_column", "exact_words", "seen",
+)  # fmt: skip
+CONTEXT_NAMES = (
+    "callees_share", "callees_agree", "callees_differ", "callers_share", "callers_agree",
+    "callers_differ", "neighbours", "neighbours_on_both_sides", "neighbours_crossed",
+)  # fmt: skip
+COMPETING_NAMES = (
+    "exponent", "by_row", "by_column", "by_either", "little_by_row", "little_by_column",
+)  # fmt: skip
+"""The exponent of a first regression, and how far it is above that of other pairs."""
+MOST_EXPONENT = 12.0
+"""Beyond it a pair is as probable, or as improbable, as it needs to be."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """Two regressions: the first over what is known of a pair, the second over how it competes."""
+
+    known: Logistic
+    competing: Logistic
+
+    def exponents(self, features: Features, names: tuple[str, ...]) -> Floats:
+        """(P,) what the probabilities follow from, within bounds."""
+        columns = np.column_stack([features[name] for name in names])
+        values: Floats = columns @ np.array(self.known.weights) + self.known.bias
+        return np.clip(values, -MOST_EXPONENT, MOST_EXPONENT)
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """How two binaries are paired; see ``pairing.json`` of a model."""
+
+    rounds: tuple[Round, ...]
+    """The first knows what functions are, the others their surroundings too."""
+    fitted_on: dict[str, Any]
+    """Projects of the fit, and how many pairs of files."""
+
+    def to_json(self) -> str:
+        return json.dumps({**FORMAT, **asdict(self)}, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Pairing:
+        """Reads what :meth:`to_json` wrote."""
+        try:
+            values = json.loads(text)
+            if {name: values.get(name) for name in FORMAT} != FORMAT:
+                raise FormatError("this is not a pairing that this graphkin reads")
+            rounds: list[Round] = []
+            for own in values["rounds"]:
+                known = names_of(len(rounds))
+                rounds.append(
+                    Round(
+                        Logistic.from_dict(own["known"], len(known)),
+                        Logistic.from_dict(own["competing"], len(COMPETING_NAMES)),
+                    )
+                )
+            if not rounds:
+                raise FormatError("a pairing needs at least one round")
+            return cls(tuple(rounds), dict(values["fitted_on"]))
+        except FormatError:
+            raise
+        except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
+            raise FormatError(f"a pairing is damaged: {error!r}") from error
+
+
+def names_of(number: int) -> tuple[str, ...]:
+    """The features that a round knows, by its number from 0."""
+    return OWN_NAMES + CONTEXT_NAMES if number else OWN_NAMES
