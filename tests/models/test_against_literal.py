@@ -233,7 +233,13 @@ RESIDUAL_CASES = [
     case(readout="pooled", message_norm="graph", token_counts="log", **TOKENS),
 ]
 
-LATE: dict[str, Any] = {"matching": True, "propagation": "residual", "similarity": "late"}
+LATE: dict[str, Any] = {
+    "matching": True,
+    "propagation": "residual",
+    "similarity": "late",
+    # In four dimensions residual steps make all states parallel, and nothing is left to look at.
+    "node_dim": 8,
+}
 SAYING: dict[str, Any] = {"word_dim": 128, "words_known": 9}
 
 LATE_CASES = [
@@ -470,11 +476,9 @@ def test_every_parameter_of_every_case_has_a_gradient() -> None:
         if item.shape == "bare" or 0 in (item.unrolled, item.config.steps):
             continue
         expected = by_the_letter(item)
-        vanishing = {n for n, g in expected.gradients.items() if g.abs().max() < 1e-8}
+        vanishing = {n for n, g in expected.gradients.items() if g.abs().max() < 1e-6}
         if item.config.node_input == "constant":  # equal nodes match, whatever the weights
             vanishing -= {"network.steps.0.update.match_weight"}
-        if item.config.similarity == "late":  # a residual step may have nothing to add
-            vanishing = {name for name in vanishing if name.startswith("late.")}
         assert not vanishing, f"{item}: {vanishing}"
 
 
