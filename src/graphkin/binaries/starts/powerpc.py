@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.binaries.image import ByteOrder, Image, Region
-from graphkin.binaries.processors.powerpc import (
+from graphkin.binaries.processors.powerpc.processor import (
     CTR,
     SP,
     PowerPc,
