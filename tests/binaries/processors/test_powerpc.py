@@ -10,7 +10,8 @@ import pytest
 from graphkin.binaries.backends.native import NativeSource, load
 from graphkin.binaries.function import Block, edge_kinds
 from graphkin.binaries.image import Image, Region
-from graphkin.binaries.processors.powerpc.processor import PowerPc, traceback_tables
+from graphkin.binaries.processors.powerpc.abi_tables import traceback_tables
+from graphkin.binaries.processors.powerpc.processor import PowerPc
 from graphkin.binaries.recovery.listing import Listing
 from graphkin.binaries.starts.sweep import words
 from graphkin.errors import FormatError
