@@ -163,6 +163,8 @@ def own_features(model: SearchModel, pairs: Pairs) -> dict[str, Floats]:
         "strength": strengths[0],
         "least_strength": least_strength,
         "strengths": strengths_apart,
+        "words_against": least_strength * (1 - features["words"]),
+        "shape_against": np.log2(1.0 + np.minimum(*blocks)) * (1 - features["graph"]),
         "size": _ratio(blocks[0] - 1, np.zeros(len(pairs))),
         "small": (np.minimum(*blocks) < SMALL).astype(np.float64),
         "widths_differ": np.full(len(pairs), float(_differ_in_width(pairs.left, pairs.right))),
