@@ -24,7 +24,7 @@ IgnoreNames = Annotated[
         "--ignore-names", help="Pair functions by their code alone, also where both have a name."
     ),
 ]
-MIN_PROBABILITY = 0.3
+MIN_PROBABILITY = 0.1
 """That of :mod:`graphkin.library.diff.diff`, which takes long to import."""
 
 

@@ -36,7 +36,8 @@ TELLING, OTHER_WORDS, OTHER_SHAPE = 10.0, 0.1, 0.35
 """Two functions that both say much, next to nothing alike, in graphs that are not alike either,
 are different ones, whatever lies around them: one may have taken the place of the other. Of
 26,478 true pairs 20 are so."""
-CONTRADICTED = 0.1
+CONTRADICTED = 0.09
+"""Too little for a pair of a diff."""
 SURROUNDINGS = 0.5
 """A pair that is less probable by itself was found by its surroundings."""
 LEAST_PROBABILITY = 0.05
