@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from graphkin.binaries.evidence import tokens as said
-from graphkin.binaries.evidence.data import LOWEST_FIXED
 from graphkin.binaries.evidence.instructions import KEPT
 from graphkin.binaries.evidence.x86.operands import HIGH_BYTES, Parsed, parse
+from graphkin.binaries.image import LOWEST_FIXED
 
 _NUMBER = rb"0x[0-9a-f]+|\d+"
 _MEMORY = re.compile(
@@ -37,6 +37,7 @@ class WideTemplates:
     def parse(self, name: str, raw: bytes, framed: bool) -> Parsed:
         """Takes an instruction apart."""
         shape: tuple[object, ...] | None = None
+        exact: tuple[object, ...]
         match = _MEMORY.match(raw)
         if match is not None:
             register, size, base, index, scale, sign, number, constant = match.groups()
