@@ -14,7 +14,7 @@ from graphkin.binaries.formats.eh_frame import unwind_ranges
 from graphkin.binaries.formats.elf import mips, powerpc
 from graphkin.binaries.formats.elf.debug_file import find_debug_file
 from graphkin.binaries.formats.elf.debug_folders import DebugFolders
-from graphkin.binaries.formats.elf.exidx import index_starts
+from graphkin.binaries.formats.elf.exidx import index_ranges, index_starts
 from graphkin.binaries.formats.elf.objects import link
 from graphkin.binaries.formats.elf.stubs import stubs
 from graphkin.binaries.formats.elf.symbols import (
@@ -217,7 +217,13 @@ def _linked(
         if not any(start <= item.start < start + size for start, size in plt)
         and item.start & ~1 not in compressed
     ]
-    index = _index(sections, data) if architecture == "arm" else []
+    index: list[int] = []
+    if architecture == "arm":
+        for section in sections:
+            if section.name == ".ARM.exidx":
+                content = _content(section, data)
+                index += index_starts(content, section.virtual_address)
+                unwind += index_ranges(content, section.virtual_address)
     entries = _entries(binary)
     values = _pointers(binary, regions, pointers, POINTERS[architecture])
     # Code that is not read would be searched in vain.
@@ -390,16 +396,6 @@ def _code(regions: Iterable[Region], start: int, size: int) -> bytes:
     if region is None:
         return b""
     return bytes(region.data[start - region.start : start - region.start + size])
-
-
-def _index(sections: Iterable[lief.ELF.Section], data: bytes) -> list[int]:
-    """Function starts that ARM's table for unwinding knows."""
-    return [
-        start
-        for section in sections
-        if section.name == ".ARM.exidx"
-        for start in index_starts(_content(section, data), section.virtual_address)
-    ]
 
 
 def _comment(sections: Iterable[lief.ELF.Section], data: bytes) -> str | None:
