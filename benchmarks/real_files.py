@@ -227,7 +227,8 @@ def main() -> None:
         return
     from graphkin.binaries.building.debian import default_cache
 
-    downloads = Downloads(options.downloads or default_cache() / "real-files", options.mirror)
+    folder = (options.downloads or default_cache() / "real-files").absolute()
+    downloads = Downloads(folder, options.mirror)
     rows = []
     for file in FILES:
         row = row_of(file)

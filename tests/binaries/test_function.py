@@ -90,3 +90,4 @@ def test_hand_fed_source() -> None:
 def test_skipped_reads_as_a_sentence() -> None:
     assert str(Skipped("a.so", "f", "too large")) == "a.so:f skipped: too large"
     assert str(Skipped("a.so", "", "damaged")) == "a.so skipped: damaged"
+    assert str(Skipped("a.so", "", "a.so is damaged")) == "a.so skipped: it is damaged"

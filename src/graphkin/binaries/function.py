@@ -192,7 +192,10 @@ class Skipped(NamedTuple):
 
     def __str__(self) -> str:
         target = f"{self.binary}:{self.function}" if self.function else self.binary
-        return f"{target} skipped: {self.reason}"
+        reason = self.reason
+        if reason.startswith(f"{self.binary} "):
+            reason = f"it{reason.removeprefix(self.binary)}"
+        return f"{target} skipped: {reason}"
 
 
 def edge_kinds(function: Function) -> tuple[EdgeKind, ...]:

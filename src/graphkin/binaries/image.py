@@ -65,6 +65,11 @@ class LineSections(NamedTuple):
     byte_order: ByteOrder = "little"
 
 
+LOWEST_FIXED = 0x100000
+"""Files whose first address is below are moved by the loader, so that a number in their code is
+not an address."""
+
+
 @dataclass
 class Image:
     """One loaded binary."""
@@ -105,6 +110,11 @@ class Image:
     """Those of them that lie inside functions."""
     tried: tuple[str, ...] = ()
     """What the functions were looked for by."""
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether numbers in the code can be addresses."""
+        return bool(self.regions) and self.regions[0].start >= LOWEST_FIXED
 
     @cached_property
     def _starts(self) -> list[int]:

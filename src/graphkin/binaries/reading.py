@@ -184,8 +184,8 @@ def _error(outcome: object, job: _Job) -> GraphkinError:
 
 
 def _reason(error: GraphkinError, job: _Job) -> str:
-    """Why a file was skipped, in words that do not begin with its name again."""
-    return str(error).removeprefix(f"{job.file.label} ").removeprefix("skipped: ")
+    """Why a file was skipped, which the error may say already."""
+    return str(error).removeprefix(f"{job.file.label} skipped: ")
 
 
 def _list(

@@ -13,6 +13,8 @@ import pytest
 from graphkin.binaries.backends.native import NativeSource
 from graphkin.binaries.evidence.collect import rules_of
 from graphkin.binaries.evidence.mips.syntax import parse as parse_mips
+from graphkin.binaries.evidence.x86.operands import parse as parse_x86
+from graphkin.binaries.evidence.x86.templates import WideTemplates
 from graphkin.binaries.function import Callee, Function, Token
 from graphkin.binaries.operations import OPERATIONS, operation_names
 from tests.paths import BINARIES
@@ -181,6 +183,32 @@ def test_plain_instructions_keep_the_registers_that_they_read() -> None:
     for base in ("v0", "a1", "s3"):
         step = parse_mips("lwx", f"$t1, $t2(${base})".encode(), frozenset(["sp"]), "l")
         assert (step.dst, step.base) == ("t1", base)
+
+
+@pytest.mark.parametrize("framed", [False, True])
+def test_texts_of_x86_that_are_alike_mean_what_they_say(framed: bool) -> None:
+    """Whatever was taken apart before, an instruction means what it does alone."""
+    registers = ("rax", "rbx", "rsp", "rbp", "esp", "r8d", "ah", "xmm1", "0x30", "48")
+    numbers = ("1", "0x10", "-1", "0x7fffffff", "0xffffffff")
+    places = ("[rax]", "[rbp - 8]", "[rsp + 0x20]", "[rip]", "[rdi + rax]", "[rdi + rsi*8 - 1]",
+              "[rcx*4]", "[rcx*4 + 0x20]", "[0x601040]", "[rbx + 0x601040]")  # fmt: skip
+    texts = [*registers, *places]
+    texts += [f"{left}, {right}" for left in registers for right in (*registers, *numbers)]
+    texts += [f"{left}, {place}" for left in registers for place in places]
+    for place in (f"{size} ptr {place}" for size in ("byte", "qword") for place in places):
+        texts += [place, *(f"{place}, {right}" for right in (*registers, *numbers))]
+        texts += [f"{left}, {place}" for left in registers]
+    names = ("mov", "push", "add", "and", "cmp", "lea", "xor", "test", "shl", "movsd", "imul")
+    templates = WideTemplates()
+    for name in names:
+        for text in texts:
+            alike = templates.parse(name, text.encode(), framed)
+            alone = parse_x86(name, text, framed, False)
+            for field in ("code", "tokens", "role", "offset", "real", "against", "value"):
+                if field == "offset" and not alone.role:
+                    continue
+                assert getattr(alike, field) == getattr(alone, field), (name, text, field)
+            assert bool(alike.base) == bool(alone.base) or not alone.role
 
 
 def test_operations_fit_a_byte_and_are_there_once() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
 from graphkin.binaries.backends.native import load
-from graphkin.binaries.formats.elf.exidx import index_starts
+from graphkin.binaries.formats.elf.exidx import index_ranges, index_starts
 from graphkin.binaries.image import Image, Region
 from graphkin.binaries.processors.arm import Arm
 from graphkin.binaries.starts.clues import Clues
@@ -58,6 +60,18 @@ def test_the_index_for_unwinding() -> None:
     # At 0x2000: an entry for 0x1000, one for 0x3000
     data = bytes.fromhex("00f0ff7f 01000000 f80f0000 b0b0b080")
     assert index_starts(data, 0x2000) == [0x1000, 0x3000]
+    assert index_ranges(data, 0x2000) == []
+
+
+def test_functions_that_the_index_for_unwinding_does_not_fold_have_an_end() -> None:
+    """0x1000 has a description elsewhere; those of 0x1040 and 0x1080 may be of several functions;
+    nothing tells where 0x10c0 ends."""
+    words = [(0x1000, 0x100), (0x1040, 0x80B0B0B0), (0x1080, 1), (0x10C0, 0x100)]
+    data = b"".join(
+        struct.pack("<II", (start - 0x2000 - 8 * number) & 0x7FFFFFFF, description)
+        for number, (start, description) in enumerate(words)
+    )
+    assert index_ranges(data, 0x2000) == [(0x1000, 0x1040, False)]
 
 
 def test_calls_tell_starts_and_states() -> None:

@@ -119,6 +119,17 @@ def test_a_call_to_the_failure_that_is_no_test_stays(compile_c: Compile) -> None
     assert len(function.edges) == 2
 
 
+@WIDTHS
+def test_a_call_ahead_of_the_failure_does_not_come_back(compile_c: Compile, width: str) -> None:
+    """Nothing names ``give_up`` as one that never returns, and the failure is right behind it."""
+    source = """__attribute__((noreturn)) void give_up(int); int read(char *, int);
+      int f(int n) { char text[40]; if (read(text, n) < n) give_up(n); return text[n]; }"""
+    flags = ("-O2", width, "-c", "-fPIC", *OFF)
+    plain = functions(compile_c(source, *flags, name="plain.o"))["f"]
+    guarded = compile_c(source, *flags, "-fstack-protector-strong", name="guarded.o")
+    check_alike(functions(guarded)["f"], plain)
+
+
 @pytest.mark.parametrize(
     ("code", "words"),
     [

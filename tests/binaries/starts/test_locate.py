@@ -170,3 +170,43 @@ def test_jumps_across_known_functions_join_nothing() -> None:
     unwind = [UnwindRange(start, end, False) for start, end in spans]
     addresses = starts(first + known + middle + known + last, unwind=unwind)
     assert {0x1000, 0x1400} <= set(addresses)
+
+
+ASSEMBLY = """__asm__(
+".globl _start\\n_start: call between\\n lea rejects(%rip), %rax\\n call *%rax\\n hlt\\n"
+".p2align 4\\nbetween: mov $3, %eax\\n ret\\n"
+".p2align 4\\nfirst: test %edi, %edi\\n jne shared\\n mov $1, %eax\\n ret\\n"
+".p2align 4\\nrejects: mov (%rdx), %rax\\n test %eax, %eax\\n jne shared\\n ret\\n"
+".p2align 4\\nshared: xor %eax, %eax\\n ret\\n"
+".p2align 4\\ncopies: lea table(%rip), %r11\\n movslq (%r11,%rdx,4), %rcx\\n"
+" lea (%r11,%rcx), %rcx\\n jmp *%rcx\\n"
+".p2align 4\\nnone: ret\\n.p2align 4\\none: movb $1, (%rdi)\\n ret\\n"
+".p2align 4\\ntwo: movw $2, (%rdi)\\n ret\\n"
+".data\\n.quad copies\\n.section .rodata\\n"
+"table: .long none-table, one-table, two-table\\n.text");"""
+
+
+def test_assembly_that_shares_its_ends_and_jumps_through_tables(compile_c: Compile) -> None:
+    """``rejects`` is a function, though a branch leads across it: another one takes its address.
+    What ``copies`` jumps to are parts of it, though they are aligned as functions are."""
+    path = compile_c(ASSEMBLY, "-nostdlib", "-static", "-no-pie")
+    listed = subprocess.run(["nm", str(path)], capture_output=True, text=True, check=True).stdout
+    symbols = {name: int(value, 16) for value, _, name in map(str.split, listed.splitlines())}
+    subprocess.run(["strip", str(path)], check=True)
+    starts = {extent.start for extent in load(path.read_bytes(), str(path)).extents}
+    assert {symbols[name] for name in ("_start", "between", "rejects", "copies")} <= starts
+    assert starts.isdisjoint(symbols[name] for name in ("none", "one", "two"))
+    blocks = {function.address: function.blocks for function in NativeSource(path).functions()}
+    assert len(blocks[symbols["copies"]]) == 4
+
+
+@pytest.mark.parametrize(("base", "is_start"), [(0x1000, False), (0x400000, True)])
+def test_numbers_are_addresses_in_files_that_are_not_moved(base: int, is_start: bool) -> None:
+    """``mov eax, 0x1040`` in code that the loader moves is a number."""
+    number = (base + 0x40).to_bytes(4, "little").hex()
+    # call +0x10; mov eax, number; ret; ...; xor eax, eax; ret; ...; je +0x21; ret; ...
+    code = f"e80b000000 b8{number} c3 {'90' * 5} 31c0c3 {'90' * 13} 7429 c3 {'90' * 29}"
+    code += f" 89f8c3 {'90' * 13} c3"
+    region = Region(base, bytes.fromhex(code), True)
+    located = locate(Image("elf", "x86-64", [region], [], [], frozenset()), Clues([], False))
+    assert (base + 0x40 in {extent.start for extent in located.extents}) is is_start

@@ -12,9 +12,6 @@ from graphkin.binaries.image import Image, Region
 
 LOAD, STORE, TAKE = "load", "store", "take"
 """What code does with an address: reads there, writes there, or keeps the address itself."""
-LOWEST_FIXED = 0x100000
-"""Files whose first address is below are moved by the loader, so that a number in their code is
-not an address."""
 NEAR = 1 << 15
 TABLE_BYTES = 8
 """Bytes of a table that are kept: behind more of them may lie padding."""
@@ -46,7 +43,7 @@ class Places:
         self.width = pointer_bytes(image.architecture)
         self.mask = (1 << 8 * self.width) - 1
         self.is_big = image.byte_order == "big"
-        self.is_fixed = bool(image.regions) and image.regions[0].start >= LOWEST_FIXED
+        self.is_fixed = image.is_fixed
         """Whether numbers in the code can be addresses."""
         self._aligned = ~1 if image.architecture == "arm" else ~0
         self._extents = [extent.start for extent in image.extents]

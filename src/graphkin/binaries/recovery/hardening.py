@@ -172,6 +172,9 @@ def _without_tests(
 ) -> list[Span]:
     failures = _failure_blocks(listing, spans, failed)
     tests: dict[int, set[int]] = {}
+    tested: set[int] = set()
+    run_into: dict[int, int] = {}
+    """Blocks whose last call has nothing but a failure behind it: that call does not come back."""
     kept_failures: set[int] = set()
     for first, last, targets in spans:
         ends = [target for target in targets if target in failures]
@@ -180,8 +183,12 @@ def _without_tests(
         test = hardening.test(image, listing, first, last - 1) if len(targets) == 2 else set()
         if test and len(ends) == 1:
             tests[first] = test
+            tested.update(ends)
+        elif targets == [last] and listing.is_call(last - 1):
+            run_into[first] = last
         else:
             kept_failures.update(ends)
+    kept_failures.update(set(run_into.values()) - tested)
     gone = {
         first: last
         for first, last, targets in spans
@@ -197,6 +204,8 @@ def _without_tests(
             dropped |= tests[first]
             branches[last] = min(tests[first])
             targets = [target for target in targets if target not in gone]
+        elif run_into.get(first) in gone:
+            targets = []
         rest.append((first, last, targets))
     if not branches:
         return spans

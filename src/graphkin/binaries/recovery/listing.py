@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.binaries.image import Image
-from graphkin.binaries.recovery.architecture import CUT, Architecture
+from graphkin.binaries.recovery.architecture import CALL, CUT, Architecture
 from graphkin.binaries.recovery.decode import Records, mnemonics, operands
 
 STRAY_CHUNKS = (256, 1 << 16)
@@ -105,6 +105,11 @@ class Listing:
                 position = self._decode(address, near, state, must_meet=near < far)
                 return self._decode(address, far, state) if position is None else position
         return None
+
+    def is_call(self, position: int) -> bool:
+        """Whether an instruction calls a function."""
+        at = bisect_left(self.controls, position)
+        return self.controls[at] == position and self.kinds[at] == CALL
 
     def word(self, position: int) -> int:
         """The first four bytes of an instruction, as a number."""

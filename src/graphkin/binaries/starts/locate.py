@@ -23,9 +23,8 @@ MAX_ENTROPY = 7.6
 """Bits for each byte, above which it is not code but packed: there are no functions in it."""
 FEW = 0.05
 """With this share of code outside the tables, only that is read."""
-PADDING = np.frombuffer(
-    bytes.fromhex("00 90 cc 66 2e 0f 1f 40 44 80 84 8d 74 26 b4 b6 bf d5 03 20 f0 e3 a0 e1 60 42"),
-    dtype=np.uint8,
+PADDING = bytes.fromhex(
+    "00 90 cc 66 2e 0f 1f 40 44 80 84 8d 74 26 b4 b6 bf d5 03 20 f0 e3 a0 e1 60 42"
 )
 """Bytes of the instructions that do nothing, of all processors."""
 SEARCHED = ("calls", "tail calls", "pointers", "ends of functions")
@@ -168,7 +167,7 @@ def measure(code: Sequence[Region], spans: Iterable[tuple[int, int]]) -> tuple[i
 
 
 def _is_padding(gap: Region) -> bool:
-    return bool(np.isin(np.frombuffer(gap.data, dtype=np.uint8), PADDING).all())
+    return not bytes(gap.data).strip(PADDING)
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> Ranges:

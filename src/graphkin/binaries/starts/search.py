@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -227,6 +228,7 @@ class Search:
         covered = self._covered(low[is_span], high[is_span])
         # Pointers lead to functions, or are the labels of a switch, which make no frame.
         certain |= self._pointed & heads & ~covered & sweep.prologue
+        certain[self._taken_elsewhere(heads, passed)] = True
         passed = np.cumsum(certain)
         is_inside = is_near & (passed[high] == passed[low])
         covered = self._covered(low[is_inside & ~is_open], high[is_inside & ~is_open])
@@ -290,6 +292,20 @@ class Search:
                 is_unsure |= cases < 0 and self._may_switch(current, last)
         self._parts = is_part & starts
         return starts, np.array(tails, dtype=np.int64)
+
+    def _taken_elsewhere(self, heads: Flags, passed: NDArray[Any]) -> Rows:
+        """Aligned heads whose address another function takes, with a certain start in between.
+
+        Branches lead across them all the same, where assembly shares its ends.
+        """
+        if self._facts.alignment <= WEAK_ALIGNMENT:
+            return self._rows[:0]
+        takers = np.flatnonzero(self._sweep.pointer >= 0)
+        taken = self.row(self._sweep.pointer[takers])
+        takers, taken = takers[taken >= 0], taken[taken >= 0]
+        is_other = heads[taken] & (passed[takers] != passed[taken])
+        is_aligned = self._sweep.address[taken] % self._facts.alignment == 0
+        return np.asarray(taken[is_other & is_aligned])
 
     def _leads_back_to_dead_end(self, heads: Flags, jumps: Rows) -> Flags:
         """Which jumps go back to a few instructions that never come back.

@@ -214,6 +214,8 @@ class X86Facts:
                 pointer[is_lea] = (image.got + signed(value, 32))[is_lea] & 0xFFFFFFFF
             is_jump = (opcode == 0xFF) & (form == 0x24) & (raw[at + 2] & 0xC7 == 0x85)
             pointer[is_jump & (length == 7)] = value[is_jump & (length == 7)]
+        if not image.is_fixed and image.format != "raw":
+            return pointer
         holds = ((opcode & 0xF8 == 0xB8) & (length == 5)) | ((opcode == 0x68) & (length == 5))
         holds |= (opcode == 0xC7) & (length >= 6)
         pointer[holds] = value[holds]

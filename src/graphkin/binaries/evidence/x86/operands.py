@@ -6,10 +6,11 @@ import re
 from dataclasses import dataclass
 
 from graphkin.binaries.evidence import tokens as said
-from graphkin.binaries.evidence.data import LOAD, LOWEST_FIXED, STORE, TAKE
+from graphkin.binaries.evidence.data import LOAD, STORE, TAKE
 from graphkin.binaries.evidence.operations import pack
 from graphkin.binaries.evidence.x86.operations import operation_names_of
 from graphkin.binaries.function import Token
+from graphkin.binaries.image import LOWEST_FIXED
 
 _SIZES = {"byte": 1, "word": 2, "dword": 4, "qword": 8, "tbyte": 10, "xword": 10}
 _MEMORY = re.compile(r"(?:(\w+) ptr )?(?:([a-z]s):)?\[([^\]]*)\]")

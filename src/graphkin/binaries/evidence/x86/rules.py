@@ -12,12 +12,13 @@ import re
 from graphkin.binaries.evidence import tokens as said
 from graphkin.binaries.evidence.collect import Body
 from graphkin.binaries.evidence.comparisons import added_by_condition
-from graphkin.binaries.evidence.data import LOAD, LOWEST_FIXED, TAKE
+from graphkin.binaries.evidence.data import LOAD, TAKE
 from graphkin.binaries.evidence.instructions import KEPT, Frames, Instructions
 from graphkin.binaries.evidence.operations import pack
 from graphkin.binaries.evidence.x86.operands import NEAR, Parsed, parse
 from graphkin.binaries.evidence.x86.operations import CODES
 from graphkin.binaries.evidence.x86.templates import NarrowTemplates, WideTemplates
+from graphkin.binaries.image import LOWEST_FIXED
 from graphkin.binaries.recovery.architecture import CALL, JUMP
 
 _RIP = re.compile(rb"\[rip(?: ([+-]) (0x[0-9a-f]+|\d+))?\]")

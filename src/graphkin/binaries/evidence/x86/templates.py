@@ -5,15 +5,21 @@ from __future__ import annotations
 import re
 
 from graphkin.binaries.evidence import tokens as said
-from graphkin.binaries.evidence.data import LOWEST_FIXED
 from graphkin.binaries.evidence.instructions import KEPT
 from graphkin.binaries.evidence.x86.operands import HIGH_BYTES, Parsed, parse
+from graphkin.binaries.image import LOWEST_FIXED
 
-_FIELD = re.compile(
-    rb"(?:(\w+), )?(\w+) ptr \[(\w+)(?: ([+-]) (0x[0-9a-f]+|\d+))?\](?:, [a-z]\w*)?$"
+_NUMBER = rb"0x[0-9a-f]+|\d+"
+_MEMORY = re.compile(
+    rb"(?:([a-z]\w*), )?(?:(\w+) ptr )?"
+    rb"\[(?:([a-z]\w*\b)(?!\*))?(?:(?: \+ )?([a-z]\w*)(\*\d)?)?(?: ?([+-]) )?(%b)?\]"
+    rb"(?:, (?:[a-z]\w*|(-?(?:%b))))?$" % (_NUMBER, _NUMBER)
 )
-_CONSTANT = re.compile(rb"(\w+), (-?(?:0x[0-9a-f]+|\d+))$")
+"""A register if there is one, size, base, index, scale, sign, displacement, constant."""
+_PLAIN = re.compile(rb"([a-z]\w*)(?:, (?:([a-z]\w*)|(-?(?:%b))))?$" % _NUMBER)
+"""A register, another one, a constant."""
 _DISPLACEMENT = re.compile(rb" ([+-]) (0x[0-9a-f]+|\d+)\]")
+_STACK, _FRAME = (b"rsp", b"esp"), (b"rbp", b"ebp")
 _HIGH_BYTES = frozenset(name.encode() for name in HIGH_BYTES)
 _SAID = {"off": said.offset, "shift": said.shift, "num": said.number}
 
@@ -24,28 +30,63 @@ class WideTemplates:
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], Parsed] = {}
+        """By all that matters but one number."""
+        self._exact: dict[tuple[object, ...], Parsed] = {}
+        """By all that matters."""
 
     def parse(self, name: str, raw: bytes, framed: bool) -> Parsed:
         """Takes an instruction apart."""
-        shape: tuple[object, ...]
-        match = _FIELD.match(raw)
-        if match is not None and match[3] != b"rip":
-            is_stack = match[3] == b"rsp" or (framed and match[3] == b"rbp")
-            shape = (name, match[1] is None, match[2], is_stack, match[5] is None)
-            number, sign = match[5], match[4]
-        else:
-            match = _CONSTANT.match(raw)
-            if match is None or match[1] in _HIGH_BYTES:
+        shape: tuple[object, ...] | None = None
+        exact: tuple[object, ...]
+        match = _MEMORY.match(raw)
+        if match is not None:
+            register, size, base, index, scale, sign, number, constant = match.groups()
+            if base == b"rip":
                 return parse(name, raw.decode("ascii", "replace"), framed, False)
-            shape = (name, match[1] == b"rsp")
-            number, sign = match[2], b""
-        known = self._known.get(shape)
+            is_stack = base in _STACK or (framed and base in _FRAME)
+            own = register is None if constant is None else register
+            kind = (name, own, size, is_stack, base is None, b"mm" in raw)
+            exact = (*kind, index is None, scale, sign, number, constant)
+            if size is not None and base is not None and index is None and constant is None:
+                shape = (*kind, number is None)
+        else:
+            match = _PLAIN.match(raw)
+            if match is None:
+                return parse(name, raw.decode("ascii", "replace"), framed, False)
+            register, other, number = match.groups()
+            sign = None
+            if number is None:
+                exact = (name, register == other, other is None, b"mm" in raw, b"xmm" in raw)
+            elif register in _HIGH_BYTES:
+                return parse(name, raw.decode("ascii", "replace"), framed, False)
+            else:
+                shape = (name, register in _STACK, b"mm" in raw)
+                exact = (*shape, number)
+        parsed = self._exact.get(exact)
+        if parsed is None:
+            parsed = self._find(name, raw, framed, shape, sign, number)
+            if len(self._exact) > KEPT:
+                self._exact.clear()
+            self._exact[exact] = parsed
+        return parsed
+
+    def _find(
+        self,
+        name: str,
+        raw: bytes,
+        framed: bool,
+        shape: tuple[object, ...] | None,
+        sign: bytes | None,
+        number: bytes | None,
+    ) -> Parsed:
+        known = None if shape is None else self._known.get(shape)
         if known is not None:
             parsed = _with_number(known, int(number or b"0", 0), sign)
             if parsed is not None:
                 return parsed
         parsed = parse(name, raw.decode("ascii", "replace"), framed, False)
-        self._known.setdefault(shape, parsed)
+        if shape is not None:
+            self._known.setdefault(shape, parsed)
         return parsed
 
 

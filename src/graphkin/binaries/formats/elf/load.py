@@ -13,7 +13,7 @@ from graphkin.binaries.formats.eh_frame import unwind_ranges
 from graphkin.binaries.formats.elf import mips, powerpc
 from graphkin.binaries.formats.elf.debug_file import find_debug_file
 from graphkin.binaries.formats.elf.debug_folders import DebugFolders
-from graphkin.binaries.formats.elf.exidx import index_starts
+from graphkin.binaries.formats.elf.exidx import index_ranges, index_starts
 from graphkin.binaries.formats.elf.objects import link
 from graphkin.binaries.formats.elf.sections import (
     byte_order,
@@ -200,7 +200,13 @@ def _linked(
         if not any(start <= item.start < start + size for start, size in plt)
         and item.start & ~1 not in compressed
     ]
-    index = _index(sections, data) if architecture == "arm" else []
+    index: list[int] = []
+    if architecture == "arm":
+        for section in sections:
+            if section.name == ".ARM.exidx":
+                content = content_of(section, data)
+                index += index_starts(content, section.virtual_address)
+                unwind += index_ranges(content, section.virtual_address)
     entries = _entries(binary)
     values = _pointers(binary, regions, pointers, POINTERS[architecture])
     # Code that is not read would be searched in vain.
@@ -343,16 +349,6 @@ def _relocations(
         if name and (symbol.shndx == UNDEFINED or entry.type in COPIES):
             imports[entry.address] = name
     return slots, pointers, imports
-
-
-def _index(sections: Iterable[lief.ELF.Section], data: bytes) -> list[int]:
-    """Function starts that ARM's table for unwinding knows."""
-    return [
-        start
-        for section in sections
-        if section.name == ".ARM.exidx"
-        for start in index_starts(content_of(section, data), section.virtual_address)
-    ]
 
 
 def _small_data(binary: lief.ELF.Binary) -> int | None:

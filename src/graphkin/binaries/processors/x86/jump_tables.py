@@ -5,6 +5,8 @@ The forms met in practice, with T the table and I the index::
     jmp [I*8 + T]                                              absolute
     mov R, [I*8 + T]; jmp R                                    absolute, -O0
     lea B, [rip + T]; movsxd R, [B + I*4]; add R, B; jmp R     relative to the table
+    lea B, [rip + T]; movsxd R, [B + I*4];                     the same, assembly of glibc
+        lea R, [B + R]; jmp R
     lea A, [I*4]; lea B, [rip + T]; mov R, [A + B]; cdqe;      the same, gcc -O0
         lea B, [rip + T]; add R, B; jmp R
     mov R, [G + I*4 + T - G]; add R, G; jmp R                  relative to G, 32 bit
@@ -148,6 +150,10 @@ class X86Tables:
                 return self._relative(listing, parse_memory(source), register, at)
             if name == "add":
                 added = family(source)
+            elif name == "lea":
+                memory = parse_memory(source)
+                if memory.other and not memory.displacement and family(target) == register:
+                    register, added = memory.base, memory.other
             elif name in LOADS and "[" in source:
                 memory = parse_memory(source)
                 if memory.is_stack or memory.is_rip:
