@@ -20,7 +20,7 @@ from graphkin.models import build_model
 from graphkin.research.tasks.edits import EditTask
 from graphkin.research.tasks.functions.task import FunctionTask, _sampler
 from graphkin.research.tasks.hard_negatives import nearest_by_codes, read_codes
-from graphkin.research.tasks.sampling import ClassSampler
+from graphkin.learning.datasets.sampling import ClassSampler
 
 
 def plain_contrastive(left, right, groups, scale):

@@ -13,6 +13,7 @@ import typer
 
 from graphkin.cli.options import Corpus, Json, Plot, Threads, with_groups, without_none
 from graphkin.cli.task_options import EditOptions, MeshOptions, Protocol, Size, function_options
+from graphkin.errors import ConfigError
 
 if TYPE_CHECKING:
     from graphkin.learning.task import Task
@@ -95,6 +96,7 @@ def _calibrate(name: str, model: GraphModel, task: Task, options: CalibrationOpt
 
     from graphkin._support.progress import counter
     from graphkin.learning.reliability import fit_calibration, reliability
+    from graphkin.learning.task import EvaluationSet
     from graphkin.models.calibration import score_calibration_to_json
     from graphkin.models.saving import SHIPPED, model_folder, save_calibration
     from graphkin.results.drawing.pictures import picture_ending
@@ -103,6 +105,10 @@ def _calibrate(name: str, model: GraphModel, task: Task, options: CalibrationOpt
     if options.plot is not None:
         picture_ending(options.plot)
     validation, test = task.evaluation_set("validation"), task.evaluation_set("test")
+    if not isinstance(validation, EvaluationSet) or not isinstance(test, EvaluationSet):
+        raise ConfigError(
+            "a model of target values predicts them, and has no probability to calibrate"
+        )
     calibration, ships = model.calibration, model_folder(name).is_relative_to(SHIPPED)
     if calibration is None or not ships:
         with counter("fitting") as progress:

@@ -120,9 +120,9 @@ def eval_functions(
 
     Without --protocol by both.
     """
+    from graphkin.learning.datasets.splits import check_split
     from graphkin.models import load_model
     from graphkin.research.tasks.functions.task import FunctionTask
-    from graphkin.research.tasks.splits import check_split
 
     check_split(options.split)
     own = {"corpus": str(corpus), "features": features, "pool": pool, "min_builds": min_builds}

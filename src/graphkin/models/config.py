@@ -22,6 +22,7 @@ ReverseMessages = Literal["none", "shared", "separate"]
 TokenCounts = Literal["plain", "log"]
 NodeInput = Literal["constant", "dense", "tokens"]
 EdgeInput = Literal["constant", "dense", "types"]
+Link = Literal["none", "exp", "sigmoid", "distance"]
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,15 @@ class ModelConfig:
     """Words, the most frequent, that have a direction and a weight of their own."""
     code_bits: int = 0
     """Bits of a code that is learned beside the vector; 0 where the vector's signs are the code."""
+    link: Link = "none"
+    """What ``predict`` gives, for models of target values: with d the distance behind a score,
+    ``exp`` is exp(-d), ``distance`` is d, and ``sigmoid`` a logistic function of the score whose
+    slope and offset are learned; ``none`` is the score itself."""
+    target_scale: float = 1.0
+    """Factor on what the link gives: about the size of the targets."""
+    feature_scaling: bool = False
+    """Whether dense features of nodes are standardised first, by mean and deviation of the training
+    graphs, which are saved with the weights."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -120,12 +130,9 @@ class ModelConfig:
             raise ConfigError("words are for embedders of cosine similarity and late matchers")
         if (self.code_bits or self.offset_dim) and self.similarity != "cosine":
             raise ConfigError("learned codes and offsets are for embedders of cosine similarity")
-        if not 0 < self.message_scale < math.inf:
-            raise ConfigError(f"message_scale must be above 0, got {self.message_scale}")
-        if not 0 < self.alignment_sharpness < math.inf:
-            raise ConfigError(
-                f"alignment_sharpness must be above 0, got {self.alignment_sharpness}"
-            )
+        for name in ("message_scale", "alignment_sharpness", "target_scale"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ConfigError(f"{name} must be above 0, got {getattr(self, name)}")
         if self.similarity == "hamming" and self.graph_dim % 8:
             raise ConfigError(f"Hamming codes need graph_dim in whole bytes, got {self.graph_dim}")
         if self.similarity == "late":
@@ -135,6 +142,8 @@ class ModelConfig:
                 )
         elif self.matching and self.propagation != "message":
             raise ConfigError("matching works on message passing; set propagation='message'")
+        if self.feature_scaling and self.node_input != "dense":
+            raise ConfigError("feature_scaling is of dense features; set node_input='dense'")
         if self.matching and self.similarity == "siamese":
             raise ConfigError("a Siamese head compares embeddings; set matching=False")
         if self.aligns and not (self.matching and self.steps):
@@ -171,7 +180,11 @@ class ModelConfig:
 
     @classmethod
     def named(cls, name: str, **overrides: Any) -> ModelConfig:
-        """One of gnn, gmn, gcn, siamese-gnn, siamese-gcn, deepset or late, with options changed."""
+        """A model by its name, with options changed.
+
+        gnn, gmn, gcn, siamese-gnn, siamese-gcn and deepset are the paper's; gnn-strong, gmn-strong
+        and late are ours: see ``docs/training.md``.
+        """
         if name not in MODEL_NAMES:
             raise ConfigError(f"unknown model {name!r}; choose one of {', '.join(MODEL_NAMES)}")
         return cls.from_dict({**MODEL_NAMES[name], **overrides})
@@ -193,7 +206,11 @@ MODEL_NAMES: dict[str, dict[str, Any]] = {
     "siamese-gcn": {"propagation": "convolution", "similarity": "siamese"},
     "deepset": {"steps": 0},
     "late": {"matching": True, "propagation": "residual", "similarity": "late"},
+    "gnn-strong": {"message_norm": "graph", "similarity": "cosine"},
+    "gmn-strong": {"matching": True, "message_norm": "graph", "similarity": "alignment"},
 }
+STRONG = "-strong"
+"""How the names of our own variants of the paper's models end."""
 
 INHERITED = (
     "propagation",
@@ -208,6 +225,7 @@ INHERITED = (
     "reverse_messages",
     "node_input",
     "node_input_size",
+    "feature_scaling",
     "token_counts",
     "node_degrees",
     "edge_input",

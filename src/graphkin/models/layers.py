@@ -54,6 +54,18 @@ class NodeEncoder(nn.Module):
         if config.node_degrees:
             self.degrees = glorot(config.node_dim, 2)
         self.has_degrees = config.node_degrees
+        self.scaled = config.feature_scaling
+        if self.scaled:
+            self.feature_mean: Tensor
+            self.feature_spread: Tensor
+            self.register_buffer("feature_mean", torch.zeros(self.size))
+            self.register_buffer("feature_spread", torch.ones(self.size))
+
+    @torch.no_grad()
+    def fit_scale(self, mean: Tensor, spread: Tensor) -> None:
+        """Takes over mean and standard deviation, each (F,), of the features to come."""
+        self.feature_mean.copy_(mean)
+        self.feature_spread.copy_(spread)
 
     def forward(self, batch: GraphBatch) -> Tensor:
         """-> (N, D)"""
@@ -79,7 +91,8 @@ class NodeEncoder(nn.Module):
                     f"the model takes {self.size} node features, "
                     f"the graphs have {batch.node_features.shape[1]}"
                 )
-            return batch.node_features.to(self.weight.dtype)
+            features = batch.node_features.to(self.weight.dtype)
+            return (features - self.feature_mean) / self.feature_spread if self.scaled else features
         ids, offsets = batch.token_ids, batch.token_offsets
         if ids is None or offsets is None:
             raise GraphError("the batch holds no tokens")

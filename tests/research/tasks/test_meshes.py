@@ -22,7 +22,7 @@ from graphkin.learning.task import LIST_NEGATIVES, Mode
 from graphkin.models import GraphEmbedder, ModelConfig, build_model
 from graphkin.models.config import MODEL_NAMES
 from graphkin.research.tasks.meshes import MeshTask, SplitBy
-from graphkin.research.tasks.splits import SHARES
+from graphkin.learning.datasets.splits import SHARES
 from tests.mesh_samples import shapes, write_meshes
 from tests.paths import REPOSITORY
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
 from graphkin.graphs.graph import running_offsets
+from graphkin.learning.datasets.splits import check_recipe, check_split
 from graphkin.learning.task import EvaluationSet, Mode, Recipe, Split
-from graphkin.research.tasks.splits import check_recipe, check_split
 
 Bools = NDArray[np.bool_]
 Index = NDArray[np.int64]
