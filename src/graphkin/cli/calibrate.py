@@ -1,4 +1,4 @@
-"""``calibrate edits``, ``calibrate functions`` and ``calibrate meshes``: from score to probability.
+"""``calibrate edits``, ``calibrate functions``, ...: from score to probability.
 
 Fitted on the validation pairs of a task, checked on its test pairs.
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphkin.cli.graph_options import AttributeOptions, DatasetFiles
 from graphkin.cli.options import Corpus, Json, Plot, Threads, with_groups, without_none
 from graphkin.cli.task_options import EditOptions, MeshOptions, Protocol, Size, function_options
 from graphkin.errors import ConfigError
@@ -34,6 +35,7 @@ def register(app: typer.Typer) -> None:
     group.command("edits")(calibrate_edits)
     group.command("functions")(calibrate_functions)
     group.command("meshes")(calibrate_meshes)
+    group.command("graphs")(calibrate_graphs)
     app.add_typer(group, name="calibrate")
 
 
@@ -85,6 +87,18 @@ def calibrate_meshes(model: Model, meshes: MeshOptions, options: CalibrationOpti
     trained = load_model(model)
     task = MeshTask(**meshes.for_test_of(trained, model), **options.for_task())
     _calibrate(model, trained, task, options)
+
+
+@with_groups
+def calibrate_graphs(
+    model: Model, files: DatasetFiles, attributes: AttributeOptions, options: CalibrationOptions
+) -> None:
+    """Fit the probability that two of your own graphs are similar."""
+    from graphkin.models import load_model
+
+    trained = load_model(model)
+    dataset = files.test_of(trained, model, attributes, options.for_task())
+    _calibrate(model, trained, dataset, options)
 
 
 def _calibrate(name: str, model: GraphModel, task: Task, options: CalibrationOptions) -> None:

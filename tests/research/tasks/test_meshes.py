@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from graphkin.errors import ConfigError, FormatError, ModelError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.converters.tudataset.dataset import read_tudataset, write_tudataset
+from graphkin.learning.datasets.splits import SHARES
 from graphkin.learning.evaluation import Neighbours
 from graphkin.learning.task import LIST_NEGATIVES, Mode
 from graphkin.models import GraphEmbedder, ModelConfig, build_model
 from graphkin.models.config import MODEL_NAMES
 from graphkin.research.tasks.meshes import MeshTask, SplitBy
-from graphkin.learning.datasets.splits import SHARES
 from tests.mesh_samples import shapes, write_meshes
 from tests.paths import REPOSITORY
 

@@ -25,7 +25,6 @@ from typing import Any
 
 from graphkin._support.files import PathLike, read_file
 from graphkin.errors import ConfigError, FormatError
-from graphkin.graphs import Graph
 from graphkin.graphs.converters.attributes import AttributeNames
 from graphkin.graphs.converters.graph_files import read_graphs
 from graphkin.graphs.converters.named import NamedGraph
@@ -33,7 +32,8 @@ from graphkin.learning.datasets.classes import ClassDataset
 from graphkin.learning.datasets.dataset import Dataset
 from graphkin.learning.datasets.pairs import PairDataset, TargetDataset, TripletDataset
 
-COLUMNS = {
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "comparisons": ("left", "right"),
     "labels": ("graph", "label"),
     "pairs": ("left", "right", "label"),
     "targets": ("left", "right", "value"),
@@ -79,7 +79,7 @@ def read_dataset(
     known = _by_name(graphs)
     *columns, last = COLUMNS[kind]
     columns += [last] if kind == "triplets" else []
-    examples = [[_graph(known, row, column, path) for column in columns] for row in rows]
+    examples = [[_graph(known, row, column, path).graph for column in columns] for row in rows]
     splits = [row[SPLIT] for row in rows] if SPLIT in rows[0] else None
     if kind == "triplets":
         return TripletDataset(examples, splits=splits, **options)
@@ -89,6 +89,13 @@ def read_dataset(
     answers = [_number(row, last, path) for row in rows]
     make = PairDataset if kind == "pairs" else TargetDataset
     return make(examples, answers, splits=splits, **options)
+
+
+def named_pairs(graphs: list[NamedGraph], path: PathLike) -> list[tuple[NamedGraph, NamedGraph]]:
+    """The pairs of graphs that a CSV of ``left,right`` names."""
+    known = _by_name(graphs)
+    rows = _rows(path, "comparisons")
+    return [(_graph(known, r, "left", path), _graph(known, r, "right", path)) for r in rows]
 
 
 def _labelled(graphs: list[NamedGraph], data: Any, options: dict[str, Any]) -> Dataset:
@@ -131,20 +138,20 @@ def _rows(path: PathLike, kind: str) -> list[dict[str, str]]:
     return rows
 
 
-def _by_name(graphs: list[NamedGraph]) -> dict[str, Graph]:
+def _by_name(graphs: list[NamedGraph]) -> dict[str, NamedGraph]:
     """Graphs by their names, and by those without ending where only one has it."""
-    short: dict[str, list[Graph]] = {}
+    short: dict[str, list[NamedGraph]] = {}
     for named in graphs:
         path = PurePath(named.name)
         for name in {str(path.with_suffix("")), path.name, path.stem}:
-            short.setdefault(name, []).append(named.graph)
+            short.setdefault(name, []).append(named)
     unique = {name: several[0] for name, several in short.items() if len(several) == 1}
-    return unique | {named.name: named.graph for named in graphs}
+    return unique | {named.name: named for named in graphs}
 
 
 def _graph(
-    known: Mapping[str, Graph], row: Mapping[str, str], column: str, path: PathLike
-) -> Graph:
+    known: Mapping[str, NamedGraph], row: Mapping[str, str], column: str, path: PathLike
+) -> NamedGraph:
     name = row[column]
     if name not in known:
         raise FormatError(
