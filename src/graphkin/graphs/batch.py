@@ -139,6 +139,16 @@ class GraphBatch:
         return cls.from_arrays(node_offsets, edges, directed=first.directed, **fields)
 
     @classmethod
+    def from_pyg(cls, batch: Any) -> GraphBatch:
+        """A batch of PyG's ``DataLoader``, under the names that ``from_pyg`` reads of a graph.
+
+        Undirected where every edge has its reverse with equal input, as a list of graphs would be.
+        """
+        from graphkin.graphs.converters.from_pyg import batch_arrays
+
+        return cls.from_arrays(**batch_arrays(batch))
+
+    @classmethod
     def from_arrays(
         cls, node_offsets: Index, edges: Index, *, directed: bool, **inputs: Any
     ) -> GraphBatch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from graphkin._support.progress import Progress
-from graphkin.errors import GraphError, ModelError
+from graphkin.errors import GraphError, MissingDependencyError, ModelError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.batch import check_uniform
 from graphkin.graphs.collections import listed
@@ -286,6 +287,29 @@ class GraphModel(nn.Module, ABC):
     def save_pretrained(self, path: str | Path, card: str | None = None) -> None:
         """Writes config.json, model.safetensors and a model card (README.md) into a folder."""
         save_model_files(Path(path), self._saved(), card)
+
+    def push_to_hub(self, repository: str, *, token: str | None = None) -> str:
+        """Uploads what :meth:`save_pretrained` writes to a model repository; returns its address.
+
+        Args:
+            repository: ``owner/name``; it is made where it does not exist.
+            token: of your account; by default the one that ``huggingface-cli login`` stored.
+
+        Raises:
+            MissingDependencyError: huggingface_hub is not installed.
+        """
+        try:
+            from huggingface_hub import HfApi
+        except ImportError as error:
+            raise MissingDependencyError(
+                "huggingface_hub is not installed; run: pip install 'graphkin[hub]'"
+            ) from error
+        api = HfApi(token=token)
+        address = api.create_repo(repository, repo_type="model", exist_ok=True)
+        with tempfile.TemporaryDirectory() as folder:
+            self.save_pretrained(folder)
+            api.upload_folder(repo_id=repository, folder_path=folder, repo_type="model")
+        return str(address)
 
     def to_files(self) -> dict[str, bytes]:
         """What :meth:`save_pretrained` writes, by name."""
