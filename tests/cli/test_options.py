@@ -23,7 +23,7 @@ def test_all_commands_are_walked() -> None:
     (filtering,) = MEANINGS["--blocks"]
     assert "library" in filtering.panel
     assert list(MEANINGS["--split"].values()) == [
-        ["eval edits", "eval functions", "eval graphs", "eval meshes"]
+        ["eval edits", "eval functions", "eval meshes", "eval graphs"]
     ]
 
 
