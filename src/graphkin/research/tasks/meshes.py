@@ -32,8 +32,17 @@ from graphkin.learning.datasets.splits import (
 )
 from graphkin.learning.evaluation import Neighbours
 from graphkin.learning.task import EvaluationSet, Mode, Recipe, Split
+from graphkin.models.config import STRONG
 
 SplitBy = Literal["class", "graph"]
+STRONG_MODEL: dict[str, Any] = {"message_norm": "graph", "similarity": "cosine"}
+"""What our models change in the paper's architecture."""
+CONTRASTIVE: dict[str, Any] = {"loss": "contrastive", "scale": 20.0, "clip": 1.0}
+STRONG_TRAINING: dict[str, dict[str, Any]] = {
+    "gnn": {"mode": "kin", **CONTRASTIVE},
+    "gmn": {"mode": "lists", "batch_size": 20, "learning_rate": 3e-4, **CONTRASTIVE},
+}
+"""How our models are trained; a matcher begins with an embedder's weights."""
 Floats = NDArray[np.float64]
 
 
@@ -97,9 +106,14 @@ class MeshTask:
 
     def recipe(self, model: str, kind: str = "paper") -> Recipe:
         """Inputs of the model as the dataset has them, and how it is trained."""
-        check_recipe(kind)
+        check_recipe(kind, ("paper", "strong"))
         options = model_inputs(self.graphs)
-        return Recipe(options, {"batch_size": 50, "learning_rate": 1e-3})
+        training: dict[str, Any] = {"batch_size": 50, "learning_rate": 1e-3}
+        name = model.removesuffix(STRONG)
+        if kind == "strong" and name in ("gnn", "gmn"):
+            options |= STRONG_MODEL
+            training |= STRONG_TRAINING[name]
+        return Recipe(options, training)
 
     def describe(self) -> dict[str, Any]:
         """The parameters, ready for JSON; the dataset by its content, and how it is scaled."""
