@@ -12,7 +12,7 @@ from graphkin.errors import ConfigError
 
 Propagation = Literal["message", "convolution", "residual"]
 Similarity = Literal["euclidean", "cosine", "hamming", "siamese", "alignment", "late", "joint"]
-Readout = Literal["gated", "nodes", "pooled"]
+Readout = Literal["gated", "nodes", "pooled", "mean", "max"]
 AlignmentPool = Literal["sum", "mean"]
 NodeUpdate = Literal["gru", "mlp", "rnn", "lstm"]
 MessageAggregation = Literal["sum", "mean", "max", "attention"]
@@ -23,6 +23,8 @@ TokenCounts = Literal["plain", "log"]
 NodeInput = Literal["constant", "dense", "tokens"]
 EdgeInput = Literal["constant", "dense", "types"]
 Link = Literal["none", "exp", "sigmoid", "distance"]
+StateNorm = Literal["none", "layer"]
+EdgeEncoding = Literal["identity", "mlp"]
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,8 @@ class ModelConfig:
     readout: Readout = "gated"
     """How nodes become a graph vector: an MLP of their gated sum, as in the paper, or with
     ``nodes`` the sum of an MLP of each: graphs differ by the sum of what differs in them. With
-    ``pooled`` an MLP of gated sum, mean and maximum side by side."""
+    ``pooled`` an MLP of gated sum, mean and maximum side by side; with ``mean`` or ``max`` an MLP
+    of that alone."""
     message_dim: int = 64
     """The width of a message and of the hidden layer of its MLP; the paper's 2D."""
     node_update: NodeUpdate = "gru"
@@ -111,12 +114,34 @@ class ModelConfig:
     feature_scaling: bool = False
     """Whether dense features of nodes are standardised first, by mean and deviation of the training
     graphs, which are saved with the weights."""
+    dropout: float = 0.0
+    """Share of the components of node states that training drops ahead of the readout."""
+    state_norm: StateNorm = "none"
+    """``layer`` brings the state of every node to mean 0 and variance 1 after each propagation
+    step, with a learned scale and shift."""
+    residual: bool = False
+    """Whether a propagation step adds to the state of a node, in place of replacing it."""
+    message_layers: int = 1
+    """Hidden layers of the message MLP."""
+    edge_encoder: EdgeEncoding = "identity"
+    """Edge input as it is, as in the paper, or through an MLP with one hidden layer."""
 
     def __post_init__(self) -> None:
         check_types(self)
         check_at_least(self, 1, "node_dim", "graph_dim", "message_dim")
         check_at_least(self, 1, "node_input_size", "edge_input_size")
-        check_at_least(self, 0, "steps", "words_known", "words_learned")
+        check_at_least(self, 0, "steps", "words_known", "words_learned", "dropout")
+        check_at_least(self, 1, "message_layers")
+        if self.dropout >= 1:
+            raise ConfigError(f"dropout must lie in [0, 1), got {self.dropout}")
+        if self.dropout and self.similarity in ("alignment", "joint", "late"):
+            raise ConfigError(f"similarity={self.similarity!r} has no readout to drop states at")
+        own = (self.state_norm, self.residual, self.message_layers, self.edge_encoder)
+        if self.propagation != "message" and own != ("none", False, 1, "identity"):
+            raise ConfigError(
+                "state_norm, residual, message_layers and edge_encoder are of message passing; set "
+                "propagation='message'"
+            )
         for name in ("word_dim", "offset_dim", "code_bits"):
             if getattr(self, name) < 0 or getattr(self, name) % 64:
                 raise ConfigError(f"{name} must be a multiple of 64, got {getattr(self, name)}")
@@ -226,6 +251,10 @@ INHERITED = (
     "node_input",
     "node_input_size",
     "feature_scaling",
+    "state_norm",
+    "residual",
+    "message_layers",
+    "edge_encoder",
     "token_counts",
     "node_degrees",
     "edge_input",

@@ -45,6 +45,11 @@ ADDED_OPTIONS: dict[str, Any] = {
     "link": "none",
     "target_scale": 1.0,
     "feature_scaling": False,
+    "dropout": 0.0,
+    "state_norm": "none",
+    "residual": False,
+    "message_layers": 1,
+    "edge_encoder": "identity",
 }
 """Options that came after the first models were saved, whose defaults are what those do."""
 KEYS = {"format", "version", "class", "config", "vocabulary", "calibration", "trained_on"}

@@ -212,6 +212,11 @@ class _TrainingLoop:
         config = self.config
         self.optimizer.zero_grad()
         batch = batch.to(self.device)
+        if self.model.config.dropout:
+            # What is dropped depends on the step alone, so that a resumed run drops the same.
+            torch.manual_seed(
+                (config.seed * config.steps + self.state.step) * self.world + self.rank
+            )
         with torch.autocast(
             torch.device(self.device).type, dtype=torch.bfloat16, enabled=config.bf16
         ):
