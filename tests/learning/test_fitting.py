@@ -94,10 +94,10 @@ def test_early_stopping(tmp_path: Path) -> None:
     assert (tmp_path / "model" / "config.json").exists()
 
 
-@pytest.mark.parametrize("link", ["exp", "distance", "sigmoid"])
+@pytest.mark.parametrize("link", ["exp", "distance", "root", "sigmoid"])
 def test_regression_in_the_unit_of_the_targets(link: str, tmp_path: Path) -> None:
     pairs, distances = edit_pairs(150)
-    values = distances if link == "distance" else np.exp(-np.array(distances) / 4)
+    values = distances if link in ("distance", "root") else np.exp(-np.array(distances) / 4)
     dataset = TargetDataset(pairs, values, evaluation_size=100)
     run = assemble(
         "gmn",
@@ -132,7 +132,7 @@ def test_fit_tells_labels_from_targets() -> None:
     with pytest.raises(ConfigError, match="triplets have no answers"):
         as_dataset([(a, b, a) for a, b in pairs], values)
     matcher = GraphMatcher("gmn-strong").fit(pairs, values, steps=2, **QUIET)
-    assert matcher.config.link == "distance"
+    assert matcher.config.link == "root"
     assert matcher.predict(pairs[:3]).shape == (3,)
 
 

@@ -193,5 +193,5 @@ def check_link(loss: Loss, link: Link) -> None:
     if (loss in TARGET_LOSSES) != (link != "none"):
         raise ConfigError(
             f"loss={loss!r} does not go with link={link!r} of the model: the losses of target "
-            "values, mse and huber, need the link exp, sigmoid or distance; others need none"
+            "values, mse and huber, need the link exp, sigmoid, distance or root; others need none"
         )

@@ -22,7 +22,7 @@ ReverseMessages = Literal["none", "shared", "separate"]
 TokenCounts = Literal["plain", "log"]
 NodeInput = Literal["constant", "dense", "tokens"]
 EdgeInput = Literal["constant", "dense", "types"]
-Link = Literal["none", "exp", "sigmoid", "distance"]
+Link = Literal["none", "exp", "sigmoid", "distance", "root"]
 StateNorm = Literal["none", "layer"]
 EdgeEncoding = Literal["identity", "mlp"]
 
@@ -107,8 +107,9 @@ class ModelConfig:
     """Bits of a code that is learned beside the vector; 0 where the vector's signs are the code."""
     link: Link = "none"
     """What ``predict`` gives, for models of target values: with d the distance behind a score,
-    ``exp`` is exp(-d), ``distance`` is d, and ``sigmoid`` a logistic function of the score whose
-    slope and offset are learned; ``none`` is the score itself."""
+    ``exp`` is exp(-d), ``distance`` is d, ``root`` its root, which for Euclidean similarity is the
+    Euclidean distance, and ``sigmoid`` a logistic function of the score whose slope and offset are
+    learned; ``none`` is the score itself."""
     target_scale: float = 1.0
     """Factor on what the link gives: about the size of the targets."""
     feature_scaling: bool = False

@@ -19,6 +19,9 @@ ALIGNMENT_SCALE = 0.3
 """Factor on the initialisation of the last layer: distances then start near the threshold 1."""
 
 
+ROOT_EPSILON = 1e-6
+
+
 def euclidean_similarity(left: Tensor, right: Tensor) -> Tensor:
     """-|x - y|^2, (P, G) x (P, G) -> (P,): the negative of the paper's distance d."""
     return -(left - right).square().sum(dim=-1)
@@ -149,8 +152,8 @@ class JointHead(nn.Module):
 class TargetLink(nn.Module):
     """From a score to a value in the unit of the targets that a model was trained on.
 
-    With d the distance behind a score s, and c the scale of the targets: c exp(-d), c d, or
-    c sigmoid(a s + b), where a and b are learned.
+    With d the distance behind a score s, and c the scale of the targets: c exp(-d), c d, c sqrt(d),
+    or c sigmoid(a s + b), where a and b are learned.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -165,4 +168,7 @@ class TargetLink(nn.Module):
         if self.kind == "sigmoid":
             return self.scale * torch.sigmoid(self.slope * scores + self.offset)
         distances = distances_of(scores, self.similarity)
+        if self.kind == "root":
+            # The slope of a root is infinite at 0.
+            return self.scale * (distances.clamp(min=0) + ROOT_EPSILON).sqrt()
         return self.scale * (distances if self.kind == "distance" else torch.exp(-distances))

@@ -216,7 +216,7 @@ def test_targets_know_their_unit() -> None:
     distances = TargetDataset(pairs, values)
     assert distances.are_distances
     recipe = distances.recipe("gmn")
-    assert (recipe.model["link"], recipe.training["loss"]) == ("distance", "mse")
+    assert (recipe.model["link"], recipe.training["loss"]) == ("root", "mse")
     similar = TargetDataset(pairs, np.exp(-np.array(values)))
     assert not similar.are_distances
     assert similar.recipe("gmn").model["link"] == "exp"

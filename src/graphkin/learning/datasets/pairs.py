@@ -321,9 +321,10 @@ class TargetDataset(_Examples):
             scale = float(f"{max(self.values[self.rows('training')].mean(), 1e-6):.3g}")
             options = {"link": "distance", "target_scale": scale}
         if kind == "strong" and model in ("gnn", "gmn"):
-            # A sum over nodes says how many differ; an alignment fits better, and unseen graphs
-            # worse.
+            # An alignment fits training pairs better, and unseen graphs worse.
             options |= {"similarity": "euclidean"}
+            if self.are_distances:
+                options |= {"link": "root", "readout": "nodes"}
         return options, {"loss": "mse", "clip": 1.0}
 
 
