@@ -22,7 +22,9 @@ def test_all_commands_are_walked() -> None:
     assert {"train edits", "eval functions", "calibrate meshes", "reproduce"} <= set(commands)
     (filtering,) = MEANINGS["--blocks"]
     assert "library" in filtering.panel
-    assert list(MEANINGS["--split"].values()) == [["eval edits", "eval functions", "eval meshes"]]
+    assert list(MEANINGS["--split"].values()) == [
+        ["eval edits", "eval functions", "eval meshes", "eval graphs"]
+    ]
 
 
 @pytest.mark.parametrize("option", MEANINGS)

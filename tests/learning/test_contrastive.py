@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from graphkin import GraphEmbedder, GraphMatcher, ModelConfig
 from graphkin.errors import ConfigError, FormatError, ModelError
+from graphkin.learning.datasets.sampling import ClassSampler
 from graphkin.learning.losses import contrastive_list_loss, contrastive_loss, scores_loss
 from graphkin.learning.training import TrainConfig, train
 from graphkin.models import build_model
 from graphkin.research.tasks.edits import EditTask
 from graphkin.research.tasks.functions.task import FunctionTask, _sampler
 from graphkin.research.tasks.hard_negatives import nearest_by_codes, read_codes
-from graphkin.research.tasks.sampling import ClassSampler
 
 
 def plain_contrastive(left, right, groups, scale):

@@ -65,8 +65,8 @@ def test_a_run_trains(tmp_path: Path) -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(ConfigError, match="unknown recipe 'strong'; choose one of paper"):
-        assemble("gnn", EditTask(), recipe="strong")
+    with pytest.raises(ConfigError, match="unknown recipe 'weak'; choose one of paper, strong"):
+        assemble("gnn", EditTask(), recipe="weak")
     with pytest.raises(ConfigError, match="unknown model 'gnm'"):
         assemble("gnm", EditTask())
     with pytest.raises(ConfigError, match="unknown training option 'step'"):

@@ -19,9 +19,16 @@ Tables = dict[str, dict[str, Any]]
 
 
 def check_types(settings: Any) -> None:
-    """Refuses a field whose value is not of its annotated type; for ``__post_init__``."""
+    """Refuses a field whose value is not of its annotated type; for ``__post_init__``.
+
+    A scalar of numpy becomes the number that it is.
+    """
     for name, hint in get_type_hints(type(settings)).items():
-        _check_value(name, getattr(settings, name), hint)
+        value = getattr(settings, name)
+        if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+            value = value.item()
+            object.__setattr__(settings, name, value)
+        _check_value(name, value, hint)
 
 
 def check_at_least(settings: Any, least: float, *names: str) -> None:

@@ -1,4 +1,4 @@
-"""``calibrate edits``, ``calibrate functions`` and ``calibrate meshes``: from score to probability.
+"""``calibrate edits``, ``calibrate functions``, ...: from score to probability.
 
 Fitted on the validation pairs of a task, checked on its test pairs.
 """
@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphkin.cli.graph_options import AttributeOptions, DatasetFiles
 from graphkin.cli.options import Corpus, Json, Plot, Threads, with_groups, without_none
 from graphkin.cli.task_options import EditOptions, MeshOptions, Protocol, Size, function_options
+from graphkin.errors import ConfigError
 
 if TYPE_CHECKING:
     from graphkin.learning.task import Task
@@ -33,6 +35,7 @@ def register(app: typer.Typer) -> None:
     group.command("edits")(calibrate_edits)
     group.command("functions")(calibrate_functions)
     group.command("meshes")(calibrate_meshes)
+    group.command("graphs")(calibrate_graphs)
     app.add_typer(group, name="calibrate")
 
 
@@ -86,6 +89,18 @@ def calibrate_meshes(model: Model, meshes: MeshOptions, options: CalibrationOpti
     _calibrate(model, trained, task, options)
 
 
+@with_groups
+def calibrate_graphs(
+    model: Model, files: DatasetFiles, attributes: AttributeOptions, options: CalibrationOptions
+) -> None:
+    """Fit the probability that two of your own graphs are similar."""
+    from graphkin.models import load_model
+
+    trained = load_model(model)
+    dataset = files.test_of(trained, model, attributes, options.for_task())
+    _calibrate(model, trained, dataset, options)
+
+
 def _calibrate(name: str, model: GraphModel, task: Task, options: CalibrationOptions) -> None:
     """Fits on validation pairs, measures on test pairs, and writes to the model's folder.
 
@@ -95,6 +110,7 @@ def _calibrate(name: str, model: GraphModel, task: Task, options: CalibrationOpt
 
     from graphkin._support.progress import counter
     from graphkin.learning.reliability import fit_calibration, reliability
+    from graphkin.learning.task import EvaluationSet
     from graphkin.models.calibration import score_calibration_to_json
     from graphkin.models.saving import SHIPPED, model_folder, save_calibration
     from graphkin.results.drawing.pictures import picture_ending
@@ -103,6 +119,10 @@ def _calibrate(name: str, model: GraphModel, task: Task, options: CalibrationOpt
     if options.plot is not None:
         picture_ending(options.plot)
     validation, test = task.evaluation_set("validation"), task.evaluation_set("test")
+    if not isinstance(validation, EvaluationSet) or not isinstance(test, EvaluationSet):
+        raise ConfigError(
+            "a model of target values predicts them, and has no probability to calibrate"
+        )
     calibration, ships = model.calibration, model_folder(name).is_relative_to(SHIPPED)
     if calibration is None or not ships:
         with counter("fitting") as progress:

@@ -1,4 +1,4 @@
-"""``eval edits``, ``eval functions`` and ``eval meshes``: a model, or a baseline, on a task."""
+"""``eval edits``, ``eval functions``, ...: a model, or a baseline, on a task."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphkin.cli.graph_options import AttributeOptions, DatasetFiles
 from graphkin.cli.options import (
     Corpus,
     Json,
@@ -46,6 +47,7 @@ def register(app: typer.Typer) -> None:
     group.command("edits")(eval_edits)
     group.command("functions")(eval_functions)
     group.command("meshes")(eval_meshes)
+    group.command("graphs")(eval_graphs)
     app.add_typer(group, name="eval")
 
 
@@ -101,6 +103,44 @@ def eval_meshes(
 
 
 @with_groups
+def eval_graphs(
+    model: Model,
+    files: DatasetFiles,
+    attributes: AttributeOptions,
+    options: EvaluationOptions,
+    iterations: Iterations = 5,
+) -> None:
+    """Measure a model on your own graphs, those of a split that it was not trained on.
+
+    Pair AUC and triplet accuracy, and for classes nearest-neighbour accuracy; for target values
+    their errors, rank correlations and precision at 10 and 20.
+    """
+    from graphkin._support.progress import counter
+    from graphkin.learning.datasets import ClassDataset
+    from graphkin.learning.evaluation import neighbour_accuracy
+    from graphkin.models import load_model
+
+    trained = None if model == "wl" else load_model(model)
+    size = without_none({"evaluation_size": options.size})
+    if trained is None:
+        dataset = files.dataset(attributes.names(), {**files.for_task(), **size})
+    else:
+        dataset = files.test_of(trained, model, attributes, size)
+    scorer = _scorer(trained, options, iterations)
+    document = _evaluated(model, scorer, dataset, options)
+    if isinstance(dataset, ClassDataset):
+        with counter("nearest neighbours") as progress:
+            accuracy = neighbour_accuracy(
+                scorer,
+                dataset.neighbours(options.split),  # type: ignore[arg-type]
+                progress=progress,
+            )
+        document["metrics"]["nearest_neighbour"] = accuracy
+    title = f"{model} on {options.split} {dataset.kind}, data {document['data'][:12]}"
+    _print(document, options, title, percent=dataset.kind != "targets")
+
+
+@with_groups
 def eval_functions(
     model: Annotated[str, typer.Argument(help=f"{A_MODEL}; or {', '.join(BASELINES)}.")],
     corpus: Corpus,
@@ -120,9 +160,9 @@ def eval_functions(
 
     Without --protocol by both.
     """
+    from graphkin.learning.datasets.splits import check_split
     from graphkin.models import load_model
     from graphkin.research.tasks.functions.task import FunctionTask
-    from graphkin.research.tasks.splits import check_split
 
     check_split(options.split)
     own = {"corpus": str(corpus), "features": features, "pool": pool, "min_builds": min_builds}
@@ -221,13 +261,16 @@ def _evaluated(
     return document | {"data": data.digest, "metrics": metrics}
 
 
-def _print(document: dict[str, Any], options: EvaluationOptions, title: str) -> None:
+def _print(
+    document: dict[str, Any], options: EvaluationOptions, title: str, percent: bool = True
+) -> None:
     if options.as_json:
         typer.echo(json.dumps(document))
         return
     typer.echo(title)
     for metric, value in document["metrics"].items():
-        typer.echo(f"  {metric:<18}{100 * value:6.2f}")
+        text = f"{100 * value:6.2f}" if percent else f"{value:10.6f}"
+        typer.echo(f"  {metric:<18}{text}")
 
 
 def _print_protocol(result: dict[str, Any]) -> None:

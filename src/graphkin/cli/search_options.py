@@ -84,7 +84,7 @@ RERANK, MIN_PROBABILITY = 20, 0.5
 Rerank = Annotated[
     int, typer.Option(help="Nearest candidates that the matcher scores again; 0 for none.", min=0)
 ]
-Top = Annotated[int, typer.Option(help="Hits to show for each function.", min=1)]
+Top = Annotated[int, typer.Option(help="Hits to show for each query.", min=1)]
 MinProbability = Annotated[
     float, typer.Option(help="Leave out hits and pairs that are less probable.", min=0.0, max=1.0)
 ]

@@ -51,24 +51,28 @@ class EditOptions:
         )
 
 
+SplitBy = Annotated[
+    str | None,
+    typer.Option(
+        help="What is unseen in the test: class, whole classes; graph, other graphs; pair, for own "
+        "pairs. By default that of the model; class for meshes, else what fits the data."
+    ),
+]
+Fold = Annotated[
+    int | None,
+    typer.Option(
+        help="Which tenth is the test set; by default that of the model, or 0.", min=0, max=9
+    ),
+]
+
+
 @dataclass(frozen=True)
 class MeshOptions:
     """Of meshes."""
 
     data: Data
-    split_by: Annotated[
-        str | None,
-        typer.Option(
-            help="class: test classes are unseen; graph: other graphs of known classes. By default "
-            "that of the model, or class."
-        ),
-    ] = None
-    fold: Annotated[
-        int | None,
-        typer.Option(
-            help="Which tenth is the test set; by default that of the model, or 0.", min=0, max=9
-        ),
-    ] = None
+    split_by: SplitBy = None
+    fold: Fold = None
 
     def for_task(self) -> dict[str, Any]:
         """What MeshTask takes."""
@@ -85,13 +89,24 @@ class MeshOptions:
                 )
             return options
         task = model.trained_on["task"]
-        for key, option in (("split", "--split-by"), ("fold", "--fold")):
-            if task.get("task") == "meshes" and options.setdefault(key, task[key]) != task[key]:
-                raise ConfigError(
-                    f"{name} was trained with {key} {task[key]}, so it may have seen test graphs "
-                    f"of {key} {options[key]}; leave {option} out"
-                )
-        return options
+        return same_split(options, task, name) if task.get("task") == "meshes" else options
+
+
+def same_split(options: dict[str, Any], task: dict[str, Any], name: str) -> dict[str, Any]:
+    """Options of a task with the split that a model was trained with.
+
+    Args:
+        options: as given; another split is refused.
+        task: what the model recorded of its task.
+        name: of the model.
+    """
+    for key, option in (("split", "--split-by"), ("fold", "--fold")):
+        if options.setdefault(key, task[key]) != task[key]:
+            raise ConfigError(
+                f"{name} was trained with {key} {task[key]}, so it may have seen test graphs "
+                f"of {key} {options[key]}; leave {option} out"
+            )
+    return options
 
 
 def function_options(

@@ -1,4 +1,4 @@
-"""``train edits``, ``train functions`` and ``train meshes``."""
+"""``train edits``, ``train functions``, ``train meshes``, ``train projects``, ``train graphs``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphkin.cli.graph_options import AttributeOptions, DatasetFiles
 from graphkin.cli.options import (
     Corpus,
     Json,
@@ -40,6 +41,7 @@ def register(app: typer.Typer) -> None:
     group.command("functions")(train_functions)
     group.command("meshes")(train_meshes)
     group.command("projects")(train_projects)
+    group.command("graphs")(train_graphs)
     app.add_typer(group, name="train")
 
 
@@ -49,19 +51,19 @@ class TrainOptions:
 
     output: OutputFolder
     kind: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="Kind of model: gnn, gmn, gcn, siamese-gnn, siamese-gcn, deepset, or late for "
-            "projects."
+            "projects. By default gmn; for graphs gnn."
         ),
-    ] = "gmn"
+    ] = None
     recipe: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Settings to start from. paper: the losses of the paper; strong, for functions: "
-            "contrastive, learns faster."
+            help="Settings to start from. paper: the model and losses of the paper; strong: ours, "
+            "which learn faster. By default paper; for graphs strong."
         ),
-    ] = "paper"
+    ] = None
     start_from: Annotated[
         str | None,
         typer.Option(
@@ -110,14 +112,21 @@ class TrainOptions:
         options["task"] = {**task_options, "seed": self.seed}
         return gather(known, self.config, options, self.settings or ())
 
-    def assemble(self, task: Task, tables: Tables, start: GraphModel | None) -> TrainingRun:
-        """The run of a task."""
+    def assemble(
+        self,
+        task: Task,
+        tables: Tables,
+        start: GraphModel | None,
+        kind: str = "gmn",
+        recipe: str = "paper",
+    ) -> TrainingRun:
+        """The run of a task, which has a kind of model and a recipe by default."""
         from graphkin.learning.recipes import assemble
 
         return assemble(
-            self.kind,
+            self.kind or kind,
             task,
-            recipe=self.recipe,
+            recipe=self.recipe or recipe,
             model_options=tables["model"],
             training=tables["train"],
             start=start,
@@ -196,6 +205,23 @@ def train_projects(corpus: Corpus, options: TrainOptions) -> None:
         with counter("encoding training functions") as progress:
             run = replace(run, task=ProjectLists(task, start, progress))
     _train(run, options)
+
+
+@with_groups
+def train_graphs(files: DatasetFiles, attributes: AttributeOptions, options: TrainOptions) -> None:
+    """Train on your own graphs: in classes, in pairs, or with target values to predict.
+
+    Without a CSV, graphs have classes of their own: those of a TUDataset, "label" in each line of
+    JSON, or the folder that a file is in.
+    """
+    from graphkin.learning.datasets.dataset import DatasetOptions
+
+    start = options.start()
+    tables = options.tables(DatasetOptions, files.for_task())
+    if start is not None and start.vocabulary is not None:
+        tables["task"]["vocabulary"] = start.vocabulary
+    dataset = files.dataset(attributes.names(start), tables["task"])
+    _train(options.assemble(dataset, tables, start, "gnn", "strong"), options)
 
 
 def _train(run: TrainingRun, options: TrainOptions) -> None:

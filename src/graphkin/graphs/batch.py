@@ -110,6 +110,11 @@ class GraphBatch:
         """Packs graphs that share their kind of node input, edge input and direction."""
         check_uniform(graphs)
         first = graphs[0]
+        if first.has_labels:
+            raise GraphError(
+                "the graphs have labels as text at their nodes, which are packed as tokens; a "
+                "model with a vocabulary reads them: model.read(graphs)"
+            )
         sizes = np.array([graph.num_nodes for graph in graphs], dtype=np.int64)
         node_offsets = running_offsets(sizes)
         edge_counts = [graph.num_edges for graph in graphs]
@@ -132,6 +137,16 @@ class GraphBatch:
             fields["words"] = WordBatch.pack(words)
             fields["node_words"] = WordBatch.pack_nodes(words)
         return cls.from_arrays(node_offsets, edges, directed=first.directed, **fields)
+
+    @classmethod
+    def from_pyg(cls, batch: Any) -> GraphBatch:
+        """A batch of PyG's ``DataLoader``, under the names that ``from_pyg`` reads of a graph.
+
+        Undirected where every edge has its reverse with equal input, as a list of graphs would be.
+        """
+        from graphkin.graphs.converters.from_pyg import batch_arrays
+
+        return cls.from_arrays(**batch_arrays(batch))
 
     @classmethod
     def from_arrays(
@@ -259,7 +274,8 @@ class PairBatch:
     right: Tensor
     """(P,) int64: index of its second."""
     labels: Tensor | None = None
-    """(P,) float32, +1 similar and -1 dissimilar; None where the batch is made of triplets."""
+    """(P,) float32: +1 similar and -1 dissimilar, or a pair's group or target value; None where the
+    batch is made of triplets or lists."""
     consecutive: bool = False
     """Whether pair k is graphs 2k and 2k + 1, and those are all."""
 
@@ -369,7 +385,7 @@ def check_uniform(graphs: Sequence[Graph]) -> None:
             raise GraphError(
                 f"graph {position} is a {type(graph).__name__}; convert it to a graphkin Graph"
             )
-        for trait in ("directed", "node_kind", "edge_kind", "has_words"):
+        for trait in ("directed", "node_kind", "edge_kind", "has_words", "has_labels"):
             expected, got = getattr(first, trait), getattr(graph, trait)
             if expected != got:
                 raise GraphError(

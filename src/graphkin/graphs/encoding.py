@@ -31,6 +31,7 @@ from graphkin.graphs.graph import (
     Graph,
     TokenBags,
     WordBags,
+    check_has_no_labels,
     running_offsets,
 )
 
@@ -48,6 +49,7 @@ DIRECTED, WORDED = 1 << 2 * KIND_BITS, 1 << 2 * KIND_BITS + 1
 
 def dump_graph(graph: Graph) -> bytes:
     """The bytes of a graph; equal graphs have equal bytes."""
+    check_has_no_labels(graph)
     nodes, bags, edges = graph.node_features, graph.node_tokens, graph.edge_features
     integers = [graph.edges]
     integers += [] if bags is None else [bags.ids, bags.offsets[1:] - bags.offsets[:-1]]

@@ -103,6 +103,8 @@ class Graph:
         node_features: (N, F) finite floats.
         node_tokens: one list of token ids per node, or a :class:`TokenBags`.
         node_words: hashed words of an open vocabulary, beside any other input of the nodes.
+        node_labels: one text for each node, such as ``["C", "N"]``, alone or beside features; a
+            model's vocabulary makes tokens of them.
         edge_features: (E, F) finite floats, in the order of ``edges``.
         edge_types: (E,) type ids >= 0, in the order of ``edges``.
 
@@ -126,6 +128,8 @@ class Graph:
     """(E,) int32, or None."""
     node_words: WordBags | None
     """Bags of hashed words, or None."""
+    node_labels: tuple[str, ...] | None
+    """N texts, or None."""
 
     def __init__(
         self,
@@ -138,6 +142,7 @@ class Graph:
         edge_features: ArrayLike | None = None,
         edge_types: ArrayLike | None = None,
         node_words: WordBags | None = None,
+        node_labels: Sequence[str] | None = None,
     ) -> None:
         if not isinstance(directed, bool | np.bool_):
             raise GraphError(f"directed must be True or False, got {directed!r}")
@@ -145,6 +150,8 @@ class Graph:
         edge_array = _edges(edges, count)
         if node_features is not None and node_tokens is not None:
             raise GraphError("a graph takes node_features or node_tokens, not both")
+        if node_labels is not None and node_tokens is not None:
+            raise GraphError("a graph takes node_labels or node_tokens, not both")
         if edge_features is not None and edge_types is not None:
             raise GraphError("a graph takes edge_features or edge_types, not both")
         fields: dict[str, Any] = {
@@ -156,6 +163,7 @@ class Graph:
             "edge_features": _features(edge_features, len(edge_array), "edge_features", "edge"),
             "edge_types": _types(edge_types, len(edge_array)),
             "node_words": _words(node_words, count),
+            "node_labels": None if node_labels is None else _labels(node_labels, count),
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
@@ -167,9 +175,11 @@ class Graph:
 
     @property
     def node_kind(self) -> str:
-        """``constant``, ``dense`` or ``tokens``."""
+        """``constant``, ``dense``, ``tokens`` or, before a vocabulary reads them, ``labels``."""
         if self.node_features is not None:
             return "dense"
+        if self.node_labels is not None:
+            return "labels"
         return "tokens" if self.node_tokens is not None else "constant"
 
     @property
@@ -183,6 +193,11 @@ class Graph:
     def has_words(self) -> bool:
         """Whether nodes carry hashed words, be they none."""
         return self.node_words is not None
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether nodes carry labels as text, which a vocabulary has yet to read."""
+        return self.node_labels is not None
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays that are present, by name: all that the graph holds but its two scalars."""
@@ -207,6 +222,8 @@ class Graph:
         for name, array in self.arrays().items():
             sha.update(f"{name}{array.shape}".encode())
             sha.update(np.ascontiguousarray(array).tobytes())
+        if self.node_labels is not None:
+            sha.update(repr(self.node_labels).encode("utf-8", "surrogatepass"))
         return sha.hexdigest()
 
     def permuted(self, order: ArrayLike) -> Graph:
@@ -227,7 +244,13 @@ class Graph:
             edge_features=self.edge_features,
             edge_types=self.edge_types,
             node_words=None if words is None else _permuted(words, old_index),
+            node_labels=self._labels_at(old_index),
         )
+
+    def _labels_at(self, nodes: OffsetArray) -> list[str] | None:
+        if self.node_labels is None:
+            return None
+        return [self.node_labels[node] for node in nodes.tolist()]
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Copies and unpickled graphs are made anew, so that they are as immutable.
@@ -240,6 +263,7 @@ class Graph:
             self.edge_features,
             self.edge_types,
             self.node_words,
+            self.node_labels,
         )
 
     def __eq__(self, other: object) -> bool:
@@ -252,6 +276,7 @@ class Graph:
 
     def __repr__(self) -> str:
         kinds = [f"{self.node_kind} nodes"] if self.node_kind != "constant" else []
+        kinds += ["labels"] if self.has_labels and self.node_kind == "dense" else []
         kinds += [f"{self.edge_kind} edges"] if self.edge_kind != "constant" else []
         kinds += [f"{len(self.node_words.hashes)} words"] if self.node_words is not None else []
         direction = "directed" if self.directed else "undirected"
@@ -268,6 +293,7 @@ def _restored(
     edge_features: FloatArray | None,
     edge_types: IntArray | None,
     node_words: WordBags | None = None,
+    node_labels: tuple[str, ...] | None = None,
 ) -> Graph:
     return Graph(
         num_nodes,
@@ -278,6 +304,7 @@ def _restored(
         edge_features=edge_features,
         edge_types=edge_types,
         node_words=node_words,
+        node_labels=node_labels,
     )
 
 
@@ -373,6 +400,21 @@ def _tokens(values: TokenBags | Sequence[Sequence[int]] | None, num_nodes: int) 
     return TokenBags(_frozen(ids), _frozen(offsets))
 
 
+def _labels(values: Sequence[str], num_nodes: int) -> tuple[str, ...]:
+    if isinstance(values, str):
+        raise GraphError(f"node_labels must be one text for each node, got the text {values!r}")
+    labels = tuple(values)
+    if len(labels) != num_nodes:
+        raise GraphError(f"node_labels has {len(labels)} labels for {num_nodes} nodes")
+    for node, label in enumerate(labels):
+        if not isinstance(label, str):
+            raise GraphError(
+                f"node_labels[{node}] is {label!r}; labels are text, and numbers are node_tokens "
+                "or node_features"
+            )
+    return tuple(map(str, labels))
+
+
 def _words(bags: WordBags | None, num_nodes: int) -> WordBags | None:
     if bags is None:
         return None
@@ -408,6 +450,15 @@ def _types(values: ArrayLike | None, num_edges: int) -> IntArray | None:
     if len(array) and array.min() < 0:
         raise GraphError(f"edge types must be >= 0, got {array.min()}")
     return _frozen(array)
+
+
+def check_has_no_labels(graph: Graph) -> None:
+    """Refuses a graph that is to be kept as numbers while its labels are text."""
+    if graph.has_labels:
+        raise GraphError(
+            "a graph with labels as text is kept in GraphML or JSON lines; elsewhere its labels "
+            "are tokens, which vocabulary.read(graph) makes"
+        )
 
 
 def running_offsets(counts: NDArray[Any]) -> OffsetArray:

@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 
 from graphkin._support.files import locked, storing, sync_folder, write_atomically
 from graphkin.errors import FormatError, GraphError, GraphkinError, StorageError
-from graphkin.graphs.graph import Graph, TokenBags, WordBags
+from graphkin.graphs.graph import Graph, TokenBags, WordBags, check_has_no_labels
 
 FORMAT = {"format": "graphkin graph store", "version": 1}
 FILES = INDEX, WORDS, TEXTS = "index.i64", "words.u32", "texts.jsonl"
@@ -282,6 +282,7 @@ class GraphStore(Sequence[Graph]):
             content, stop = bytes.fromhex(self._manifest.content), start
             data = bytearray(), bytearray(), bytearray()
             for graph, text in _entries(graphs, names, metadata):
+                check_has_no_labels(graph)
                 own = GraphKind.of(graph)
                 kind = kind or own
                 if own != kind:

@@ -12,7 +12,8 @@ from sklearn.metrics import roc_auc_score
 
 from graphkin.errors import ConfigError, ModelError
 from graphkin.graphs import Graph
-from graphkin.learning.task import EvaluationSet, RetrievalPool
+from graphkin.learning.target_metrics import target_metrics
+from graphkin.learning.task import EvaluationSet, RetrievalPool, TargetSet
 from graphkin.models.embedder import GraphEmbedder
 from graphkin.models.model import GraphModel
 
@@ -56,11 +57,11 @@ class WithSteps:
 
 def evaluate(
     model: PairScorer,
-    evaluation_set: EvaluationSet,
+    evaluation_set: EvaluationSet | TargetSet,
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, float]:
-    """Pair AUC and triplet accuracy of a model.
+    """Pair AUC and triplet accuracy of a model; or of one of targets, how far off it is.
 
     Args:
         model: what is evaluated.
@@ -68,8 +69,17 @@ def evaluate(
         progress: called as ``progress(done, total)``, in pairs scored.
 
     Returns:
-        ``pair_auc`` and ``triplet_accuracy``, from 0 to 1.
+        ``pair_auc`` and ``triplet_accuracy``, from 0 to 1; for pairs with target values what
+        :func:`graphkin.learning.target_metrics.target_metrics` gives.
     """
+    if isinstance(evaluation_set, TargetSet):
+        values = _finite(_scores(model, evaluation_set.pairs, progress), "values")
+        return target_metrics(
+            values,
+            evaluation_set.values,
+            evaluation_set.queries,
+            is_distance=evaluation_set.is_distance,
+        )
     pairs, triplets = evaluation_set.pairs, evaluation_set.triplets
     if not pairs and not triplets:
         raise ConfigError("the evaluation set is empty; give it pairs or triplets")
@@ -278,7 +288,8 @@ def _scores(
 
 def _pool_scores(model: PairScorer, queries: Sequence[Graph], pool: Sequence[Graph]) -> ArrayLike:
     """(Q, P) every query with every graph of the pool."""
-    if isinstance(model, PoolScorer):
+    # Models take the way over pairs, by which the stored tables were measured to the last bit.
+    if isinstance(model, PoolScorer) and not isinstance(model, GraphModel):
         return model.scores(queries, pool)
     pairs = [(query, candidate) for query in queries for candidate in pool]
     return _predicted(model, pairs).reshape(len(queries), len(pool))

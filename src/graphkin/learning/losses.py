@@ -1,4 +1,4 @@
-"""The losses of the paper and a contrastive one, each averaged over its examples."""
+"""The losses of the paper, a contrastive one, and of targets, each averaged over its examples."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from graphkin.errors import ConfigError
-from graphkin.models.config import Similarity
-from graphkin.models.similarity import similarity_matrix
+from graphkin.models.config import Link, Similarity
+from graphkin.models.similarity import distances_of, similarity_matrix
 
-Loss = Literal["margin", "hamming", "contrastive"]
+Loss = Literal["margin", "hamming", "contrastive", "mse", "huber"]
+TARGET_LOSSES = ("mse", "huber")
+"""Of pairs with target values; the others are of pairs that are similar or not."""
 
 
 def margin_pair_loss(distances: Tensor, labels: Tensor, margin: float) -> Tensor:
@@ -121,11 +124,23 @@ def contrastive_loss(
     return (torch.cat([others, partners[:, None]], dim=1).logsumexp(dim=1) - partners).mean()
 
 
-def distances_of(scores: Tensor, similarity: Similarity) -> Tensor:
-    """The distance behind a model's score: 0 for equal graphs where the similarity has a top."""
-    if similarity in ("euclidean", "siamese", "alignment", "joint"):
-        return -scores
-    return 1 - scores
+def target_loss(values: Tensor, targets: Tensor, loss: Loss, delta: float) -> Tensor:
+    """mean (v - t)^2, or with ``huber`` that of small errors, and linear beyond ``delta``.
+
+    Args:
+        values: (P,) v, what a model predicts.
+        targets: (P,) t.
+        loss: ``mse`` or ``huber``.
+        delta: where the Huber loss becomes linear.
+
+    Example:
+        >>> import torch
+        >>> target_loss(torch.tensor([0.5, 1.0]), torch.tensor([0.0, 1.0]), "mse", 1.0).item()
+        0.125
+    """
+    if loss == "mse":
+        return functional.mse_loss(values, targets)
+    return functional.huber_loss(values, targets, delta=delta)
 
 
 def scores_loss(
@@ -170,4 +185,13 @@ def check_loss(loss: Loss, similarity: Similarity) -> None:
         raise ConfigError(
             f"the Hamming loss needs Hamming or cosine similarity, the model's is {similarity}; "
             "use loss='margin'"
+        )
+
+
+def check_link(loss: Loss, link: Link) -> None:
+    """The losses of targets, and only they, need a model with a link to their values."""
+    if (loss in TARGET_LOSSES) != (link != "none"):
+        raise ConfigError(
+            f"loss={loss!r} does not go with link={link!r} of the model: the losses of target "
+            "values, mse and huber, need the link exp, sigmoid, distance or root; others need none"
         )

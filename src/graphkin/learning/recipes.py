@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from graphkin.learning.task import Task
 from graphkin.learning.training import TrainConfig, TrainingResult, train
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, build_model
@@ -66,6 +68,9 @@ def assemble(
     built.vocabulary = settings.vocabulary
     if settings.words is not None and isinstance(built, GraphEmbedder | GraphMatcher):
         built.fit_words(settings.words)
+    if settings.feature_scale is not None and model_config.feature_scaling:
+        mean, spread = map(torch.from_numpy, settings.feature_scale)
+        built.network.nodes.fit_scale(mean, spread)
     if start is not None:
         built.start_from(start)
     return TrainingRun(built, task, config)

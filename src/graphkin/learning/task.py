@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from graphkin.errors import GraphError
 from graphkin.graphs import Graph, PairBatch
@@ -17,8 +17,8 @@ from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.models.words import WordStatistics
 
 Mode = Literal["pairs", "triplets", "lists", "kin"]
-"""Labelled pairs; triplets; lists of a graph, a similar one and dissimilar ones; or similar pairs,
-with the number of their group as label."""
+"""Pairs, each labelled as similar or not, or with its target value; triplets; lists of a graph, a
+similar one and dissimilar ones; or similar pairs, with the number of their group as label."""
 LIST_NEGATIVES = 4
 """Dissimilar graphs in a list."""
 Split = Literal["validation", "test"]
@@ -36,6 +36,8 @@ class Recipe:
     """What the tokens of the graphs' nodes stand for."""
     words: WordStatistics | None = None
     """How rare the hashed words of the graphs are."""
+    feature_scale: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
+    """Mean and standard deviation, each (F,), of the features of nodes."""
 
 
 class Task(Protocol):
@@ -58,8 +60,8 @@ class Task(Protocol):
         """
         ...
 
-    def evaluation_set(self, split: Split) -> EvaluationSet:
-        """The fixed pairs and triplets of a split."""
+    def evaluation_set(self, split: Split) -> EvaluationSet | TargetSet:
+        """The fixed pairs and triplets of a split, or its pairs with target values."""
         ...
 
     def recipe(self, model: str, kind: str) -> Recipe:
@@ -76,24 +78,56 @@ class Task(Protocol):
         ...
 
 
+def similarity_labels(labels: ArrayLike) -> NDArray[np.float32]:
+    """(P,) float32, +1 similar and -1 dissimilar, from labels of either usual kind.
+
+    Args:
+        labels: (P,) of 1 and -1, of 1 and 0, or of booleans.
+
+    Example:
+        >>> similarity_labels([True, False, True]).tolist()
+        [1.0, -1.0, 1.0]
+    """
+    values = np.asarray(labels)
+    if values.dtype.kind == "O" and values.ndim == 1:
+        values = np.array(values.tolist())
+    if values.dtype.kind not in "biuf" or values.ndim != 1:
+        raise GraphError(
+            f"labels must be a flat list of +1 and -1, of 1 and 0, or of booleans; got dtype "
+            f"{values.dtype} and shape {values.shape}"
+        )
+    present = np.unique(values.astype(np.float64))
+    if not (np.isin(present, (-1, 1)).all() or np.isin(present, (0, 1)).all()):
+        raise GraphError(
+            "labels must be +1 and -1, 1 and 0, or booleans, and of one kind; got "
+            f"{', '.join(f'{value:g}' for value in present[:6].tolist())}. Other numbers are "
+            "targets: use a TargetDataset and the loss mse or huber"
+        )
+    return np.where(values > 0, 1, -1).astype(np.float32)
+
+
 @dataclass(frozen=True, eq=False)
 class EvaluationSet:
     """Fixed pairs and triplets, on which models are compared."""
 
     pairs: tuple[tuple[Graph, Graph], ...]
     labels: NDArray[np.float32]
-    """(P,) float32, +1 similar and -1 dissimilar, in the order of ``pairs``."""
+    """(P,) float32, +1 similar and -1 dissimilar, in the order of ``pairs``. Booleans, and 1 and 0,
+    become that."""
     triplets: tuple[tuple[Graph, Graph, Graph], ...]
     """(G1, G2, G3) where G1 is closer to G2 than to G3."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", similarity_labels(self.labels))
         if self.labels.shape != (len(self.pairs),):
             raise GraphError(
                 f"labels must have shape ({len(self.pairs)},), one for each pair, "
                 f"got {self.labels.shape}"
             )
-        if not np.isin(self.labels, (-1, 1)).all():
-            raise GraphError(f"labels must be +1 or -1, got {np.unique(self.labels).tolist()}")
+
+    def score(self, metrics: Mapping[str, float]) -> float:
+        """What picks the best of several models; higher is better."""
+        return sum(metrics.values()) / len(metrics)
 
     @cached_property
     def digest(self) -> str:
@@ -103,6 +137,41 @@ class EvaluationSet:
             for graph in group:
                 sha.update(bytes.fromhex(graph.digest()))
         sha.update(self.labels.astype("<i1").tobytes())
+        return sha.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class TargetSet:
+    """Fixed pairs with the values that a model is to predict."""
+
+    pairs: tuple[tuple[Graph, Graph], ...]
+    values: NDArray[np.float64]
+    """(P,) float64, in the order of ``pairs``."""
+    queries: NDArray[np.int64]
+    """(P,) int64: pairs of one number are compared with each other, as candidates of one query."""
+    is_distance: bool = False
+    """Whether the smallest value is the nearest, and not the largest."""
+
+    def __post_init__(self) -> None:
+        for name in ("values", "queries"):
+            shape = getattr(self, name).shape
+            if shape != (len(self.pairs),):
+                raise GraphError(
+                    f"{name} must have shape ({len(self.pairs)},), one for each pair, got {shape}"
+                )
+
+    def score(self, metrics: Mapping[str, float]) -> float:
+        """What picks the best of several models; higher is better."""
+        return -metrics["mse"]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the content, order included: stored with every result."""
+        sha = hashlib.sha256(f"targets {len(self.pairs)}".encode())
+        for pair in self.pairs:
+            for graph in pair:
+                sha.update(bytes.fromhex(graph.digest()))
+        sha.update(self.values.astype("<f8").tobytes())
         return sha.hexdigest()
 
 

@@ -12,7 +12,7 @@ from graphkin.errors import ConfigError
 
 Propagation = Literal["message", "convolution", "residual"]
 Similarity = Literal["euclidean", "cosine", "hamming", "siamese", "alignment", "late", "joint"]
-Readout = Literal["gated", "nodes", "pooled"]
+Readout = Literal["gated", "nodes", "pooled", "mean", "max"]
 AlignmentPool = Literal["sum", "mean"]
 NodeUpdate = Literal["gru", "mlp", "rnn", "lstm"]
 MessageAggregation = Literal["sum", "mean", "max", "attention"]
@@ -22,6 +22,9 @@ ReverseMessages = Literal["none", "shared", "separate"]
 TokenCounts = Literal["plain", "log"]
 NodeInput = Literal["constant", "dense", "tokens"]
 EdgeInput = Literal["constant", "dense", "types"]
+Link = Literal["none", "exp", "sigmoid", "distance", "root"]
+StateNorm = Literal["none", "layer"]
+EdgeEncoding = Literal["identity", "mlp"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,8 @@ class ModelConfig:
     readout: Readout = "gated"
     """How nodes become a graph vector: an MLP of their gated sum, as in the paper, or with
     ``nodes`` the sum of an MLP of each: graphs differ by the sum of what differs in them. With
-    ``pooled`` an MLP of gated sum, mean and maximum side by side."""
+    ``pooled`` an MLP of gated sum, mean and maximum side by side; with ``mean`` or ``max`` an MLP
+    of that alone."""
     message_dim: int = 64
     """The width of a message and of the hidden layer of its MLP; the paper's 2D."""
     node_update: NodeUpdate = "gru"
@@ -101,12 +105,44 @@ class ModelConfig:
     """Words, the most frequent, that have a direction and a weight of their own."""
     code_bits: int = 0
     """Bits of a code that is learned beside the vector; 0 where the vector's signs are the code."""
+    link: Link = "none"
+    """What ``predict`` gives, for models of target values: with d the distance behind a score,
+    ``exp`` is exp(-d), ``distance`` is d, ``root`` its root, which for Euclidean similarity is the
+    Euclidean distance, and ``sigmoid`` a logistic function of the score whose slope and offset are
+    learned; ``none`` is the score itself."""
+    target_scale: float = 1.0
+    """Factor on what the link gives: about the size of the targets."""
+    feature_scaling: bool = False
+    """Whether dense features of nodes are standardised first, by mean and deviation of the training
+    graphs, which are saved with the weights."""
+    dropout: float = 0.0
+    """Share of the components of node states that training drops ahead of the readout."""
+    state_norm: StateNorm = "none"
+    """``layer`` brings the state of every node to mean 0 and variance 1 after each propagation
+    step, with a learned scale and shift."""
+    residual: bool = False
+    """Whether a propagation step adds to the state of a node, in place of replacing it."""
+    message_layers: int = 1
+    """Hidden layers of the message MLP."""
+    edge_encoder: EdgeEncoding = "identity"
+    """Edge input as it is, as in the paper, or through an MLP with one hidden layer."""
 
     def __post_init__(self) -> None:
         check_types(self)
         check_at_least(self, 1, "node_dim", "graph_dim", "message_dim")
         check_at_least(self, 1, "node_input_size", "edge_input_size")
-        check_at_least(self, 0, "steps", "words_known", "words_learned")
+        check_at_least(self, 0, "steps", "words_known", "words_learned", "dropout")
+        check_at_least(self, 1, "message_layers")
+        if self.dropout >= 1:
+            raise ConfigError(f"dropout must lie in [0, 1), got {self.dropout}")
+        if self.dropout and self.similarity in ("alignment", "joint", "late"):
+            raise ConfigError(f"similarity={self.similarity!r} has no readout to drop states at")
+        own = (self.state_norm, self.residual, self.message_layers, self.edge_encoder)
+        if self.propagation != "message" and own != ("none", False, 1, "identity"):
+            raise ConfigError(
+                "state_norm, residual, message_layers and edge_encoder are of message passing; set "
+                "propagation='message'"
+            )
         for name in ("word_dim", "offset_dim", "code_bits"):
             if getattr(self, name) < 0 or getattr(self, name) % 64:
                 raise ConfigError(f"{name} must be a multiple of 64, got {getattr(self, name)}")
@@ -120,12 +156,9 @@ class ModelConfig:
             raise ConfigError("words are for embedders of cosine similarity and late matchers")
         if (self.code_bits or self.offset_dim) and self.similarity != "cosine":
             raise ConfigError("learned codes and offsets are for embedders of cosine similarity")
-        if not 0 < self.message_scale < math.inf:
-            raise ConfigError(f"message_scale must be above 0, got {self.message_scale}")
-        if not 0 < self.alignment_sharpness < math.inf:
-            raise ConfigError(
-                f"alignment_sharpness must be above 0, got {self.alignment_sharpness}"
-            )
+        for name in ("message_scale", "alignment_sharpness", "target_scale"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ConfigError(f"{name} must be above 0, got {getattr(self, name)}")
         if self.similarity == "hamming" and self.graph_dim % 8:
             raise ConfigError(f"Hamming codes need graph_dim in whole bytes, got {self.graph_dim}")
         if self.similarity == "late":
@@ -135,6 +168,8 @@ class ModelConfig:
                 )
         elif self.matching and self.propagation != "message":
             raise ConfigError("matching works on message passing; set propagation='message'")
+        if self.feature_scaling and self.node_input != "dense":
+            raise ConfigError("feature_scaling is of dense features; set node_input='dense'")
         if self.matching and self.similarity == "siamese":
             raise ConfigError("a Siamese head compares embeddings; set matching=False")
         if self.aligns and not (self.matching and self.steps):
@@ -171,7 +206,11 @@ class ModelConfig:
 
     @classmethod
     def named(cls, name: str, **overrides: Any) -> ModelConfig:
-        """One of gnn, gmn, gcn, siamese-gnn, siamese-gcn, deepset or late, with options changed."""
+        """A model by its name, with options changed.
+
+        gnn, gmn, gcn, siamese-gnn, siamese-gcn and deepset are the paper's; gnn-strong, gmn-strong
+        and late are ours: see ``docs/training.md``.
+        """
         if name not in MODEL_NAMES:
             raise ConfigError(f"unknown model {name!r}; choose one of {', '.join(MODEL_NAMES)}")
         return cls.from_dict({**MODEL_NAMES[name], **overrides})
@@ -193,7 +232,11 @@ MODEL_NAMES: dict[str, dict[str, Any]] = {
     "siamese-gcn": {"propagation": "convolution", "similarity": "siamese"},
     "deepset": {"steps": 0},
     "late": {"matching": True, "propagation": "residual", "similarity": "late"},
+    "gnn-strong": {"message_norm": "graph", "similarity": "cosine"},
+    "gmn-strong": {"matching": True, "message_norm": "graph", "similarity": "alignment"},
 }
+STRONG = "-strong"
+"""How the names of our own variants of the paper's models end."""
 
 INHERITED = (
     "propagation",
@@ -208,6 +251,11 @@ INHERITED = (
     "reverse_messages",
     "node_input",
     "node_input_size",
+    "feature_scaling",
+    "state_norm",
+    "residual",
+    "message_layers",
+    "edge_encoder",
     "token_counts",
     "node_degrees",
     "edge_input",

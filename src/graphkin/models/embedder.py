@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,7 +19,7 @@ from graphkin.graphs.batch import check_uniform
 from graphkin.graphs.pair_groups import distinct_graphs
 from graphkin.graphs.words import KINDS, OFFSETS
 from graphkin.models.config import ModelConfig, Similarity
-from graphkin.models.model import GraphModel, PairOutput, checked_pairs, size_batches
+from graphkin.models.model import GraphModel, PairOutput, as_config, size_batches
 from graphkin.models.similarity import pack_codes
 from graphkin.models.words import WordBag, WordStatistics, checked_words
 
@@ -43,16 +43,17 @@ class GraphEmbedder(GraphModel):
     """Maps every graph to a vector by itself, so that vectors can be stored and searched.
 
     Example:
-        >>> from graphkin import Graph, GraphEmbedder, ModelConfig
-        >>> embedder = GraphEmbedder(ModelConfig.named("gnn"))
+        >>> from graphkin import Graph, GraphEmbedder
+        >>> embedder = GraphEmbedder("gnn")
         >>> embedder.encode([Graph(3, [(0, 1), (1, 2)])]).shape
         (1, 128)
     """
 
-    def __init__(self, config: ModelConfig) -> None:
-        if isinstance(config, ModelConfig) and config.matching:
-            raise ModelError("a config with matching=True makes a GraphMatcher")
-        super().__init__(config)
+    def __init__(self, config: ModelConfig | str) -> None:
+        options = as_config(config, matching=False)
+        super().__init__(options)
+        self.name = config if isinstance(config, str) else None
+        config = options
         if config.word_dim:
             said = [kind for kind in KINDS if kind != OFFSETS or not config.offset_dim]
             self.words = WordBag(config.word_dim, config.words_known, config.words_learned, said)
@@ -126,13 +127,14 @@ class GraphEmbedder(GraphModel):
     @torch.no_grad()
     def encode(
         self,
-        graphs: Sequence[Graph],
+        graphs: Iterable[Graph],
         *,
         steps: int | None = None,
         progress: Progress | None = None,
     ) -> NDArray[np.float32]:
         """Graph vectors, (N, G) float32."""
-        if isinstance(graphs, Graph) or len(graphs):
+        graphs = self.read(graphs)
+        if graphs:
             check_uniform(graphs)
         vectors = np.zeros((len(graphs), self.config.vector_dim), dtype=np.float32)
         done = 0
@@ -144,7 +146,22 @@ class GraphEmbedder(GraphModel):
                 progress(done, len(graphs))
         return vectors
 
-    def codes(self, graphs: Sequence[Graph], *, steps: int | None = None) -> NDArray[np.uint8]:
+    @torch.no_grad()
+    def encode_nodes(
+        self, graphs: Iterable[Graph], *, steps: int | None = None
+    ) -> list[NDArray[np.float32]]:
+        """The states of each graph's nodes after the last propagation step, (n, D) float32."""
+        graphs = self.read(graphs)
+        states: list[NDArray[np.float32]] = [np.zeros(0, dtype=np.float32)] * len(graphs)
+        for members in size_batches([graph.num_nodes for graph in graphs], 1):
+            batch = GraphBatch.pack([graphs[index] for index in members]).to(self.device)
+            packed = self.network.states(batch, steps=steps).float().cpu()
+            sizes = batch.node_offsets.diff().tolist()
+            for index, part in zip(members, torch.split(packed, sizes), strict=True):
+                states[index] = part.numpy().copy()
+        return states
+
+    def codes(self, graphs: Iterable[Graph], *, steps: int | None = None) -> NDArray[np.uint8]:
         """Codes as bits, (N, B / 8) uint8: those that were learned, or the signs of vectors."""
         if self.config.similarity != "hamming" and not self.config.code_bits:
             raise ModelError(
@@ -175,22 +192,21 @@ class GraphEmbedder(GraphModel):
             scores[row] = self.compare(vector.expand_as(theirs), theirs).float().cpu().numpy()
         return scores
 
-    @torch.no_grad()
-    def predict(
-        self,
-        pairs: Sequence[tuple[Graph, Graph]],
-        *,
-        steps: int | None = None,
-        progress: Progress | None = None,
-        probability: bool = False,
+    def scores(
+        self, queries: Iterable[Graph], pool: Iterable[Graph], *, steps: int | None = None
     ) -> NDArray[np.float32]:
-        """Similarity of each pair, (P,) float32, or the ``probability`` that it is similar.
+        """(Q, P) float32: what ``predict`` gives for every query with every graph of a pool.
 
-        A graph in several pairs is encoded once.
+        Every graph is encoded once.
         """
-        if probability:
-            return self._probabilities(pairs, steps, progress)
-        pairs = checked_pairs(pairs)
+        vectors = [self.encode(graphs, steps=steps) for graphs in (queries, pool)]
+        return self._linked(self.similarity(*vectors))
+
+    @torch.no_grad()
+    def _scores(
+        self, pairs: list[tuple[Graph, Graph]], steps: int | None, progress: Progress | None
+    ) -> NDArray[np.float32]:
+        """(P,) the score of each pair; a graph in several pairs is encoded once."""
         if not pairs:
             return np.zeros(0, dtype=np.float32)
         graphs, left, right = distinct_graphs(pairs)

@@ -54,6 +54,18 @@ class NodeEncoder(nn.Module):
         if config.node_degrees:
             self.degrees = glorot(config.node_dim, 2)
         self.has_degrees = config.node_degrees
+        self.scaled = config.feature_scaling
+        if self.scaled:
+            self.feature_mean: Tensor
+            self.feature_spread: Tensor
+            self.register_buffer("feature_mean", torch.zeros(self.size))
+            self.register_buffer("feature_spread", torch.ones(self.size))
+
+    @torch.no_grad()
+    def fit_scale(self, mean: Tensor, spread: Tensor) -> None:
+        """Takes over mean and standard deviation, each (F,), of the features to come."""
+        self.feature_mean.copy_(mean)
+        self.feature_spread.copy_(spread)
 
     def forward(self, batch: GraphBatch) -> Tensor:
         """-> (N, D)"""
@@ -79,7 +91,8 @@ class NodeEncoder(nn.Module):
                     f"the model takes {self.size} node features, "
                     f"the graphs have {batch.node_features.shape[1]}"
                 )
-            return batch.node_features.to(self.weight.dtype)
+            features = batch.node_features.to(self.weight.dtype)
+            return (features - self.feature_mean) / self.feature_spread if self.scaled else features
         ids, offsets = batch.token_ids, batch.token_offsets
         if ids is None or offsets is None:
             raise GraphError("the batch holds no tokens")
@@ -109,7 +122,10 @@ class EdgeVectors:
 
 
 class EdgeEncoder(nn.Module):
-    """e_ij = x_ij (identity, as in the paper); type ids get a learned vector of width D."""
+    """e_ij = x_ij (identity, as in the paper); type ids get a learned vector of width D.
+
+    By option e_ij = MLP_edge(x_ij), of width D, with one hidden ReLU layer.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -119,9 +135,24 @@ class EdgeEncoder(nn.Module):
         used = config.propagation == "message" and config.steps > 0
         if self.kind == "types" and used:
             self.types = nn.Parameter(torch.randn(self.size, config.node_dim) * 0.1)
+        self.deep = config.edge_encoder == "mlp" and self.kind != "constant" and used
+        if self.deep:
+            self.hidden = glorot(2 * config.node_dim, self.width)
+            self.hidden_bias = zeros(2 * config.node_dim)
+            self.output = glorot(config.node_dim, 2 * config.node_dim)
+            self.output_bias = zeros(config.node_dim)
+            self.width = config.node_dim
 
     def forward(self, batch: GraphBatch) -> EdgeVectors | None:
         """None for constant input."""
+        edges = self._inputs(batch)
+        if edges is None or not self.deep:
+            return edges
+        inputs = edges.vectors.to(self.hidden.dtype)
+        hidden = functional.linear(inputs, self.hidden, self.hidden_bias).relu()
+        return EdgeVectors(functional.linear(hidden, self.output, self.output_bias), edges.rows)
+
+    def _inputs(self, batch: GraphBatch) -> EdgeVectors | None:
         if batch.edge_kind != self.kind:
             raise GraphError(
                 f"the model takes {self.kind} edge input, the graphs have {batch.edge_kind}"
@@ -158,6 +189,9 @@ class Messages(nn.Module):
         self.hidden_bias = zeros(size)  # b
         self.output = glorot(size, size, scale)  # W'
         self.output_bias = zeros(size)  # b'
+        count = config.message_layers - 1
+        self.further = nn.ParameterList(glorot(size, size) for _ in range(count))
+        self.further_biases = nn.ParameterList(zeros(size) for _ in range(count))
         if self.aggregation == "attention":
             self.score = glorot(1, size)
 
@@ -169,10 +203,12 @@ class Messages(nn.Module):
         weight, bias = torch.cat([self.receiver, self.sender]), functional.pad(bias, (0, len(bias)))
         projected = functional.linear(h, weight, bias)  # (N, 2H): A h + b beside B h
         terms = self.edge_terms(edges, adjacency)  # C e
-        if self.aggregation in ("max", "attention"):
+        if self.aggregation in ("max", "attention") or len(self.further):
             hidden = edge_hidden(projected, adjacency, *terms)  # (E, H)
+            for weight, bias in zip(self.further, self.further_biases, strict=True):
+                hidden = functional.linear(hidden, weight, bias).relu()
             messages = functional.linear(hidden, self.output, self.output_bias)  # (E, H): m_ij
-            total = self._max_or_attention(messages, adjacency)
+            total = self._aggregated(messages, adjacency)
             return total if self.norm == "none" else graph_norm(total, batch)
         # W' is applied to the sum of the hidden layers; every message brings b' once.
         total = message_sum(projected, adjacency, *terms)  # (N, H)
@@ -195,12 +231,16 @@ class Messages(nn.Module):
         rows = adjacency.edge_rows if edges.rows is None else edges.rows[adjacency.edge_rows]
         return edges.vectors.to(self.edge.dtype) @ self.edge.T, rows
 
-    def _max_or_attention(self, messages: Tensor, adjacency: Adjacency) -> Tensor:
+    def _aggregated(self, messages: Tensor, adjacency: Adjacency) -> Tensor:
         """(E, H) -> (N, H); zero where a node receives nothing."""
         none = messages.new_zeros(len(adjacency.offsets) - 1, messages.shape[1])
         if self.aggregation == "max":
             index = adjacency.owners.unsqueeze(1).expand_as(messages)
             return none.scatter_reduce(0, index, messages, "amax", include_self=False)
+        if self.aggregation in ("sum", "mean"):
+            total = none.index_add(0, adjacency.owners, messages)
+            counts = adjacency.offsets.diff().clamp(min=1).to(total.dtype).unsqueeze(1)
+            return total if self.aggregation == "sum" else total / counts
         scores = functional.leaky_relu(messages @ self.score[0], 0.2)  # (E,)
         weights = _segment_softmax(scores, adjacency)
         return none.index_add(0, adjacency.owners, messages * weights.unsqueeze(1))
@@ -416,8 +456,41 @@ class PooledReadout(nn.Module):
         return functional.linear(hidden, self.output, self.output_bias)
 
 
+class MeanReadout(nn.Module):
+    """h_G = MLP(mean_i h_i), with one hidden ReLU layer."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        size = config.graph_dim
+        self.hidden = glorot(2 * size, config.node_dim)
+        self.hidden_bias = zeros(2 * size)
+        self.output = glorot(size, 2 * size)
+        self.output_bias = zeros(size)
+
+    def forward(self, h: Tensor, batch: GraphBatch) -> Tensor:
+        """(N, D) -> (graphs, G)"""
+        hidden = functional.linear(self._pooled(h, batch), self.hidden, self.hidden_bias).relu()
+        return functional.linear(hidden, self.output, self.output_bias)
+
+    def _pooled(self, h: Tensor, batch: GraphBatch) -> Tensor:
+        none = h.new_zeros(batch.num_graphs, h.shape[1])
+        counts = batch.node_offsets.diff().to(h.dtype).unsqueeze(1)
+        return none.index_add(0, batch.node_graph, h) / counts
+
+
+class MaxReadout(MeanReadout):
+    """h_G = MLP(max_i h_i), with one hidden ReLU layer."""
+
+    def _pooled(self, h: Tensor, batch: GraphBatch) -> Tensor:
+        none = h.new_zeros(batch.num_graphs, h.shape[1])
+        index = batch.node_graph.unsqueeze(1).expand_as(h)
+        return none.scatter_reduce(0, index, h, "amax", include_self=False)
+
+
 READOUTS: dict[Readout, type[nn.Module]] = {
     "gated": Aggregator,
     "nodes": NodeReadout,
     "pooled": PooledReadout,
+    "mean": MeanReadout,
+    "max": MaxReadout,
 }

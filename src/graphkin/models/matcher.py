@@ -6,13 +6,13 @@ In every propagation step, as in the paper, or with ``similarity="late"`` once, 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from graphkin._support.progress import Progress
@@ -22,7 +22,7 @@ from graphkin.graphs.words import KINDS, OFFSETS
 from graphkin.models.attention import CrossAttention
 from graphkin.models.config import INHERITED, ModelConfig
 from graphkin.models.late import LateInteraction, NodeViews
-from graphkin.models.model import GraphModel, PairOutput, checked_pairs, size_batches
+from graphkin.models.model import GraphModel, PairOutput, as_config, size_batches
 from graphkin.models.network import Observer
 from graphkin.models.words import WordBag, WordStatistics, checked_words
 
@@ -47,21 +47,31 @@ class AttentionMaps:
         return len(self.left_to_right) - 1
 
 
+class NodeMatch(NamedTuple):
+    """A node of one graph and its partner in the other."""
+
+    left: int
+    right: int
+    weight: float
+    """How much the two look at each other, from 0 to 1."""
+
+
 class GraphMatcher(GraphModel):
     """Compares graphs in pairs; more accurate than an embedder, and needs both graphs at once.
 
     Example:
-        >>> from graphkin import Graph, GraphMatcher, ModelConfig
-        >>> matcher = GraphMatcher(ModelConfig.named("gmn"))
+        >>> from graphkin import Graph, GraphMatcher
+        >>> matcher = GraphMatcher("gmn")
         >>> chain, ring = Graph(3, [(0, 1), (1, 2)]), Graph(3, [(0, 1), (1, 2), (2, 0)])
         >>> matcher.predict([(chain, ring)]).shape
         (1,)
     """
 
-    def __init__(self, config: ModelConfig) -> None:
-        if isinstance(config, ModelConfig) and not config.matching:
-            raise ModelError("a config with matching=False makes a GraphEmbedder")
-        super().__init__(config)
+    def __init__(self, config: ModelConfig | str) -> None:
+        options = as_config(config, matching=True)
+        super().__init__(options)
+        self.name = config if isinstance(config, str) else None
+        config = options
         if config.similarity == "late":
             self.late = LateInteraction(config)
         if config.word_dim:
@@ -94,18 +104,9 @@ class GraphMatcher(GraphModel):
         return torch.cat([vectors, self.embedding(batch.graphs, steps=steps)], dim=1)
 
     @torch.no_grad()
-    def predict(
-        self,
-        pairs: Sequence[tuple[Graph, Graph]],
-        *,
-        steps: int | None = None,
-        progress: Progress | None = None,
-        probability: bool = False,
+    def _scores(
+        self, pairs: list[tuple[Graph, Graph]], steps: int | None, progress: Progress | None
     ) -> NDArray[np.float32]:
-        """Similarity of each pair, (P,) float32, or the ``probability`` that it is similar."""
-        if probability:
-            return self._probabilities(pairs, steps, progress)
-        pairs = checked_pairs(pairs)
         scores = np.zeros(len(pairs), dtype=np.float32)
         done = 0
         pack = PairBatch.pack_distinct if self.config.similarity == "late" else PairBatch.pack
@@ -168,7 +169,7 @@ class GraphMatcher(GraphModel):
         """The attention of every step, both ways. Takes memory for |V1| x |V2| weights a step."""
         if not self.config.steps:
             raise ModelError("a model with 0 propagation steps has no attention to show")
-        batch = PairBatch.pack([(left, right)]).to(self.device)
+        batch = PairBatch.pack(self._read_pairs([(left, right)])).to(self.device)
         if self.config.similarity == "late":
             return self._explain_late(batch, steps)
         group = batch.groups[0]
@@ -186,6 +187,21 @@ class GraphMatcher(GraphModel):
         vectors = self._vectors(batch, steps, keep)
         score = float(self.compare(vectors[0:1], vectors[1:2])[0])
         return AttentionMaps(left_to_right, right_to_left, score)
+
+    def match(self, left: Graph, right: Graph, *, steps: int | None = None) -> list[NodeMatch]:
+        """Which node of one graph is which of the other: the best one-to-one assignment.
+
+        Two nodes fit as well as they look at each other after the last step, the geometric mean of
+        their attention both ways; the sum of that is largest. Where one graph is larger, some of
+        its nodes have no partner.
+        """
+        maps = self.explain(left, right, steps=steps)
+        weights = np.sqrt(maps.left_to_right[-1] * maps.right_to_left[-1].T)  # (n1, n2)
+        rows, columns = linear_sum_assignment(weights, maximize=True)
+        return [
+            NodeMatch(a, b, float(weights[a, b]))
+            for a, b in zip(rows.tolist(), columns.tolist(), strict=True)
+        ]
 
     def _explain_late(self, batch: PairBatch, steps: int | None) -> AttentionMaps:
         """There is one look at the other graph, after the last step."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,9 +17,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from graphkin._support.progress import Progress
-from graphkin.errors import GraphError, ModelError
+from graphkin.errors import GraphError, MissingDependencyError, ModelError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.batch import check_uniform
+from graphkin.graphs.collections import listed
+from graphkin.graphs.pair_groups import distinct_graphs
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.models.attention import CrossAttention
 from graphkin.models.calibration import Logistic, check_score_calibration
@@ -38,6 +43,7 @@ from graphkin.models.similarity import (
     Alignment,
     JointHead,
     SiameseHead,
+    TargetLink,
     alignment_similarity,
 )
 
@@ -67,7 +73,7 @@ class Ranked:
     index: int
     """Its position in the list of candidates."""
     score: float
-    """Its similarity to the query."""
+    """Its similarity to the query, as ``predict`` gives it."""
 
 
 class GraphModel(nn.Module, ABC):
@@ -75,13 +81,15 @@ class GraphModel(nn.Module, ABC):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        if not isinstance(config, ModelConfig):
-            raise ModelError(f"a model is made from a ModelConfig, got {config!r}")
         self.config = config
         self._vocabulary: Vocabulary | None = None
         self._calibration: Logistic | None = None
         self.trained_on: dict[str, Any] | None = None
         """What training recorded of task, data and scores; saved with the model."""
+        self.name: str | None = None
+        """Which model it was asked for by name, if it was."""
+        self.history: list[dict[str, Any]] = []
+        """Loss and validation metrics in the course of the last :meth:`fit`."""
         self.network = GraphNetwork(config)
         self.head: SiameseHead | JointHead
         if config.similarity == "siamese":
@@ -89,15 +97,22 @@ class GraphModel(nn.Module, ABC):
         if config.similarity == "joint":
             self.head = JointHead()
             self.embedding = GraphNetwork(config.embedding())
+        if config.link != "none":
+            self.link = TargetLink(config)
 
     @abstractmethod
     def forward(self, batch: PairBatch, steps: int | None = None) -> PairOutput:
         """Scores and vectors of a packed batch of pairs."""
 
     @abstractmethod
+    def _scores(
+        self, pairs: list[tuple[Graph, Graph]], steps: int | None, progress: Progress | None
+    ) -> NDArray[np.float32]:
+        """(P,) the score of each pair, of graphs as the network takes them."""
+
     def predict(
         self,
-        pairs: Sequence[tuple[Graph, Graph]],
+        pairs: Iterable[Sequence[Graph]],
         *,
         steps: int | None = None,
         progress: Progress | None = None,
@@ -105,9 +120,80 @@ class GraphModel(nn.Module, ABC):
     ) -> NDArray[np.float32]:
         """Similarity of each pair, (P,) float32; higher is more alike.
 
-        With ``probability`` it is the probability that the pair is similar, from 0 to 1, by the
+        A model that was trained on target values gives such values instead, in their unit. With
+        ``probability`` it is the probability that the pair is similar, from 0 to 1, by the
         model's calibration.
         """
+        if probability:
+            self._check_probability(steps)
+        scores = self._scores(self._read_pairs(pairs), steps, progress)
+        if probability:
+            assert self.calibration is not None, "it was checked"
+            return self.calibration(scores.astype(np.float64)[:, None]).astype(np.float32)
+        return self._linked(scores)
+
+    @torch.no_grad()
+    def _linked(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Scores as values in the unit of targets, where the model was trained on some."""
+        if self.config.link == "none":
+            return scores
+        values: Tensor = self.link(torch.from_numpy(scores).to(self.device))
+        return values.float().cpu().numpy()
+
+    def scores(
+        self, queries: Iterable[Graph], pool: Iterable[Graph], *, steps: int | None = None
+    ) -> NDArray[np.float32]:
+        """(Q, P) float32: what :meth:`predict` gives for every query with every graph of a pool."""
+        queries, pool = self.read(queries), self.read(pool)
+        matrix = np.empty((len(queries), len(pool)), dtype=np.float32)
+        for row, query in enumerate(queries):
+            matrix[row] = self.predict([(query, graph) for graph in pool], steps=steps)
+        return matrix
+
+    def read(self, graphs: Iterable[Graph]) -> list[Graph]:
+        """Graphs as the model takes them: labels become tokens by its vocabulary."""
+        graphs = listed(graphs)
+        if not any(isinstance(graph, Graph) and graph.has_labels for graph in graphs):
+            return graphs
+        if self.vocabulary is None or self.vocabulary.reads != "labels":
+            raise ModelError(
+                "the graphs have labels as text at their nodes, and the model has no vocabulary "
+                "of labels; take a model that was trained on such graphs"
+            )
+        return [self.vocabulary.read(graph) for graph in graphs]
+
+    def _read_pairs(self, pairs: Iterable[Sequence[Graph]]) -> list[tuple[Graph, Graph]]:
+        checked = checked_pairs(pairs)
+        if not checked or not checked[0][0].has_labels:
+            return checked
+        graphs, left, right = distinct_graphs(checked)
+        known = self.read(graphs)
+        return [(known[a], known[b]) for a, b in zip(left.tolist(), right.tolist(), strict=True)]
+
+    def fit(self, examples: Any, answers: Any = None, **options: Any) -> Self:
+        """Trains the model on your own graphs; see :func:`graphkin.learning.fitting.fit`.
+
+        Args:
+            examples: graphs and their classes as ``answers``; pairs with labels or target values;
+                triplets without answers; or one of the datasets of ``graphkin.learning.datasets``.
+            answers: one for each example.
+            options: further options of that function, such as ``seed`` and ``steps``.
+
+        Returns:
+            The model itself, with its best weights; :attr:`history` tells how it came to them.
+        """
+        # Training lies above models: it is looked up when it is asked for.
+        fit = import_module("graphkin.learning.fitting").fit
+        fit(self, examples, answers, **options)
+        return self
+
+    def begin_anew(self, config: ModelConfig, seed: int) -> None:
+        """Becomes an untrained model of other options, with weights drawn by ``seed``."""
+        with torch.random.fork_rng(devices=()):
+            torch.manual_seed(seed)
+            name, history = self.name, self.history
+            type(self).__init__(self, config)
+            self.name, self.history = name, history
 
     def lessons(self, vectors: Tensor) -> list[tuple[Tensor, Similarity]]:
         """What a contrastive loss compares, each with its similarity: the vectors."""
@@ -135,19 +221,19 @@ class GraphModel(nn.Module, ABC):
     def rank(
         self,
         query: Graph,
-        candidates: Sequence[Graph],
+        candidates: Iterable[Graph],
         top_k: int | None = None,
         *,
         steps: int | None = None,
     ) -> list[Ranked]:
         """The candidates most similar to the query, best first; all of them without ``top_k``."""
-        if top_k is not None and (not isinstance(top_k, int) or top_k < 1):
+        if top_k is not None and (not isinstance(top_k, Integral) or top_k < 1):
             raise ModelError(f"top_k must be at least 1, got {top_k}")
-        if not candidates:
-            return []
-        scores = self.predict([(query, candidate) for candidate in candidates], steps=steps)
+        pairs = self._read_pairs((query, candidate) for candidate in listed(candidates))
+        scores = self._scores(pairs, steps, None)
+        values = self._linked(scores)
         order = np.argsort(-scores, kind="stable")[:top_k]
-        return [Ranked(int(index), float(scores[index])) for index in order]
+        return [Ranked(int(index), float(values[index])) for index in order]
 
     @property
     def vocabulary(self) -> Vocabulary | None:
@@ -176,13 +262,8 @@ class GraphModel(nn.Module, ABC):
             check_score_calibration(calibration)
         self._calibration = calibration
 
-    def _probabilities(
-        self,
-        pairs: Sequence[tuple[Graph, Graph]],
-        steps: int | None,
-        progress: Progress | None,
-    ) -> NDArray[np.float32]:
-        """What :meth:`predict` returns with ``probability``."""
+    def _check_probability(self, steps: int | None) -> None:
+        """Refuses to give probabilities where there is no calibration for them."""
         if self.calibration is None:
             raise ModelError(
                 "the model has no calibration, so its scores have no probability; "
@@ -193,8 +274,6 @@ class GraphModel(nn.Module, ABC):
                 f"the calibration is for {self.config.steps} propagation steps, not for {steps}; "
                 "leave steps out"
             )
-        scores = self.predict(pairs, progress=progress)
-        return self.calibration(scores.astype(np.float64)[:, None]).astype(np.float32)
 
     @property
     def device(self) -> torch.device:
@@ -208,6 +287,29 @@ class GraphModel(nn.Module, ABC):
     def save_pretrained(self, path: str | Path, card: str | None = None) -> None:
         """Writes config.json, model.safetensors and a model card (README.md) into a folder."""
         save_model_files(Path(path), self._saved(), card)
+
+    def push_to_hub(self, repository: str, *, token: str | None = None) -> str:
+        """Uploads what :meth:`save_pretrained` writes to a model repository; returns its address.
+
+        Args:
+            repository: ``owner/name``; it is made where it does not exist.
+            token: of your account; by default the one that ``huggingface-cli login`` stored.
+
+        Raises:
+            MissingDependencyError: huggingface_hub is not installed.
+        """
+        try:
+            from huggingface_hub import HfApi
+        except ImportError as error:
+            raise MissingDependencyError(
+                "huggingface_hub is not installed; run: pip install 'graphkin[hub]'"
+            ) from error
+        api = HfApi(token=token)
+        address = api.create_repo(repository, repo_type="model", exist_ok=True)
+        with tempfile.TemporaryDirectory() as folder:
+            self.save_pretrained(folder)
+            api.upload_folder(repo_id=repository, folder_path=folder, repo_type="model")
+        return str(address)
 
     def to_files(self) -> dict[str, bytes]:
         """What :meth:`save_pretrained` writes, by name."""
@@ -311,11 +413,27 @@ def _tensor_names(model: nn.Module, *kinds: type[nn.Module]) -> set[str]:
     }
 
 
+def as_config(config: ModelConfig | str, *, matching: bool) -> ModelConfig:
+    """The options of a model to make, given as such or by the name of a model.
+
+    Args:
+        config: what a person gave.
+        matching: whether a matcher is to be made of it.
+    """
+    options = ModelConfig.named(config) if isinstance(config, str) else config
+    if not isinstance(options, ModelConfig):
+        raise ModelError(f"a model is made from a ModelConfig or a name, got {config!r}")
+    if options.matching != matching:
+        kind = "GraphMatcher" if options.matching else "GraphEmbedder"
+        raise ModelError(f"a config with matching={options.matching} makes a {kind}")
+    return options
+
+
 def checked_pairs(pairs: Iterable[Sequence[Graph]]) -> list[tuple[Graph, Graph]]:
     """The pairs as a list; anything but two graphs of one kind is refused."""
-    pairs = list(pairs)
+    pairs = listed(pairs, "pairs")
     for position, pair in enumerate(pairs):
-        if not isinstance(pair, tuple | list):
+        if not isinstance(pair, tuple | list | np.ndarray):
             raise GraphError(f"pair {position} is a {type(pair).__name__}, not two graphs")
         if len(pair) != 2:
             raise GraphError(f"pair {position} holds {len(pair)} graphs, not 2")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from torch import Tensor, nn
+from torch.nn import functional
 
 from graphkin.errors import GraphError, ModelError
 from graphkin.graphs.batch import GraphBatch
@@ -43,6 +44,8 @@ class PropagationStep(nn.Module):
             )
         self.matching = config.matching
         self.update = NodeUpdateCell(config)
+        self.residual = config.residual
+        self.norm = nn.LayerNorm(config.node_dim) if config.state_norm == "layer" else None
 
     def forward(
         self,
@@ -60,9 +63,10 @@ class PropagationStep(nn.Module):
         if self.reverse == "separate":
             reverse_m = self.reverse_messages(h, batch, batch.outgoing, edges)
         mu = self.attention(h, groups) if self.matching else None  # mu_i = sum_j a_ij (h_i - h_j)
-        new: tuple[Tensor, Tensor | None]
-        new = self.update(h, m, reverse_m, mu, cell)  # h_i' = f_node(h_i, m_i, mu_i)
-        return new
+        new, cell = self.update(h, m, reverse_m, mu, cell)  # h_i' = f_node(h_i, m_i, mu_i)
+        if self.residual:
+            new = h + new
+        return (new if self.norm is None else self.norm(new)), cell
 
 
 class GraphNetwork(nn.Module):
@@ -100,6 +104,7 @@ class GraphNetwork(nn.Module):
             value, attended = self._step(count).attention.attend(h, groups, sharpness)
             vectors = self.alignment(value, attended, batch)
         else:
+            h = functional.dropout(h, self.config.dropout, self.training)
             vectors = self.aggregator(h, batch)
         return vectors
 

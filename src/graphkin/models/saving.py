@@ -42,6 +42,14 @@ ADDED_OPTIONS: dict[str, Any] = {
     "words_known": 0,
     "words_learned": 0,
     "code_bits": 0,
+    "link": "none",
+    "target_scale": 1.0,
+    "feature_scaling": False,
+    "dropout": 0.0,
+    "state_norm": "none",
+    "residual": False,
+    "message_layers": 1,
+    "edge_encoder": "identity",
 }
 """Options that came after the first models were saved, whose defaults are what those do."""
 KEYS = {"format", "version", "class", "config", "vocabulary", "calibration", "trained_on"}
@@ -186,6 +194,10 @@ def from_files(files: Mapping[str, bytes], kind: str, origin: str) -> SavedModel
 
 def check_vocabulary(vocabulary: Vocabulary, config: ModelConfig) -> None:
     """Refuses a vocabulary of another size than the model's table of tokens."""
+    # Labels may also be columns of dense input, behind those of features.
+    columns = vocabulary.reads == "labels" and config.node_input == "dense"
+    if columns and config.node_input_size > len(vocabulary):
+        return
     if config.node_input != "tokens" or config.node_input_size != len(vocabulary):
         raise ModelError(
             f"a vocabulary of {len(vocabulary)} tokens does not fit a model with node_input "

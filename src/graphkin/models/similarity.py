@@ -12,11 +12,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphkin.graphs.batch import GraphBatch
-from graphkin.models.config import ModelConfig
+from graphkin.models.config import ModelConfig, Similarity
 from graphkin.models.layers import glorot, zeros
 
 ALIGNMENT_SCALE = 0.3
 """Factor on the initialisation of the last layer: distances then start near the threshold 1."""
+
+
+ROOT_EPSILON = 1e-6
 
 
 def euclidean_similarity(left: Tensor, right: Tensor) -> Tensor:
@@ -39,6 +42,13 @@ VECTOR_SIMILARITIES = {
     "cosine": cosine_similarity,
     "hamming": hamming_similarity,
 }
+
+
+def distances_of(scores: Tensor, similarity: Similarity) -> Tensor:
+    """The distance behind a model's score: 0 for equal graphs where the similarity has a top."""
+    if similarity in ("euclidean", "siamese", "alignment", "joint"):
+        return -scores
+    return 1 - scores
 
 
 def similarity_matrix(vectors: Tensor, similarity: str) -> Tensor:
@@ -137,3 +147,28 @@ class JointHead(nn.Module):
         right_nodes, right_vectors = right.chunk(2, dim=1)
         whole = 1 - cosine_similarity(left_vectors, right_vectors)
         return self.weight * whole - alignment_similarity(left_nodes, right_nodes)
+
+
+class TargetLink(nn.Module):
+    """From a score to a value in the unit of the targets that a model was trained on.
+
+    With d the distance behind a score s, and c the scale of the targets: c exp(-d), c d, c sqrt(d),
+    or c sigmoid(a s + b), where a and b are learned.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.kind, self.scale, self.similarity = config.link, config.target_scale, config.similarity
+        if self.kind == "sigmoid":
+            self.slope = nn.Parameter(torch.ones(1))
+            self.offset = zeros(1)
+
+    def forward(self, scores: Tensor) -> Tensor:
+        """(P,) -> (P,)"""
+        if self.kind == "sigmoid":
+            return self.scale * torch.sigmoid(self.slope * scores + self.offset)
+        distances = distances_of(scores, self.similarity)
+        if self.kind == "root":
+            # The slope of a root is infinite at 0.
+            return self.scale * (distances.clamp(min=0) + ROOT_EPSILON).sqrt()
+        return self.scale * (distances if self.kind == "distance" else torch.exp(-distances))

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from graphkin.errors import ConfigError, FormatError, ModelError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.converters.tudataset.dataset import read_tudataset, write_tudataset
+from graphkin.learning.datasets.splits import SHARES
 from graphkin.learning.evaluation import Neighbours
 from graphkin.learning.task import LIST_NEGATIVES, Mode
 from graphkin.models import GraphEmbedder, ModelConfig, build_model
 from graphkin.models.config import MODEL_NAMES
+from graphkin.research.reproduce.plan.meshes import mesh_experiments
 from graphkin.research.tasks.meshes import MeshTask, SplitBy
-from graphkin.research.tasks.splits import SHARES
 from tests.mesh_samples import shapes, write_meshes
 from tests.paths import REPOSITORY
 
@@ -385,8 +386,19 @@ def test_recipes_for_other_edges(tmp_path: Path) -> None:
     write_tudataset(tmp_path / "dense", "D", dense, labels)
     options = MeshTask(str(tmp_path / "dense")).recipe("gnn").model
     assert (options["edge_input"], options["edge_input_size"]) == ("dense", 3)
-    with pytest.raises(ConfigError, match="unknown recipe 'strong'; choose one of paper"):
-        MeshTask(str(tmp_path / "dense")).recipe("gnn", "strong")
+    with pytest.raises(ConfigError, match="unknown recipe 'weak'; choose one of paper, strong"):
+        MeshTask(str(tmp_path / "dense")).recipe("gnn", "weak")
+
+
+def test_the_strong_recipe_is_that_of_our_tables(path: Path) -> None:
+    ours = {e.model: e for e in mesh_experiments() if e.variant == "ours"}
+    for model, experiment in ours.items():
+        recipe = MeshTask(str(path)).recipe(model, "strong")
+        assert experiment.model_options.items() <= recipe.model.items()
+        assert {**recipe.training, **experiment.training} == {
+            **recipe.training,
+            "steps": experiment.training["steps"],
+        }
 
 
 @pytest.mark.parametrize(

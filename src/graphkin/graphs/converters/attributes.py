@@ -7,9 +7,10 @@ on     attribute               holds
 ====== ======================= ==========================================================
 node   ``features``            F numbers, where the node input is dense
 node   ``tokens``              token ids, none or more, where it is token bags
+node   ``label``               a text, where nodes have labels as text
 edge   ``features``            F numbers, where the edge input is dense
 edge   ``type``                a type id, where it is types
-graph  ``graphkin_node_kind``  ``constant``, ``dense`` or ``tokens``
+graph  ``graphkin_node_kind``  ``constant``, ``dense``, ``tokens``, ``labels``, or ``dense labels``
 graph  ``graphkin_edge_kind``  ``constant``, ``dense`` or ``types``
 graph  ``graphkin_edge_width`` F of dense edge input, which a graph without edges needs
 ====== ======================= ==========================================================
@@ -35,11 +36,13 @@ Attributes = Mapping[str, Any]
 
 FEATURES = "features"
 TOKENS = "tokens"
+LABEL = "label"
 TYPE = "type"
 NODE_KIND = "graphkin_node_kind"
 EDGE_KIND = "graphkin_edge_kind"
 EDGE_WIDTH = "graphkin_edge_width"
 
+_NODE_KINDS = (*NODE_KINDS, "labels", "dense labels")
 _MAX_WIDTH = np.iinfo(np.int32).max
 
 
@@ -55,6 +58,8 @@ class AttributeNames:
     node_tokens: str | None = None
     edge_features: str | Sequence[str] | None = None
     edge_type: str | None = None
+    node_labels: str | None = None
+    """Text of any kind, and numbers as text."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,10 @@ class AttributedGraph:
             nodes = [{FEATURES: row} for row in graph.node_features.tolist()]
         if graph.node_tokens is not None:
             nodes = [{TOKENS: graph.node_tokens.bag(node)} for node in range(graph.num_nodes)]
+        if graph.node_labels is not None:
+            attributes[NODE_KIND] = "labels" if graph.node_features is None else "dense labels"
+            labelled = zip(nodes, graph.node_labels, strict=True)
+            nodes = [{**values, LABEL: label} for values, label in labelled]
         if graph.edge_features is not None:
             edges = [{FEATURES: row} for row in graph.edge_features.tolist()]
             attributes[EDGE_WIDTH] = graph.edge_features.shape[1]
@@ -94,12 +103,17 @@ class AttributedGraph:
     def to_graph(self, names: AttributeNames) -> Graph:
         """The graph, with the named attributes as its input; its own names where none is given."""
         names = self._completed(names)
-        node_features = edge_features = edge_types = node_tokens = None
+        node_features = edge_features = edge_types = node_tokens = node_labels = None
         if names.node_features is not None:
             node_features = _matrix(self.node_attributes, names.node_features, self._node_owners())
         if names.node_tokens is not None:
             node_tokens = [
                 _numbers(values, names.node_tokens, owner, np.int64).tolist()
+                for values, owner in zip(self.node_attributes, self._node_owners(), strict=True)
+            ]
+        if names.node_labels is not None:
+            node_labels = [
+                str(_value(values, names.node_labels, owner))
                 for values, owner in zip(self.node_attributes, self._node_owners(), strict=True)
             ]
         if names.edge_features is not None:
@@ -119,6 +133,7 @@ class AttributedGraph:
             node_tokens=node_tokens,
             edge_features=edge_features,
             edge_types=edge_types,
+            node_labels=node_labels,
         )
 
     def _node_owners(self) -> list[str]:
@@ -131,24 +146,26 @@ class AttributedGraph:
     def _completed(self, names: AttributeNames) -> AttributeNames:
         node_kind, edge_kind = self.attributes.get(NODE_KIND), self.attributes.get(EDGE_KIND)
         for key, kind, known in (
-            (NODE_KIND, node_kind, NODE_KINDS),
+            (NODE_KIND, node_kind, _NODE_KINDS),
             (EDGE_KIND, edge_kind, EDGE_KINDS),
         ):
             if kind is not None and kind not in known:
                 raise GraphError(f"{key} must be one of {', '.join(known)}; got {kind!r}")
-        nodes: tuple[Any, ...] = (names.node_features, names.node_tokens)
+        nodes: tuple[Any, ...] = (names.node_features, names.node_tokens, names.node_labels)
         edges: tuple[Any, ...] = (names.edge_features, names.edge_type)
-        if nodes == (None, None):
+        if nodes == (None, None, None):
+            kinds = (node_kind or "").split()
             nodes = (
-                FEATURES if node_kind == "dense" else None,
-                TOKENS if node_kind == "tokens" else None,
+                FEATURES if "dense" in kinds else None,
+                TOKENS if "tokens" in kinds else None,
+                LABEL if "labels" in kinds else None,
             )
         if edges == (None, None):
             edges = (
                 FEATURES if edge_kind == "dense" else None,
                 TYPE if edge_kind == "types" else None,
             )
-        return AttributeNames(*nodes, *edges)
+        return AttributeNames(nodes[0], nodes[1], edges[0], edges[1], nodes[2])
 
     def _edge_width(self) -> int:
         if EDGE_WIDTH not in self.attributes:
@@ -192,6 +209,15 @@ def _matrix(
     return np.stack(values) if values else np.zeros((0, 1))
 
 
+def _value(attributes: Attributes, name: str, owner: str) -> Any:
+    if name not in attributes:
+        known = ", ".join(map(str, attributes)) or "none"
+        raise GraphError(
+            f"{owner} has no attribute {name!r} (it has: {known}); set it, or name another"
+        )
+    return attributes[name]
+
+
 def _single(attributes: Attributes, name: str, owner: str) -> int:
     values = _numbers(attributes, name, owner, np.int64)
     if len(values) != 1:
@@ -203,12 +229,7 @@ def _numbers(
     attributes: Attributes, name: str, owner: str, dtype: type[np.int64] | type[np.float64]
 ) -> NDArray[Any]:
     """The numbers of one attribute as a (K,) array."""
-    if name not in attributes:
-        known = ", ".join(map(str, attributes)) or "none"
-        raise GraphError(
-            f"{owner} has no attribute {name!r} (it has: {known}); set it, or name another"
-        )
-    value = attributes[name]
+    value = _value(attributes, name, owner)
     expected, kinds = ("integers", "iu") if dtype is np.int64 else ("numbers", "iufb")
     problem = f"{owner} has {name}={value!r}, which must be {expected}"
     try:

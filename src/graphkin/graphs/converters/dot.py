@@ -29,6 +29,7 @@ def read_dot(
     node_tokens: str | None = None,
     edge_features: str | Sequence[str] | None = None,
     edge_type: str | None = None,
+    node_labels: str | None = None,
 ) -> Graph:
     """The graph of a DOT file, its nodes numbered by first appearance; needs pydot.
 
@@ -41,6 +42,7 @@ def read_dot(
         node_tokens: node attribute that holds token ids.
         edge_features: edge attribute(s) that hold numbers.
         edge_type: edge attribute that holds a type id.
+        node_labels: node attribute that holds a text.
 
     Raises:
         FormatError: no DOT, or values that a graph does not take.
@@ -71,7 +73,7 @@ def read_dot(
     if len(graphs) > 1:
         raise FormatError(f"{path} holds {len(graphs)} graphs; keep one in a file")
     record = _DotReader(graphs[0].obj_dict).read()
-    names = AttributeNames(node_features, node_tokens, edge_features, edge_type)
+    names = AttributeNames(node_features, node_tokens, edge_features, edge_type, node_labels)
     return graph_of_file(record, names, path)
 
 
@@ -89,7 +91,8 @@ def write_dot(path: PathLike, graph: Graph) -> None:
 
 
 def _dot_attributes(values: Mapping[str, Any]) -> str:
-    listed = ", ".join(f'{name}="{as_text(value)}"' for name, value in values.items())
+    texts = {name: as_text(value).replace('"', r"\"") for name, value in values.items()}
+    listed = ", ".join(f'{name}="{text}"' for name, text in texts.items())
     return f" [{listed}]" if listed else ""
 
 

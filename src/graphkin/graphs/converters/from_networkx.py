@@ -22,6 +22,7 @@ def from_networkx(
     node_tokens: str | None = None,
     edge_features: str | Sequence[str] | None = None,
     edge_type: str | None = None,
+    node_labels: str | None = None,
 ) -> Graph:
     """A NetworkX graph of any of the four classes, its nodes numbered in iteration order.
 
@@ -34,6 +35,7 @@ def from_networkx(
         node_tokens: node attribute that holds a token id or a sequence of them.
         edge_features: edge attribute(s) that hold numbers or sequences of numbers.
         edge_type: edge attribute that holds a type id.
+        node_labels: node attribute that holds a text.
 
     Example:
         >>> import networkx as nx
@@ -61,7 +63,9 @@ def from_networkx(
         edge_attributes=[data for _, _, data in listed],
         attributes=nx_graph.graph,
     )
-    return record.to_graph(AttributeNames(node_features, node_tokens, edge_features, edge_type))
+    return record.to_graph(
+        AttributeNames(node_features, node_tokens, edge_features, edge_type, node_labels)
+    )
 
 
 def to_networkx(graph: Graph) -> Any:

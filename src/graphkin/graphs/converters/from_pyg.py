@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.errors import GraphError, MissingDependencyError
-from graphkin.graphs.graph import Graph, TokenBags
+from graphkin.graphs.graph import Graph, TokenBags, running_offsets
 
 Index = NDArray[np.int64]
 
@@ -70,6 +70,33 @@ def from_pyg(data: Any, *, directed: bool | None = None) -> Graph:
         edge_features=inputs.get("edge_features"),
         edge_types=inputs.get("edge_types"),
     )
+
+
+def batch_arrays(batch: Any) -> dict[str, Any]:
+    """A torch_geometric ``Batch`` as what ``GraphBatch.from_arrays`` takes, without a loop."""
+    import torch
+
+    _, Batch = _pyg()
+    if not isinstance(batch, Batch):
+        raise GraphError(f"from_pyg takes a torch_geometric Batch, got {type(batch).__name__}")
+    edges = np.ascontiguousarray(_array(batch, "edge_index").T).astype(np.int64)
+    inputs: dict[str, NDArray[Any]] = {}
+    if batch.edge_attr is not None:
+        values = _array(batch, "edge_attr").astype(np.float32)
+        inputs["edge_features"] = values[:, None] if values.ndim == 1 else values
+    if "edge_type" in batch:
+        inputs["edge_types"] = _array(batch, "edge_type").astype(np.int64)
+    rows = one_direction(edges, *inputs.values())
+    if rows is not None:
+        edges, inputs = edges[rows], {name: values[rows] for name, values in inputs.items()}
+    if batch.x is not None:
+        inputs["node_features"] = _array(batch, "x").astype(np.float32)
+    if "token_ids" in batch:
+        inputs["token_ids"] = _array(batch, "token_ids").astype(np.int64)
+        inputs["token_offsets"] = running_offsets(_array(batch, "token_counts"))
+    tensors = {name: torch.from_numpy(np.ascontiguousarray(v)) for name, v in inputs.items()}
+    offsets = _array(batch, "ptr").astype(np.int64)
+    return {"node_offsets": offsets, "edges": edges, "directed": rows is None, **tensors}
 
 
 def to_pyg(graph: Graph) -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.parsers import expat
+from xml.sax.saxutils import escape
 
 from graphkin._support.files import PathLike, read_file, write_atomically
 from graphkin.errors import FormatError
@@ -36,6 +37,7 @@ def read_graphml(
     node_tokens: str | None = None,
     edge_features: str | Sequence[str] | None = None,
     edge_type: str | None = None,
+    node_labels: str | None = None,
 ) -> Graph:
     """The graph of a GraphML file, its nodes numbered as listed; those of groups join in.
 
@@ -48,12 +50,13 @@ def read_graphml(
         node_tokens: node attribute that holds token ids.
         edge_features: edge attribute(s) that hold numbers.
         edge_type: edge attribute that holds a type id.
+        node_labels: node attribute that holds a text.
 
     Raises:
         FormatError: no GraphML, or values that a graph does not take.
     """
     record = _GraphMLReader(path).read(read_file(path))
-    names = AttributeNames(node_features, node_tokens, edge_features, edge_type)
+    names = AttributeNames(node_features, node_tokens, edge_features, edge_type, node_labels)
     return graph_of_file(record, names, path)
 
 
@@ -92,7 +95,8 @@ def write_graphml(path: PathLike, graph: Graph) -> None:
 
 def _graphml_data(values: Mapping[str, Any], owner: str) -> str:
     return "".join(
-        f'<data key="{owner}_{name}">{as_text(value)}</data>' for name, value in values.items()
+        f'<data key="{owner}_{name}">{escape(as_text(value))}</data>'
+        for name, value in values.items()
     )
 
 

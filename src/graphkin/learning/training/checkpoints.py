@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from graphkin._support.files import write_atomically
 from graphkin._support.settings import check_types
 from graphkin.errors import FormatError, TrainingError
+from graphkin.learning.training.config import ADDED_SETTINGS
 from graphkin.learning.training.optimizer import FlatOptimizer
 from graphkin.models.config import ModelConfig
 from graphkin.models.saving import ADDED_OPTIONS
@@ -29,6 +30,8 @@ class RunState:
     """Steps done."""
     best: float = float("-inf")
     """Best validation score so far."""
+    stale: int = 0
+    """Evaluations since the best one."""
     seconds: float = 0.0
     """Time spent training, over all sittings."""
     log_bytes: int = 0
@@ -118,6 +121,7 @@ def _check_same(saved: dict[str, Any], expected: dict[str, Any], path: Path) -> 
     defaults = ModelConfig().to_dict()
     added = {name: defaults[name] for name in ADDED_OPTIONS if name in expected.get("model", {})}
     saved = {**saved, "model": {**added, **saved.get("model", {})}}
+    saved["training"] = {**ADDED_SETTINGS, **saved.get("training", {})}
     for table in sorted({*saved, *expected}):
         ours, theirs = expected.get(table, {}), saved.get(table, {})
         for key in sorted({*ours, *theirs}):

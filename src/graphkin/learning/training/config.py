@@ -8,12 +8,14 @@ from typing import Any, Literal
 
 from graphkin._support.settings import build, check_at_least, check_types
 from graphkin.errors import ConfigError
-from graphkin.learning.losses import Loss
+from graphkin.learning.losses import TARGET_LOSSES, Loss
 from graphkin.learning.task import Mode
 
 Schedule = Literal["constant", "cosine", "onecycle"]
 OptimizerName = Literal["adam", "adamw"]
 Keep = Literal["best", "last"]
+ADDED_SETTINGS: dict[str, Any] = {"huber_delta": 0.1, "patience": 0}
+"""Settings that came after the first runs were stored, whose defaults are what those did."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +30,14 @@ class TrainConfig:
     """Labelled pairs; triplets; lists, which are triplets with several dissimilar graphs; or kin,
     similar pairs that are told from all others of a batch."""
     loss: Loss = "margin"
-    """The paper's margin losses, its losses on Hamming similarity, or contrastive."""
+    """The paper's margin losses, its losses on Hamming similarity, or contrastive; for pairs with
+    target values, the mean squared error or the Huber loss of what ``link`` of the model gives."""
     margin: float = 0.1
     """gamma of the margin losses; the paper's triplets use 1.0."""
     scale: float = 20.0
     """1 / temperature of the contrastive loss."""
+    huber_delta: float = 0.1
+    """Error beyond which the Huber loss is linear, in units of the model's ``target_scale``."""
     learning_rate: float = 2e-3
     """The highest of the schedule."""
     schedule: Schedule = "onecycle"
@@ -51,6 +56,8 @@ class TrainConfig:
     """Decides the initial weights, where the command line makes the model."""
     evaluate_every: int = 1_000
     """Steps between evaluations on the validation set."""
+    patience: int = 0
+    """Evaluations without a better one after which training ends early; 0 for never."""
     keep: Keep = "best"
     """The weights in ``model/``: the best of all evaluations, or the last, where the measures of
     the validation set are not what the model is for."""
@@ -67,6 +74,12 @@ class TrainConfig:
         check_at_least(
             self, 0, "margin", "scale", "learning_rate", "weight_decay", "clip", "regularizer"
         )
+        check_at_least(self, 0, "patience", "huber_delta")
+        if self.loss in TARGET_LOSSES and self.mode != "pairs":
+            raise ConfigError(
+                f"loss={self.loss!r} is of pairs with target values; it needs mode='pairs', got "
+                f"mode={self.mode!r}"
+            )
         if self.mode in ("kin", "lists") and self.loss != "contrastive":
             raise ConfigError(
                 f"mode={self.mode!r} needs loss='contrastive', got loss={self.loss!r}"

@@ -17,8 +17,8 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +26,26 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from graphkin.errors import ConfigError, ModelError, TrainingError
+from graphkin.errors import ConfigError, GraphError, ModelError, TrainingError
 from graphkin.graphs import PairBatch
 from graphkin.learning.evaluation import evaluate
 from graphkin.learning.losses import (
+    TARGET_LOSSES,
+    check_link,
     check_loss,
     contrastive_list_loss,
     contrastive_loss,
     scores_loss,
+    target_loss,
 )
-from graphkin.learning.task import LIST_NEGATIVES, Task
+from graphkin.learning.task import (
+    LIST_NEGATIVES,
+    EvaluationSet,
+    Mode,
+    TargetSet,
+    Task,
+    similarity_labels,
+)
 from graphkin.learning.training.checkpoints import RunState, load_checkpoint, save_checkpoint
 from graphkin.learning.training.config import TrainConfig
 from graphkin.learning.training.distributed import (
@@ -49,6 +59,8 @@ from graphkin.learning.training.optimizer import FlatOptimizer
 from graphkin.models.model import GraphModel, PairOutput
 
 CHECKPOINT_FILE, MODEL_FOLDER = "checkpoint.safetensors", "model"
+BatchLoss = Callable[[PairOutput, PairBatch], Tensor]
+SetMetrics = Callable[[GraphModel, EvaluationSet | TargetSet], Mapping[str, float]]
 PREFETCH = 4
 """Batches that a thread of their own keeps ready, so that making them holds nothing back."""
 
@@ -61,7 +73,8 @@ class TrainingResult:
     seconds: float
     validation: dict[str, float]
     best: float
-    """Best mean of the validation metrics; ``model/`` holds them, or the last."""
+    """Best score of the validation set: the mean of its metrics, or for targets minus the mean
+    squared error. ``model/`` holds its weights, or the last."""
 
 
 def train(
@@ -75,6 +88,8 @@ def train(
     checkpoint_seconds: float = 120.0,
     tensorboard: bool = False,
     on_report: Callable[[StepReport], None] | None = None,
+    loss: BatchLoss | None = None,
+    metrics: SetMetrics | None = None,
 ) -> TrainingResult:
     """Trains ``model`` in place.
 
@@ -88,12 +103,18 @@ def train(
         checkpoint_seconds: time between checkpoints.
         tensorboard: also write TensorBoard's event files into the folder.
         on_report: called at every report.
+        loss: takes the model's output for a batch and the batch, and gives what to minimise, in
+            place of the loss of ``config``.
+        metrics: takes the model and the validation set, and gives numbers by name, in place of
+            those of the set; the weights with the highest mean of them are the best.
 
     Raises:
         KeyboardInterrupt: after Ctrl-C or SIGTERM, once a checkpoint is written.
         TrainingError: where the loss is NaN or infinite; the checkpoint is from before.
     """
-    check_loss(config.loss, model.config.similarity)
+    if loss is None:
+        check_loss(config.loss, model.config.similarity)
+        check_link(config.loss, model.config.link)
     if model.config.similarity == "joint":
         raise ConfigError(
             "a matcher with similarity='joint' is made of two that are trained; train one with "
@@ -113,6 +134,7 @@ def train(
         if world > 1 and device == "cuda":
             device = f"cuda:{torch.cuda.current_device()}"
         run = _TrainingLoop(_on_device(model, device), task, config, folder, device, rank, world)
+        run.own_loss, run.own_metrics = loss, metrics
         if resume and checkpoint.exists():
             run.restore(checkpoint)
         log = RunLog(folder, run.state.log_bytes, tensorboard) if rank == 0 else None
@@ -147,6 +169,8 @@ class _TrainingLoop:
         self.model, self.task, self.config, self.folder = model, task, config, folder
         self.device, self.rank, self.world = device, rank, world
         self.state = RunState()
+        self.own_loss: BatchLoss | None = None
+        self.own_metrics: SetMetrics | None = None
         self.optimizer = FlatOptimizer(model, config)
         self.network: nn.Module = model
         if config.compile:
@@ -178,7 +202,8 @@ class _TrainingLoop:
         def make(step: int) -> PairBatch:
             size, mode = config.batch_size, config.mode
             batch = self.task.batch(step, size, mode, rank=self.rank, world=self.world)
-            return self.model.prepare(batch)
+            signed = self.own_loss is None and config.loss not in TARGET_LOSSES
+            return self.model.prepare(checked_batch(batch, mode, signed=signed))
 
         return prefetch(make, self.state.step, config.steps)
 
@@ -187,11 +212,16 @@ class _TrainingLoop:
         config = self.config
         self.optimizer.zero_grad()
         batch = batch.to(self.device)
+        if self.model.config.dropout:
+            # What is dropped depends on the step alone, so that a resumed run drops the same.
+            torch.manual_seed(
+                (config.seed * config.steps + self.state.step) * self.world + self.rank
+            )
         with torch.autocast(
             torch.device(self.device).type, dtype=torch.bfloat16, enabled=config.bf16
         ):
             output: PairOutput = self.network(batch)
-        loss = self._loss(output, batch.labels)
+        loss = self._loss(output, batch)
         torch.autograd.backward(loss)
         value = float(loss.detach())
         rate = config.learning_rate_at(self.state.step)
@@ -205,9 +235,16 @@ class _TrainingLoop:
         """Refuses a batch that the model cannot take, before anything is written."""
         self.model(batch.to(self.device))
 
-    def _loss(self, output: PairOutput, labels: Tensor | None) -> Tensor:
-        config, similarity = self.config, self.model.config.similarity
-        if config.mode == "kin":
+    def _loss(self, output: PairOutput, batch: PairBatch) -> Tensor:
+        config, similarity, labels = self.config, self.model.config.similarity, batch.labels
+        if self.own_loss is not None:
+            return self.own_loss(output, batch)
+        if config.loss in TARGET_LOSSES:
+            assert labels is not None, "the targets of a batch are its labels"
+            scale = self.model.config.target_scale
+            values = self.model.link(output.scores.float())
+            loss = target_loss(values / scale, labels / scale, config.loss, config.huber_delta)
+        elif config.mode == "kin":
             assert labels is not None, "the groups of a batch of kin are its labels"
             vectors = torch.cat([output.left, output.right]).float()
             loss = vectors.new_zeros(())
@@ -228,13 +265,25 @@ class _TrainingLoop:
         if self.validation_set is None:
             return
         self.model.eval()
-        self.state.validation = evaluate(self.model, self.validation_set)
+        if self.own_metrics is not None:
+            measured = self.own_metrics(self.model, self.validation_set)
+            self.state.validation = {name: float(value) for name, value in measured.items()}
+            score = sum(self.state.validation.values()) / len(self.state.validation)
+        else:
+            self.state.validation = evaluate(self.model, self.validation_set)
+            score = self.validation_set.score(self.state.validation)
         self.model.train()
         self.model.trained_on = self._record(self.validation_set.digest)
-        score = sum(self.state.validation.values()) / len(self.state.validation)
-        if score > self.state.best or self.config.keep == "last":
+        is_better = score > self.state.best
+        self.state.stale = 0 if is_better else self.state.stale + 1
+        if is_better or self.config.keep == "last":
             self.state.best = max(score, self.state.best)
             self.model.save_pretrained(self.folder / MODEL_FOLDER)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether evaluations have not become better for so long that the run ends early."""
+        return 0 < self.config.patience <= self.state.stale
 
     def _record(self, data: str) -> dict[str, Any]:
         """What the weights as they are now were trained on, and how well they do."""
@@ -278,6 +327,8 @@ def _loop(
         state.log_bytes = log.size()
         run.save()
 
+    if agreed(run.is_stale, run.world):
+        return
     run.model.train()
     for batch in batches:
         if state.step == 0:
@@ -295,6 +346,7 @@ def _loop(
                 run.validate()
             except ModelError as error:
                 raise fail(f"validation after step {state.step} failed: {error}") from error
+            last = last or agreed(run.is_stale, run.world)
         if evaluated or state.step % config.report_every == 0:
             # The rate is that of training; evaluations are left out of it.
             rate = (state.step - reported_step) / max(1e-9, trained - reported)
@@ -319,6 +371,34 @@ def _loop(
             saved = time.monotonic()
         if stopping and not last:
             raise KeyboardInterrupt
+        if last:
+            return
+
+
+def checked_batch(batch: PairBatch, mode: Mode, *, signed: bool) -> PairBatch:
+    """The batch, where it holds what its mode says; labels of 1 and 0 become +1 and -1.
+
+    Args:
+        batch: what a task made.
+        mode: what it was asked for.
+        signed: whether labels of pairs say that these are similar or not.
+    """
+    labels, pairs = batch.labels, batch.num_pairs
+    if mode in ("pairs", "kin") and labels is None:
+        raise GraphError(f"a batch of mode {mode!r} needs a label for each pair, and has none")
+    if mode in ("triplets", "lists"):
+        size = 2 if mode == "triplets" else 1 + LIST_NEGATIVES
+        if labels is not None or pairs % size:
+            raise GraphError(
+                f"a batch of mode {mode!r} is made of {size} pairs for each example, without "
+                f"labels; got {pairs} pairs {'without' if labels is None else 'with'} labels"
+            )
+    if labels is not None and not bool(labels.isfinite().all()):
+        raise GraphError("the labels of a batch must be finite; one is NaN or infinite")
+    if mode != "pairs" or not signed or labels is None or bool((labels.abs() == 1).all()):
+        return batch
+    signs = torch.from_numpy(similarity_labels(labels.cpu().numpy()))
+    return replace(batch, labels=signs.to(labels.device))
 
 
 def prefetch(make: Callable[[int], PairBatch], start: int, stop: int) -> Generator[PairBatch]:

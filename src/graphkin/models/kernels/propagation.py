@@ -110,6 +110,8 @@ def _fusible(config: Any) -> bool:
     """Whether a network of this configuration is of the kind that is computed here."""
     if (config.node_update, config.message_aggregation) != ("gru", "sum"):
         return False
+    if (config.state_norm, config.residual, config.message_layers) != ("none", False, 1):
+        return False
     if not config.matching:
         return True
     return config.attention_similarity in ("euclidean", "dot") and not config.attention_projections

@@ -18,7 +18,8 @@ from typing import Any
 from graphkin._support.progress import counter
 from graphkin.learning.evaluation import PairScorer
 from graphkin.learning.recipes import TrainingRun, assemble
-from graphkin.learning.task import Task
+from graphkin.learning.task import EvaluationSet, Task
+from graphkin.learning.training.config import ADDED_SETTINGS
 from graphkin.learning.training.log import TrainingProgress
 from graphkin.learning.training.loop import CHECKPOINT_FILE
 from graphkin.models import GraphEmbedder, GraphMatcher, load_model
@@ -158,6 +159,7 @@ def _joined(matcher: GraphModel, embedder: GraphModel, task: Task) -> GraphModel
     assert isinstance(matcher, GraphMatcher)
     assert isinstance(embedder, GraphEmbedder)
     fitted_on = task.evaluation_set("validation")
+    assert isinstance(fitted_on, EvaluationSet)
     with counter("joining with an embedder") as progress:
         return join(matcher, embedder, fitted_on.pairs, fitted_on.labels, progress=progress)
 
@@ -205,7 +207,10 @@ def _finished(experiment: Experiment, folders: Folders, config: dict[str, Any]) 
 
 def _settings(config: dict[str, Any]) -> dict[str, Any]:
     """A configuration in which options that results before them lack have their defaults."""
-    return {**config, "model": {**ADDED_OPTIONS, **config["model"]}}
+    filled = {**config, "model": {**ADDED_OPTIONS, **config["model"]}}
+    if "training" in config:
+        filled["training"] = {**ADDED_SETTINGS, **config["training"]}
+    return filled
 
 
 def _result(

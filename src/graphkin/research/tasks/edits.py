@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
 from graphkin.graphs.graph import running_offsets
+from graphkin.learning.datasets.splits import check_recipe, check_split
 from graphkin.learning.task import EvaluationSet, Mode, Recipe, Split
-from graphkin.research.tasks.splits import check_recipe, check_split
+from graphkin.models.config import STRONG
 
 Bools = NDArray[np.bool_]
 Index = NDArray[np.int64]
@@ -31,6 +32,14 @@ EVALUATION_BLOCK = 100
 """Examples of an evaluation set that are drawn at once; even, so that labels go on in turn."""
 MAX_DRAWS = 20_000
 """Graphs drawn in a row without one that serves before the setting counts as hopeless."""
+
+
+STRONG_MODELS: dict[str, dict[str, Any]] = {
+    "gnn": {"message_norm": "graph", "readout": "nodes"},
+    "gmn": {"message_norm": "graph", "similarity": "alignment"},
+}
+"""What our models change in the paper's architecture, by name."""
+STRONG_TRAINING: dict[str, Any] = {"learning_rate": 2e-3, "evaluate_every": 500}
 
 
 @dataclass(frozen=True)
@@ -118,9 +127,11 @@ class EditTask:
         )
 
     def recipe(self, model: str, kind: str = "paper") -> Recipe:
-        """The defaults of model and training, which are for this task."""
-        check_recipe(kind)
-        return Recipe()
+        """The defaults of model and training, which are for this task; ``strong`` is our own."""
+        check_recipe(kind, ("paper", "strong"))
+        if kind == "paper":
+            return Recipe()
+        return Recipe(STRONG_MODELS.get(model.removesuffix(STRONG), {}), STRONG_TRAINING)
 
     def describe(self) -> dict[str, Any]:
         """The parameters, ready for JSON."""

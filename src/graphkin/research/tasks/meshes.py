@@ -20,22 +20,29 @@ from graphkin._support.settings import check_at_least, check_types
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.converters.tudataset.dataset import read_tudataset
-from graphkin.learning.evaluation import Neighbours
-from graphkin.learning.task import LIST_NEGATIVES, EvaluationSet, Mode, Recipe, Split
-from graphkin.research.tasks.sampling import ClassSampler, Index
-from graphkin.research.tasks.splits import (
+from graphkin.learning.datasets.classes import ClassDataset
+from graphkin.learning.datasets.dataset import model_inputs
+from graphkin.learning.datasets.sampling import Index
+from graphkin.learning.datasets.splits import (
     FOLDS,
     SHARES,
     check_recipe,
-    check_split,
-    generator,
-    labelled,
-    signs,
-    split_by_hash,
+    split_classes,
     text_hash,
 )
+from graphkin.learning.evaluation import Neighbours
+from graphkin.learning.task import EvaluationSet, Mode, Recipe, Split
+from graphkin.models.config import STRONG
 
 SplitBy = Literal["class", "graph"]
+STRONG_MODEL: dict[str, Any] = {"message_norm": "graph", "similarity": "cosine"}
+"""What our models change in the paper's architecture."""
+CONTRASTIVE: dict[str, Any] = {"loss": "contrastive", "scale": 20.0, "clip": 1.0}
+STRONG_TRAINING: dict[str, dict[str, Any]] = {
+    "gnn": {"mode": "kin", **CONTRASTIVE},
+    "gmn": {"mode": "lists", "batch_size": 20, "learning_rate": 3e-4, **CONTRASTIVE},
+}
+"""How our models are trained; a matcher begins with an embedder's weights."""
 Floats = NDArray[np.float64]
 
 
@@ -84,62 +91,29 @@ class MeshTask:
         """
         if mode not in get_args(Mode):
             raise ConfigError(f"mode must be one of {', '.join(get_args(Mode))}; got {mode!r}")
-        if step < 0 or not 0 <= rank < world <= size:
-            raise ConfigError(
-                f"no batch for step {step}, size {size}, rank {rank} of {world}: steps and ranks "
-                "count from 0, and every rank needs an example"
-            )
-        rng = generator(self.seed, "training", step)
-        others = LIST_NEGATIVES if mode == "lists" else 1
-        numbers = self._samplers["training"].lists(rng, size, others)
-        rows = np.arange(numbers.size).reshape(numbers.shape)[rank::world].tolist()
-        graphs = [self._distorted(number, rng) for number in numbers.ravel().tolist()]
-        if mode == "kin":
-            pairs = [(graphs[a], graphs[b]) for a, b, _ in rows]
-            return PairBatch.pack(pairs, self.classes[numbers[rank::world, 0]].tolist())
-        if mode == "pairs":
-            labels = signs(size)[rank::world]
-            return PairBatch.pack(labelled(graphs, rows, labels), labels.tolist())
-        return PairBatch.pack([(graphs[a], graphs[b]) for a, *rest in rows for b in rest])
+        return self._dataset.batch(step, size, mode, rank=rank, world=world)
 
     def evaluation_set(self, split: Split) -> EvaluationSet:
         """The fixed pairs and triplets of a split: the same for every ``seed``."""
-        rng = generator(0, check_split(split), 0)
-        sampler, graphs = self._samplers[split], self.graphs
-        labels = signs(self.evaluation_size)
-        pairs, triplets = (sampler.triplets(rng, self.evaluation_size).tolist() for _ in range(2))
-        return EvaluationSet(
-            tuple(labelled(graphs, pairs, labels)),
-            labels,
-            tuple((graphs[a], graphs[b], graphs[c]) for a, b, c in triplets),
-        )
+        return self._dataset.evaluation_set(split)
 
     def neighbours(self, split: Split) -> Neighbours:
         """The graphs of a split, and those among which their nearest is looked for.
 
         By class, all others of the split; by graph, the training graphs.
         """
-        queries = self.numbers(check_split(split))
-        pool = queries if self.split == "class" else self.numbers("training")
-        return Neighbours(
-            tuple(self.graphs[number] for number in queries.tolist()),
-            tuple(self.graphs[number] for number in pool.tolist()),
-            right=self.classes[queries, None] == self.classes[None, pool],
-            own=queries[:, None] == pool[None],
-        )
+        return self._dataset.neighbours(split)
 
     def recipe(self, model: str, kind: str = "paper") -> Recipe:
         """Inputs of the model as the dataset has them, and how it is trained."""
-        check_recipe(kind)
-        first = self.graphs[0]
-        columns = _points(first).shape[1]
-        options: dict[str, Any] = {"node_input": "dense", "node_input_size": columns}
-        if first.edge_kind == "types":
-            most = max(int(graph.edge_types.max(initial=0)) for graph in self.graphs)  # type: ignore
-            options |= {"edge_input": "types", "edge_input_size": most + 1}
-        elif first.edge_features is not None:
-            options |= {"edge_input": "dense", "edge_input_size": first.edge_features.shape[1]}
-        return Recipe(options, {"batch_size": 50, "learning_rate": 1e-3})
+        check_recipe(kind, ("paper", "strong"))
+        options = model_inputs(self.graphs)
+        training: dict[str, Any] = {"batch_size": 50, "learning_rate": 1e-3}
+        name = model.removesuffix(STRONG)
+        if kind == "strong" and name in ("gnn", "gmn"):
+            options |= STRONG_MODEL
+            training |= STRONG_TRAINING[name]
+        return Recipe(options, training)
 
     def describe(self) -> dict[str, Any]:
         """The parameters, ready for JSON; the dataset by its content, and how it is scaled."""
@@ -165,10 +139,7 @@ class MeshTask:
         graphs = self._data.graphs
         return [_with_points(graph, (_points(graph) - center) / spread) for graph in graphs]
 
-    def _distorted(self, number: int, rng: np.random.Generator) -> Graph:
-        graph = self.graphs[number]
-        if not self.distortion:
-            return graph
+    def _distorted(self, graph: Graph, rng: np.random.Generator) -> Graph:
         points = _points(graph)
         columns = points.shape[1]
         bend, move = rng.normal(size=(columns, columns)), rng.normal(size=columns)
@@ -193,36 +164,22 @@ class MeshTask:
     @cached_property
     def _splits(self) -> NDArray[np.str_]:
         """(G,) the split of each graph."""
-        classes, labels = self.classes, self._data.labels
-        if self.split == "class":
-            split_of = split_by_hash(labels, self.fold)
-            return np.array([split_of[labels[number]] for number in classes.tolist()])
-        splits = np.empty(len(classes), dtype=f"U{max(map(len, SHARES))}")
-        for number in range(len(labels)):
-            members = np.flatnonzero(classes == number)
-            digests = [self._data.digests[member] for member in members.tolist()]
-            split_of = split_by_hash(digests, self.fold)
-            splits[members] = [split_of[digest] for digest in digests]
-        return splits
+        data = self._data
+        return split_classes(data.classes, data.labels, data.digests, self.split, self.fold)
 
     @cached_property
-    def _samplers(self) -> dict[str, ClassSampler]:
-        data = self._data
-        sizes = np.array([graph.num_nodes for graph in data.graphs])
-        contents = np.unique(data.digests, return_inverse=True)[1]
-        samplers = {}
-        for split in SHARES:
-            numbers = self.numbers(split)
-            present = np.unique(self.classes[numbers])
-            if len(present) < 2:
-                raise ConfigError(
-                    f"{self.data} has {len(data.labels)} classes of {len(data.graphs)} graphs, too "
-                    f"few to split by {self.split}: {split} gets {len(present)} classes, and needs "
-                    "2. Use a larger dataset, or the other split"
-                )
-            members = [numbers[self.classes[numbers] == number] for number in present.tolist()]
-            samplers[split] = ClassSampler(members, sizes, contents=contents)
-        return samplers
+    def _dataset(self) -> ClassDataset:
+        """The graphs as models see them, in their classes."""
+        return ClassDataset(
+            self.graphs,
+            self.classes,
+            splits=self._splits,
+            augment=self._distorted if self.distortion else None,
+            name=self.data,
+            split=self.split,
+            seed=self.seed,
+            evaluation_size=self.evaluation_size,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from graphkin._support.progress import Progress
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, PairBatch
+from graphkin.learning.datasets.splits import generator
 from graphkin.learning.task import LIST_NEGATIVES, EvaluationSet, Mode, Recipe, Split
 from graphkin.models import GraphEmbedder
 from graphkin.research.tasks.projects import ACROSS, ProjectTask, two_builds
-from graphkin.research.tasks.splits import generator
 
 NEAREST = 24
 """Functions, the nearest by the embedder's vectors, of which the dissimilar ones are drawn."""

@@ -25,10 +25,10 @@ from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, PairBatch, WordBags
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.graphs.words import KINDS, kinds_of
+from graphkin.learning.datasets.splits import check_split, generator, signs
 from graphkin.learning.task import EvaluationSet, Mode, Recipe, Split
 from graphkin.models.words import WordStatistics
 from graphkin.research.tasks.functions.groups import connected, contents_of
-from graphkin.research.tasks.splits import check_split, generator, signs
 
 NARROW = ("i386", "arm-", "mips-", "mipsel-")
 """How configurations with 32-bit pointers begin."""

@@ -32,7 +32,7 @@ from graphkin._support.files import PathLike, storing, write_atomically
 from graphkin.errors import ConfigError, FormatError, GraphError
 from graphkin.graphs.converters.from_pyg import both_directions, one_direction
 from graphkin.graphs.converters.tudataset.raw_files import MAX_BYTES, TUFiles
-from graphkin.graphs.graph import Graph, TokenBags
+from graphkin.graphs.graph import Graph, TokenBags, check_has_no_labels
 
 Index = NDArray[np.int64]
 
@@ -169,6 +169,7 @@ def _check_kinds(graphs: Sequence[Graph]) -> None:
     if not graphs:
         raise GraphError("a dataset needs at least one graph")
     for position, graph in enumerate(graphs):
+        check_has_no_labels(graph)
         for name, trait in traits.items():
             if trait(graph) != trait(graphs[0]):
                 raise GraphError(

@@ -29,6 +29,7 @@ from graphkin.research.reproduce.sections import (
     edit_row,
     sweep_row,
 )
+from graphkin.research.tasks.edits import STRONG_MODELS, STRONG_TRAINING
 
 SEEDS = (0,)
 TABLE1_STEPS = 10_000
@@ -46,12 +47,7 @@ TRAINING: dict[str, Any] = {
     "schedule": "onecycle",
     "learning_rate": 1e-3,
 }
-OURS: dict[str, dict[str, Any]] = {
-    "gnn": {"message_norm": "graph", "readout": "nodes"},
-    "gmn": {"message_norm": "graph", "similarity": "alignment"},
-}
-"""What our models change in the paper's architecture, by name."""
-OURS_TRAINING: dict[str, Any] = {"learning_rate": 2e-3, "evaluate_every": 500}
+OURS, OURS_TRAINING = STRONG_MODELS, STRONG_TRAINING
 OURS_STEPS = {"gnn": 16_000, "gmn": 10_000}
 OURS_TABLE1 = {
     "gnn": {(20, 0.2): 30_000, (20, 0.5): 10_000, (50, 0.2): 10_000},

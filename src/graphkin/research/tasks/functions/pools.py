@@ -8,9 +8,9 @@ from dataclasses import replace
 from itertools import islice
 
 from graphkin.errors import ConfigError
+from graphkin.learning.datasets.splits import generator
 from graphkin.learning.task import RetrievalPool, Split
 from graphkin.research.tasks.functions.task import FunctionTask
-from graphkin.research.tasks.splits import generator
 
 STREAM = 3
 """Of the random numbers of a split; the task uses those below."""

@@ -28,6 +28,17 @@ from graphkin.binaries.corpus import FunctionCorpus
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, PairBatch, TokenBags
 from graphkin.graphs.vocabulary import Vocabulary
+from graphkin.learning.datasets.sampling import ClassSampler, Index, Negatives, balanced_batches
+from graphkin.learning.datasets.splits import (
+    SHARES,
+    check_recipe,
+    check_split,
+    generator,
+    labelled,
+    signs,
+    split_by_hash,
+    text_hash,
+)
 from graphkin.learning.task import (
     LIST_NEGATIVES,
     EvaluationSet,
@@ -44,17 +55,6 @@ from graphkin.research.tasks.functions.groups import (
     grouped,
 )
 from graphkin.research.tasks.hard_negatives import nearest_by_codes, nearest_classes, read_codes
-from graphkin.research.tasks.sampling import ClassSampler, Index, Negatives, balanced_batches
-from graphkin.research.tasks.splits import (
-    SHARES,
-    check_recipe,
-    check_split,
-    generator,
-    labelled,
-    signs,
-    split_by_hash,
-    text_hash,
-)
 
 Protocol = Literal["paper", "clean"]
 Features = Literal["mnemonics", "structure"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError
-from graphkin.research.tasks.sampling import ClassSampler, balanced_batches
+from graphkin.learning.datasets.sampling import ClassSampler, balanced_batches
 
 Index = NDArray[np.int64]
 

@@ -1,0 +1,183 @@
+"""``fit``: from one's own graphs to a trained, saved model, in few lines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from graphkin import Graph, GraphEmbedder, GraphMatcher, ModelConfig, load_model
+from graphkin.errors import ConfigError, GraphError, ModelError
+from graphkin.graphs import PairBatch
+from graphkin.learning.datasets import ClassDataset, TargetDataset
+from graphkin.learning.evaluation import neighbour_accuracy
+from graphkin.learning.fitting import as_dataset
+from graphkin.learning.recipes import assemble
+from graphkin.learning.training.loop import checked_batch
+from graphkin.models.model import GraphModel, PairOutput
+from graphkin.research.baselines.wl import WLKernel
+from tests.graph_samples import circles, edit_pairs, molecules
+
+QUIET: dict[str, Any] = {"progress": False, "evaluate_every": 20, "batch_size": 16}
+TINY: dict[str, Any] = {"node_dim": 8, "message_dim": 8, "graph_dim": 8, "steps": 2}
+
+
+@pytest.mark.parametrize(("sample", "steps"), [(molecules, 100), (circles, 60)])
+def test_an_embedder_beats_the_wl_kernel(sample: Any, steps: int, tmp_path: Path) -> None:
+    graphs, labels = sample()
+    embedder = GraphEmbedder("gnn-strong").fit(graphs, labels, steps=steps, **QUIET)
+    dataset = ClassDataset(graphs, labels)
+    neighbours = dataset.neighbours("test")
+    ours = neighbour_accuracy(embedder, neighbours)
+    assert ours > neighbour_accuracy(WLKernel(), neighbours) + 0.1
+    embedder.save_pretrained(tmp_path / "model")
+    again = GraphEmbedder.from_pretrained(tmp_path / "model")
+    assert np.array_equal(again.encode(graphs[:9]), embedder.encode(graphs[:9]))
+    assert [hit.index for hit in again.rank(graphs[3], graphs[:9], top_k=1)] == [3]
+    assert embedder.history[-1]["step"] == steps
+    assert {"loss", "pair_auc", "triplet_accuracy"} <= embedder.history[-1].keys()
+
+
+def test_labels_are_saved_with_the_model(tmp_path: Path) -> None:
+    graphs, labels = molecules(40)
+    embedder = GraphEmbedder("gnn-strong").fit(graphs, labels, steps=2, **QUIET)
+    embedder.save_pretrained(tmp_path)
+    document = json.loads((tmp_path / "config.json").read_text())
+    assert sorted(document["vocabulary"]["labels"]) == ["C", "N", "O"]
+    # A label that was never met is read as the unknown one, not refused.
+    strange = Graph(2, [(0, 1)], node_labels=["C", "Uuo"])
+    unknown = Graph(2, [(0, 1)], node_labels=["C", "<what>"])
+    restored = GraphEmbedder.from_pretrained(tmp_path)
+    assert np.array_equal(restored.encode([strange]), restored.encode([unknown]))
+    with pytest.raises(ModelError, match="no vocabulary of labels"):
+        GraphEmbedder("gnn").encode([strange])
+
+
+def test_seeds_decide() -> None:
+    graphs, labels = circles(40)
+
+    def vectors(seed: int) -> Any:
+        model = GraphEmbedder("gnn").fit(graphs, labels, steps=3, seed=seed, **QUIET)
+        return model.encode(graphs[:5])
+
+    assert np.array_equal(vectors(1), vectors(1))
+    assert not np.array_equal(vectors(1), vectors(2))
+
+
+def test_a_config_keeps_its_options() -> None:
+    graphs, labels = molecules(40)
+    config = ModelConfig.named("gnn", readout="pooled", **TINY)
+    model = GraphEmbedder(config).fit(graphs, labels, steps=2, **QUIET)
+    assert (model.config.readout, model.config.node_dim) == ("pooled", 8)
+    assert (model.config.node_input, model.config.node_input_size) == ("tokens", 4)
+
+
+def test_training_goes_on_from_trained_weights() -> None:
+    graphs, labels = molecules(40)
+    model = GraphEmbedder("gnn-strong").fit(graphs, labels, steps=5, **QUIET)
+    before = model.encode(graphs[:4])
+    model.fit(graphs, labels, steps=1, learning_rate=0.0, **QUIET)
+    assert np.allclose(model.encode(graphs[:4]), before)
+
+
+def test_early_stopping(tmp_path: Path) -> None:
+    graphs, labels = circles(40)
+    model = GraphEmbedder("gnn-strong")
+    options = {**QUIET, "evaluate_every": 1, "patience": 3, "learning_rate": 0.0}
+    model.fit(graphs, labels, steps=50, folder=tmp_path, **options)
+    # Nothing is learned, so that the first evaluation stays the best.
+    assert model.history[-1]["step"] == 4
+    assert (tmp_path / "model" / "config.json").exists()
+
+
+@pytest.mark.parametrize("link", ["exp", "distance", "root", "sigmoid"])
+def test_regression_in_the_unit_of_the_targets(link: str, tmp_path: Path) -> None:
+    pairs, distances = edit_pairs(150)
+    values = distances if link in ("distance", "root") else np.exp(-np.array(distances) / 4)
+    dataset = TargetDataset(pairs, values, evaluation_size=100)
+    run = assemble(
+        "gmn",
+        dataset,
+        recipe="strong",
+        model_options={"link": link, **TINY},
+        training={"steps": 150, "batch_size": 16, "evaluate_every": 50, "learning_rate": 1e-2},
+    )
+    result = run.train(tmp_path / "run")
+    model = load_model(tmp_path / "run")
+    document = json.loads((tmp_path / "run" / "model" / "config.json").read_text())
+    assert document["config"]["link"] == link
+    predicted = model.predict(pairs)
+    constant = float(np.var(values))
+    assert float(np.mean((predicted - values) ** 2)) < 0.5 * constant
+    assert result.best >= -result.validation["mse"]
+    assert {"mse", "mae", "rho", "tau"} <= result.validation.keys()
+    # Ranks are by similarity, whichever way the values run.
+    query, pool = pairs[0][0], [pairs[0][0], pairs[5][1], pairs[9][1]]
+    assert model.rank(query, pool)[0].index == 0
+    matrix = model.scores([query], pool)
+    assert np.allclose(matrix[0], model.predict([(query, graph) for graph in pool]), atol=1e-5)
+
+
+def test_fit_tells_labels_from_targets() -> None:
+    pairs, values = edit_pairs(40)
+    assert as_dataset(pairs, [value < 3 for value in values]).kind == "pairs"
+    assert as_dataset(pairs, values).kind == "targets"
+    assert as_dataset([(a, b, a) for a, b in pairs]).kind == "triplets"
+    with pytest.raises(ConfigError, match="a label or a value for each pair"):
+        as_dataset(pairs)
+    with pytest.raises(ConfigError, match="triplets have no answers"):
+        as_dataset([(a, b, a) for a, b in pairs], values)
+    matcher = GraphMatcher("gmn-strong").fit(pairs, values, steps=2, **QUIET)
+    assert matcher.config.link == "root"
+    assert matcher.predict(pairs[:3]).shape == (3,)
+
+
+def test_a_loss_and_measures_of_ones_own(tmp_path: Path) -> None:
+    graphs, labels = circles(40)
+    seen = []
+
+    def loss(output: PairOutput, batch: PairBatch) -> torch.Tensor:
+        assert batch.labels is not None
+        seen.append(batch.num_pairs)
+        return torch.nn.functional.softplus(-batch.labels * (output.scores + 1)).mean()
+
+    def metrics(model: GraphModel, data: Any) -> dict[str, float]:
+        return {"mine": float(len(seen))}
+
+    model = GraphEmbedder(ModelConfig.named("gnn", **TINY))
+    model.fit(graphs, labels, recipe="paper", steps=40, loss=loss, metrics=metrics, **QUIET)
+    assert seen == [16] * 40
+    assert model.trained_on is not None
+    assert model.trained_on["validation"]["metrics"] == {"mine": 40.0}
+
+
+def test_a_batch_must_hold_what_its_mode_says() -> None:
+    pairs = [(Graph(2, [(0, 1)]), Graph(3, [(0, 1)]))] * 4
+    labelled = PairBatch.pack(pairs, [1, 0, 1, 0])
+    signs = checked_batch(labelled, "pairs", signed=True).labels
+    assert signs is not None
+    assert signs.tolist() == [1, -1, 1, -1]
+    assert checked_batch(labelled, "pairs", signed=False).labels is labelled.labels
+    for batch, mode in (
+        (PairBatch.pack(pairs), "pairs"),
+        (PairBatch.pack(pairs), "kin"),
+        (PairBatch.pack(pairs), "lists"),
+        (labelled, "triplets"),
+        (PairBatch.pack(pairs[:3]), "triplets"),
+        (PairBatch.pack(pairs, [1, 2, 1, 0]), "pairs"),
+        (PairBatch.pack(pairs, [1, float("nan"), 1, 0]), "pairs"),
+    ):
+        with pytest.raises(GraphError):
+            checked_batch(batch, mode, signed=True)  # type: ignore[arg-type]
+
+
+def test_losses_and_links_go_together(tmp_path: Path) -> None:
+    pairs, values = edit_pairs(40)
+    run = assemble("gnn", TargetDataset(pairs, values), recipe="strong", training={"steps": 1})
+    run.model.config = ModelConfig.named("gnn")
+    with pytest.raises(ConfigError, match="does not go with link='none'"):
+        run.train(tmp_path)
