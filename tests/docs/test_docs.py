@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -73,6 +74,19 @@ def test_code_of_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
             run_commands(text)
         elif language == "toml":
             write_file(text)
+
+
+@pytest.mark.parametrize("notebook", sorted((ROOT / "docs").glob("*.ipynb")), ids=lambda n: n.name)
+def test_notebook_runs(notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    namespace: dict[str, Any] = {"__name__": notebook.stem}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            run_python("".join(cell["source"]), 0, notebook, namespace)
+    # What a reader is told holds: the nearest graphs are of the class, and so is the classifier.
+    assert namespace["accuracy"] > 0.8
+    assert len(namespace["matches"]) == min(graph.num_nodes for graph in namespace["pairs"][1])
 
 
 def test_python_of_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
