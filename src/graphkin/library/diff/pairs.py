@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -17,7 +18,7 @@ from graphkin.library.diff.side import Side
 from graphkin.library.models import SearchModel
 from graphkin.library.pairing import Floats
 from graphkin.library.ranking import COUNTS
-from graphkin.library.signals import AROUND, OWN, Records, word_cosines
+from graphkin.library.signals import AROUND, OWN, word_cosines
 
 MOST_ALIKE = 15
 """Functions of the other side that each is paired with."""
@@ -48,6 +49,11 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def keys(self) -> NDArray[np.int64]:
+        """(P,) a number of its own for each, rising."""
+        return self.rows * len(self.right) + self.columns
 
     def margins(self, values: Floats) -> tuple[Floats, Floats]:
         """(P,) by how much each value is above the best other of its row, and of its column.
@@ -140,7 +146,7 @@ def with_related(pairs: Pairs, probabilities: Floats) -> Pairs:
     """More pairs: callees, callers and neighbours of those that are probably the same."""
     left, right = pairs.left, pairs.right
     callers = [_lists(side.callees.T.tocsr()) for side in (left, right)]
-    keys = [pairs.rows * len(right) + pairs.columns]
+    keys = [pairs.keys]
     for number in np.flatnonzero(probabilities >= PROBABLE):
         row, column = int(pairs.rows[number]), int(pairs.columns[number])
         related: list[tuple[Sequence[int], Sequence[int]]] = [
@@ -160,26 +166,65 @@ def with_related(pairs: Pairs, probabilities: Floats) -> Pairs:
     return _pairs_of(left, right, np.concatenate(keys))
 
 
-def own_features(model: SearchModel, pairs: Pairs) -> dict[str, Floats]:
-    """What is known of each pair without the others, but for how far it is above them."""
-    left, right = pairs.left.signals[pairs.rows], pairs.right.signals[pairs.columns]
-    features = {name: _products(left, right, name) for name in OWN + AROUND}
-    if _differ_in_width(pairs.left, pairs.right):
+def own_features(
+    model: SearchModel, pairs: Pairs, known: tuple[Pairs, dict[str, Floats]] | None = None
+) -> dict[str, Floats]:
+    """What is known of each pair without the others, but for how far it is above them.
+
+    Args:
+        model: what compares functions.
+        pairs: P of them.
+        known: some of the pairs, and the features that they have already.
+    """
+    if known is None:
+        features = _plain_features(model, pairs)
+        is_new = np.ones(len(pairs), dtype=bool)
+    else:
+        is_new = ~np.isin(pairs.keys, known[0].keys, assume_unique=True)
+        fresh = Pairs(pairs.left, pairs.right, pairs.rows[is_new], pairs.columns[is_new])
+        features = {}
+        for name, values in _plain_features(model, fresh).items():
+            features[name] = np.empty(len(pairs))
+            features[name][is_new], features[name][~is_new] = values, known[1][name]
+    is_asked = is_new & (pairs.ranks(features["total"]) < MATCHED) & ~_settled(pairs)
+    matched = _matched(model, pairs, is_asked)
+    for name, values in matched.items():
+        if known is not None:
+            values[~is_new] = known[1][name]
+        features[name] = values
+    for name in ("total", "score"):
+        rows, columns = pairs.margins(features[name])
+        features |= {f"{name}_by_row": rows, f"{name}_by_column": columns}
+    return features
+
+
+def _plain_features(model: SearchModel, pairs: Pairs) -> dict[str, Floats]:
+    """What follows from the signals of two functions."""
+
+    def of_both(name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+        return (
+            pairs.left.signals[name][pairs.rows],
+            pairs.right.signals[name][pairs.columns],
+        )
+
+    differ_in_width = _differ_in_width(pairs.left, pairs.right)
+    features = {name: _products(pairs, name) for name in OWN + AROUND}
+    if differ_in_width:
         features["offsets"] = np.zeros(len(pairs))
     weights = _order(model)
     total = np.zeros(len(pairs))
     for name in OWN + AROUND:
         total += weights[name] * features[name]
     for name in (*COUNTS, "edges", "operations"):
-        features[name] = _ratio(left[name], right[name])
+        features[name] = _ratio(*of_both(name))
     for name in COUNTS:
         total -= weights[name] * features[name]
-    strengths: list[Floats] = [np.log1p(side["strength"]) for side in (left, right)]
+    strengths: list[Floats] = [np.log1p(strength) for strength in of_both("strength")]
     blocks = pairs.left.blocks[pairs.rows], pairs.right.blocks[pairs.columns]
     least_strength: Floats = np.minimum(*strengths)
     strengths_apart: Floats = np.abs(strengths[0] - strengths[1])
     ours, theirs = (np.array(side.graph_hashes, dtype=object) for side in (pairs.left, pairs.right))
-    features |= {
+    return features | {
         "total": total,
         "blocks": _ratio(*blocks),
         "strength": strengths[0],
@@ -189,22 +234,29 @@ def own_features(model: SearchModel, pairs: Pairs) -> dict[str, Floats]:
         "shape_against": np.log2(1.0 + np.minimum(*blocks)) * (1 - features["graph"]),
         "size": _ratio(blocks[0] - 1, np.zeros(len(pairs))),
         "small": (np.minimum(*blocks) < SMALL).astype(np.float64),
-        "widths_differ": np.full(len(pairs), float(_differ_in_width(pairs.left, pairs.right))),
+        "widths_differ": np.full(len(pairs), float(differ_in_width)),
         "equal": (ours[pairs.rows] == theirs[pairs.columns]).astype(np.float64),
-        "has_callees": _both(left["callees_scale"], right["callees_scale"]),
-        "has_callers": _both(left["callers_scale"], right["callers_scale"]),
+        "has_callees": _both(*of_both("callees_scale")),
+        "has_callers": _both(*of_both("callers_scale")),
     }
-    features |= _matched(model, pairs, pairs.ranks(total) < MATCHED)
-    for name in ("total", "score"):
-        rows, columns = pairs.margins(features[name])
-        features |= {f"{name}_by_row": rows, f"{name}_by_column": columns}
-    return features
 
 
-def _matched(model: SearchModel, pairs: Pairs, is_seen: NDArray[np.bool_]) -> dict[str, Floats]:
+def _settled(pairs: Pairs) -> NDArray[np.bool_]:
+    """(P,) pairs of a function whose code one of the other side has, and no third."""
+    counts = [Counter(form.digest for form in side.code) for side in (pairs.left, pairs.right)]
+    settled = {digest for digest, count in counts[0].items() if count == counts[1][digest] == 1}
+    ours, theirs = (
+        np.array([form.digest in settled for form in side.code], dtype=bool)
+        for side in (pairs.left, pairs.right)
+    )
+    is_settled: NDArray[np.bool_] = ours[pairs.rows] | theirs[pairs.columns]
+    return is_settled
+
+
+def _matched(model: SearchModel, pairs: Pairs, is_asked: NDArray[np.bool_]) -> dict[str, Floats]:
     """Scores of the matcher and exact cosines of words, of some pairs."""
     score, words = np.full(len(pairs), NOT_MATCHED), np.zeros(len(pairs))
-    numbers = np.flatnonzero(is_seen)
+    numbers = np.flatnonzero(is_asked)
     left, right = pairs.left, pairs.right
     if model.matcher is not None:
         score[numbers] = score_pairs(
@@ -221,7 +273,7 @@ def _matched(model: SearchModel, pairs: Pairs, is_seen: NDArray[np.bool_]) -> di
         if len(own):
             others = [right.graphs[column] for column in pairs.columns[own].tolist()]
             words[own] = word_cosines(model.embedder, left.graphs[pairs.rows[own[0]]], others)
-    return {"score": score, "exact_words": words, "seen": is_seen.astype(np.float64)}
+    return {"score": score, "exact_words": words, "seen": is_asked.astype(np.float64)}
 
 
 def _pairs_of(left: Side, right: Side, keys: NDArray[np.int64]) -> Pairs:
@@ -274,14 +326,16 @@ def _differ_in_width(left: Side, right: Side) -> bool:
     return bool(left.signals["narrow"].any() != right.signals["narrow"].any())
 
 
-def _products(left: Records, right: Records, name: str) -> Floats:
-    products = np.empty(len(left))
-    for start in range(0, len(left), PAIRS_AT_ONCE):
+def _products(pairs: Pairs, name: str) -> Floats:
+    """(P,) of a part of the vectors."""
+    products = np.empty(len(pairs))
+    for start in range(0, len(pairs), PAIRS_AT_ONCE):
         part = slice(start, start + PAIRS_AT_ONCE)
-        ours, theirs = left[name][part].astype(np.float32), right[name][part].astype(np.float32)
+        ours = pairs.left.signals[name][pairs.rows[part]].astype(np.float32)
+        theirs = pairs.right.signals[name][pairs.columns[part]].astype(np.float32)
         products[part] = np.einsum("pd,pd->p", ours, theirs)
-    products *= left[f"{name}_scale"]
-    products *= right[f"{name}_scale"]
+    products *= pairs.left.signals[f"{name}_scale"][pairs.rows]
+    products *= pairs.right.signals[f"{name}_scale"][pairs.columns]
     return products
 
 

@@ -77,7 +77,7 @@ def pair(model: SearchModel, left: Side, right: Side, *, by_name: bool = True) -
     alone = with_names(pairs, round_probabilities(pairs, features, first, 0), names)
     more = with_related(pairs, alone)
     if len(more) > len(pairs):
-        pairs, features = more, own_features(model, more)
+        pairs, features = more, own_features(model, more, (pairs, features))
         alone = with_names(pairs, round_probabilities(pairs, features, first, 0), names)
     probabilities = alone
     for number, own in enumerate(others, start=1):
