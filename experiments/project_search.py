@@ -19,8 +19,15 @@ from graphkin.library.candidates import score_pairs
 from graphkin.library.cascade import NEAREST_CODES, SHARING_WORDS
 from graphkin.library.engines.base import COMMON_WORD
 from graphkin.library.models import SearchModel
-from graphkin.library.ranking import Candidates, Ranking
-from graphkin.library.signals import Records, Surroundings, rare_words, signals_of, word_cosines
+from graphkin.library.ranking import Candidates, MatchedGraphs, Ranking
+from graphkin.library.signals import (
+    ComparedGraphs,
+    Records,
+    Surroundings,
+    compared_graphs,
+    rare_words,
+    signals_of,
+)
 from graphkin.models import GraphEmbedder
 from graphkin.models.similarity import hamming_distances
 from graphkin.research.tasks.projects import NARROW, ProjectTask
@@ -93,8 +100,14 @@ class Searches:
     """Searches among the functions of some projects, by direction."""
 
     def __init__(
-        self, task: ProjectTask, model: SearchModel, projects: tuple[str, ...], queries: int = 0
+        self,
+        task: ProjectTask,
+        model: SearchModel,
+        projects: tuple[str, ...],
+        queries: int = 0,
+        others: tuple[str, ...] = (),
     ) -> None:
+        """Queries are functions of some projects; pools hold those of other projects as well."""
         self.task, self.model, self.projects, self.queries = task, model, projects, queries
         self._corpus = FunctionCorpus.open(Path(task.corpus))
         functions = task.functions_of(projects)
@@ -103,10 +116,11 @@ class Searches:
         }
         self._members: dict[str, dict[str, list[int]]] = {}
         for number, entry in enumerate(self._corpus.entries):
-            if entry.binary.build in projects:
+            if entry.binary.build in {*projects, *others}:
                 by_project = self._members.setdefault(entry.binary.library, {})
                 by_project.setdefault(entry.binary.build, []).append(number)
         self._pools: dict[str, Pool] = {}
+        self._near: dict[tuple[tuple[str, str], int], NDArray[np.int64]] = {}
 
     def has(self, direction: tuple[str, str]) -> bool:
         """Whether some project has both configurations."""
@@ -157,6 +171,17 @@ class Searches:
             both_rows = [both_rows[row] for row in np.sort(chosen).tolist()]
         return both_rows
 
+    def near(self, direction: tuple[str, str], row: int) -> NDArray[np.int64]:
+        """The rows of the pool that a query considers: the nearest codes, and rare words."""
+        key = direction, row
+        if key not in self._near:
+            asked, pool = (self.pool(build) for build in direction)
+            distances = hamming_distances(asked.codes[row][None], pool.codes)[0]
+            nearest = np.argsort(distances, kind="stable")[:NEAREST_CODES]
+            sharing = np.array(pool.sharing(asked.graphs[row]), dtype=np.int64)
+            self._near[key] = np.union1d(nearest, sharing)
+        return self._near[key]
+
     def says_nothing(self, graph: Graph) -> bool:
         """Whether a function has no string, import or table, and no rare constant."""
         words = graph.node_words
@@ -188,9 +213,8 @@ class Search(NamedTuple):
     rows: NDArray[np.int64]
     """(N,) of the pool."""
     candidates: Candidates
-    scores: NDArray[np.float32] | None = None
-    """(N,) of the matcher, where it was asked."""
-    exact_words: NDArray[np.float32] | None = None
+    seen: MatchedGraphs | None = None
+    """Where the matcher was asked."""
 
 
 def run(
@@ -209,7 +233,9 @@ def run(
     answers = searches.answers(direction)
     for start in range(0, len(answers), CHUNK):
         chunk = [
-            _candidates(ranking, asked, pool, ours, theirs, row, answer)
+            _candidates(
+                ranking, asked, pool, ours, theirs, searches.near(direction, row), row, answer
+            )
             for row, answer in answers[start : start + CHUNK]
         ]
         yield from _matched(searches.model, pool, chunk) if matched else chunk
@@ -221,12 +247,10 @@ def _candidates(
     pool: Pool,
     ours: Records,
     theirs: Records,
+    near: NDArray[np.int64],
     row: int,
     answer: int,
 ) -> Search:
-    distances = hamming_distances(asked.codes[row][None], pool.codes)[0]
-    near = np.argsort(distances, kind="stable")[:NEAREST_CODES]
-    near = np.union1d(near, np.array(pool.sharing(asked.graphs[row]), dtype=np.int64))
     totals = ranking.totals(ours[row], theirs[near])
     rows = near[np.argsort(-totals, kind="stable")[:MATCHED]]
     equal = np.array([pool.hashes[other] == asked.hashes[row] for other in rows])
@@ -243,24 +267,25 @@ def _matched(model: SearchModel, pool: Pool, chunk: list[Search]) -> list[Search
         for row in search.rows.tolist()
     ]
     scores = score_pairs(model.matcher, pairs)
-    exact = [
-        word_cosines(model.embedder, search.graph, [pool.graphs[row] for row in search.rows])
+    compared = [
+        compared_graphs(model.embedder, search.graph, [pool.graphs[row] for row in search.rows])
         for search in chunk
     ]
     ends = np.cumsum([len(search.rows) for search in chunk])[:-1]
     return [
-        search._replace(scores=own, exact_words=words)
-        for search, own, words in zip(chunk, np.split(scores, ends), exact, strict=True)
+        search._replace(seen=MatchedGraphs(own, graphs))
+        for search, own, graphs in zip(chunk, np.split(scores, ends), compared, strict=True)
     ]
 
 
 def without_answer(search: Search) -> Search:
     """The same search in a library that does not hold the function."""
     kept = np.flatnonzero(search.rows != search.answer)
-    scores, words = search.scores, search.exact_words
+    seen = search.seen
+    if seen is not None:
+        words, apart, on_stack, there = seen.graphs
+        graphs = ComparedGraphs(words[kept], apart[kept], on_stack, there[kept])
+        seen = MatchedGraphs(seen.scores[kept], graphs)
     return search._replace(
-        rows=search.rows[kept],
-        candidates=search.candidates.chosen(kept.tolist()),
-        scores=None if scores is None else scores[kept],
-        exact_words=None if words is None else words[kept],
+        rows=search.rows[kept], candidates=search.candidates.chosen(kept.tolist()), seen=seen
     )

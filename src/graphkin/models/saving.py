@@ -42,6 +42,7 @@ ADDED_OPTIONS: dict[str, Any] = {
     "words_known": 0,
     "words_learned": 0,
     "code_bits": 0,
+    "code_offsets": False,
 }
 """Options that came after the first models were saved, whose defaults are what those do."""
 KEYS = {"format", "version", "class", "config", "vocabulary", "calibration", "trained_on"}

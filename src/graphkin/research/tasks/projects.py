@@ -238,7 +238,7 @@ class ProjectTask:
         left_out = ("similarity", "offset_dim", "words_learned", "code_bits")
         options = {name: value for name, value in own.model.items() if name not in left_out}
         options["word_dim"] = 128
-        return Recipe(options, own.training | LISTS, own.vocabulary, own.words)
+        return Recipe(options, {**own.training, **LISTS}, own.vocabulary, own.words)
 
     def _matching_recipe(self) -> Recipe:
         """Cross-graph attention in every step; it reads operations alone, no words."""
@@ -251,7 +251,8 @@ class ProjectTask:
             "node_input": "tokens",
             "node_input_size": len(self.vocabulary),
         }
-        return Recipe(options, self._embedder_recipe().training | LISTS, self.vocabulary)
+        training = {**self._embedder_recipe().training, **LISTS}
+        return Recipe(options, training, self.vocabulary)
 
     def describe(self) -> dict[str, Any]:
         """The parameters, ready for JSON; the corpus by its content."""
