@@ -1,11 +1,13 @@
 """Fits how a search orders candidates and how probable they are, on projects that no model saw.
 
     python experiments/fit_ranking.py CORPUS --model FOLDER --projects NAME,NAME,... \\
-        [--queries 400] [-o ranking.json]
+        [--queries 250] [-o ranking.json]
 
 The folder has ``embedder/`` and ``matcher/``; the ranking is written beside them. The projects must
 be left out of the training of both (``graphkin train projects --set task.validation=...``), because
-on functions that they were trained on their vectors agree too well.
+on functions that they were trained on their vectors agree too well. They are looked up among the
+functions of all projects but those of the test, as a large library has them; each query once with
+its answer, and once without.
 """
 
 from __future__ import annotations
@@ -15,14 +17,17 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from project_search import DIRECTIONS, Search, Searches, run, without_answer
+from torch.nn import functional
 
 from graphkin._support.files import write_atomically
+from graphkin.binaries.corpus import FunctionCorpus
 from graphkin.library.models import SearchModel
+from graphkin.library.odds import Odds
 from graphkin.library.ranking import ORDERED_BY, VARIANTS, Ranking
-from graphkin.models.calibration import Logistic
-from graphkin.research.tasks.projects import ProjectTask
+from graphkin.research.tasks.projects import TEST, ProjectTask
 
 WEIGHTS = {
     "words": (0.7, 1.0, 1.4),
@@ -45,6 +50,12 @@ FIRST = {
 DROPPED_CALLERS = 0.3
 """Share of the queries in files whose callers are taken as unknown: a program links a part of a
 library, and its functions have other callers there."""
+QUERIES = 250
+"""Of each direction, by default."""
+HIDDEN = 8
+"""Width of the hidden layer of the regressions."""
+STEPS, RATE, DECAY = 250, 0.05, 1e-4
+"""Of the fit of a regression, all examples at each step."""
 
 
 def main() -> None:
@@ -52,17 +63,24 @@ def main() -> None:
     parser.add_argument("corpus", help="what graphkin extract --evidence --min-blocks 1 wrote")
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--projects", required=True, help="with commas")
-    parser.add_argument("--queries", type=int, default=400, help="of each direction")
+    parser.add_argument("--queries", type=int, default=QUERIES, help="of each direction")
     parser.add_argument("-o", "--output", type=Path, help="by default ranking.json of the model")
     options = parser.parse_args()
     projects = tuple(options.projects.split(","))
-    searches = Searches(
-        ProjectTask(options.corpus), SearchModel.load(options.model), projects, options.queries
-    )
-    ranking = fit(searches)
+    model = SearchModel.load(options.model)
+    ranking = fit(searches_of(options.corpus, model, projects, options.queries))
     output = options.output or options.model / "ranking.json"
     write_atomically(output, ranking.to_json().encode() + b"\n")
     print(f"{output}: order {ranking.order}")
+
+
+def searches_of(
+    corpus: str, model: SearchModel, projects: tuple[str, ...], queries: int
+) -> Searches:
+    """Queries of some projects, among the functions of all but those of the test."""
+    every = {binary.build for binary in FunctionCorpus.open(Path(corpus)).binaries}
+    others = tuple(sorted(every - {*projects, *TEST}))
+    return Searches(ProjectTask(corpus), model, projects, queries, others)
 
 
 def fit(searches: Searches) -> Ranking:
@@ -79,11 +97,24 @@ def fit(searches: Searches) -> Ranking:
         count = len(examples)
         for is_matched in (False, True):
             variant = ("matched" if is_matched else "alone") + (" in files" if in_files else "")
-            regressions[variant] = _regression(ranking, examples, VARIANTS[variant], is_matched)
-            print(f"{variant}: {count} queries")
+            lists = _lists(ranking, examples, VARIANTS[variant], is_matched)
+            regressions[variant] = fit_odds(lists)
+            print(f"{variant}: {count} queries", flush=True)
         if not in_files:
-            regressions["pair"] = _regression(ranking, examples, VARIANTS["pair"], True)
-    about = {"projects": sorted(searches.projects), "queries": count}
+            lists = _lists(ranking, examples, VARIANTS["pair"], True)
+            regressions["pair"] = fit_odds(
+                [
+                    (features[row][None], 0 if row == right else None)
+                    for features, right in lists
+                    for row in range(len(features))
+                ]
+            )
+    sizes = [len(searches.pool(pool).numbers) for _, pool in directions]
+    about = {
+        "projects": sorted(searches.projects),
+        "queries": count,
+        "pools": [min(sizes), max(sizes)],
+    }
     return Ranking(ranking.order, regressions, about)
 
 
@@ -110,22 +141,72 @@ def _found_first(
     return float(np.mean(right))
 
 
-def _regression(
+Example = tuple[NDArray[np.float64], int | None]
+"""(N, F) features of the candidates of a query, and which of them is right, if any."""
+
+
+def _lists(
     ranking: Ranking, examples: list[Search], names: tuple[str, ...], is_matched: bool
-) -> Logistic:
+) -> list[Example]:
     rng = np.random.default_rng(0)
-    rows: list[NDArray[np.float64]] = []
-    labels: list[NDArray[np.bool_]] = []
+    lists: list[Example] = []
     # Most functions of a program are in no library: every query is also one without its answer.
     for search in chain(examples, map(without_answer, examples)):
         query = search.query.copy()
         if rng.random() < DROPPED_CALLERS:
             query["callers_scale"] = query["caller_count"] = 0
-        matched = (search.scores, search.exact_words) if is_matched else (None, None)
-        features = ranking.features(query, search.graph.num_nodes, search.candidates, *matched)
-        rows.append(np.column_stack([features[name] for name in names]))
-        labels.append(search.rows == search.answer)
-    return Logistic.fit(np.concatenate(rows), np.concatenate(labels))
+        seen = search.seen if is_matched else None
+        features = ranking.features(query, search.graph.num_nodes, search.candidates, seen)
+        right = np.flatnonzero(search.rows == search.answer)
+        columns = np.column_stack([features[name] for name in names])
+        lists.append((columns, int(right[0]) if len(right) else None))
+    return lists
+
+
+def fit_odds(lists: list[Example], hidden: int = HIDDEN) -> Odds:
+    """The most likely odds: of one of the candidates, or none, to be the right one."""
+    torch.manual_seed(0)
+    features = np.concatenate([own for own, _ in lists])
+    mean, scale = features.mean(axis=0), features.std(axis=0)
+    scale[scale == 0] = 1
+    sizes = np.array([len(own) for own, _ in lists])
+    is_there = torch.from_numpy(np.arange(sizes.max()) < sizes[:, None])
+    x = torch.zeros(*is_there.shape, features.shape[1])
+    x[is_there] = torch.from_numpy((features - mean) / scale).float()
+    answers = torch.tensor([0 if right is None else 1 + right for _, right in lists])
+    line = torch.nn.Linear(features.shape[1], 1)
+    inner = torch.nn.Linear(features.shape[1], hidden)
+    outer = torch.nn.Linear(hidden, 1, bias=False)
+    torch.nn.init.zeros_(line.weight)
+    torch.nn.init.zeros_(outer.weight)
+    weights = [line.weight, inner.weight, outer.weight]
+    parameters = [*weights, line.bias, inner.bias]
+    optimizer = torch.optim.Adam(parameters, RATE)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
+    for _ in range(STEPS):
+        odds = (line(x) + outer(inner(x).tanh()))[..., 0].masked_fill(~is_there, -torch.inf)
+        against_none = torch.cat([torch.zeros(len(odds), 1), odds], dim=1)
+        loss = functional.cross_entropy(against_none, answers)
+        loss = loss + DECAY * torch.stack([weight.square().sum() for weight in weights]).sum()
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        schedule.step()
+
+    def plain(layer: torch.nn.Linear) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Weights and biases for features as they are."""
+        own = layer.weight.detach().double().numpy() / scale
+        return own, layer.bias.detach().double().numpy() - own @ mean
+
+    weights_of_line, bias = plain(line)
+    rows, hidden_bias = plain(inner)
+    return Odds(
+        tuple(weights_of_line[0].tolist()),
+        float(bias[0]),
+        tuple(tuple(row) for row in rows.tolist()),
+        tuple(hidden_bias.tolist()),
+        tuple(outer.weight.detach().double()[0].tolist()),
+    )
 
 
 if __name__ == "__main__":

@@ -19,8 +19,15 @@ from graphkin.library.candidates import score_pairs
 from graphkin.library.cascade import NEAREST_CODES, SHARING_WORDS
 from graphkin.library.engines.base import COMMON_WORD
 from graphkin.library.models import SearchModel
-from graphkin.library.ranking import Candidates, Ranking
-from graphkin.library.signals import Records, Surroundings, rare_words, signals_of, word_cosines
+from graphkin.library.ranking import Candidates, MatchedGraphs, Ranking
+from graphkin.library.signals import (
+    ComparedGraphs,
+    Records,
+    Surroundings,
+    compared_graphs,
+    rare_words,
+    signals_of,
+)
 from graphkin.models import GraphEmbedder
 from graphkin.models.similarity import hamming_distances
 from graphkin.research.tasks.projects import NARROW, ProjectTask
@@ -93,8 +100,14 @@ class Searches:
     """Searches among the functions of some projects, by direction."""
 
     def __init__(
-        self, task: ProjectTask, model: SearchModel, projects: tuple[str, ...], queries: int = 0
+        self,
+        task: ProjectTask,
+        model: SearchModel,
+        projects: tuple[str, ...],
+        queries: int = 0,
+        others: tuple[str, ...] = (),
     ) -> None:
+        """Queries are functions of some projects; pools hold those of other projects as well."""
         self.task, self.model, self.projects, self.queries = task, model, projects, queries
         self._corpus = FunctionCorpus.open(Path(task.corpus))
         functions = task.functions_of(projects)
@@ -103,10 +116,11 @@ class Searches:
         }
         self._members: dict[str, dict[str, list[int]]] = {}
         for number, entry in enumerate(self._corpus.entries):
-            if entry.binary.build in projects:
+            if entry.binary.build in {*projects, *others}:
                 by_project = self._members.setdefault(entry.binary.library, {})
                 by_project.setdefault(entry.binary.build, []).append(number)
         self._pools: dict[str, Pool] = {}
+        self._near: dict[tuple[tuple[str, str], int], NDArray[np.int64]] = {}
 
     def has(self, direction: tuple[str, str]) -> bool:
         """Whether some project has both configurations."""
@@ -141,7 +155,7 @@ class Searches:
 
     def answers(self, direction: tuple[str, str]) -> list[tuple[int, int]]:
         """(row of a query, row of its answer), at random if not all are wanted."""
-        queries, pool = self.pool(direction[0]), self.pool(direction[1])
+        asked, pool = self.pool(direction[0]), self.pool(direction[1])
         place = {
             self._named[number]: row
             for row, number in enumerate(pool.numbers)
@@ -149,13 +163,24 @@ class Searches:
         }
         both_rows = [
             (row, place[self._named[number]])
-            for row, number in enumerate(queries.numbers)
+            for row, number in enumerate(asked.numbers)
             if number in self._named and self._named[number] in place
         ]
         if self.queries and len(both_rows) > self.queries:
             chosen = np.random.default_rng(0).choice(len(both_rows), self.queries, replace=False)
             both_rows = [both_rows[row] for row in np.sort(chosen).tolist()]
         return both_rows
+
+    def near(self, direction: tuple[str, str], row: int) -> NDArray[np.int64]:
+        """The rows of the pool that a query considers: the nearest codes, and rare words."""
+        key = direction, row
+        if key not in self._near:
+            asked, pool = (self.pool(build) for build in direction)
+            distances = hamming_distances(asked.codes[row][None], pool.codes)[0]
+            nearest = np.argsort(distances, kind="stable")[:NEAREST_CODES]
+            sharing = np.array(pool.sharing(asked.graphs[row]), dtype=np.int64)
+            self._near[key] = np.union1d(nearest, sharing)
+        return self._near[key]
 
     def says_nothing(self, graph: Graph) -> bool:
         """Whether a function has no string, import or table, and no rare constant."""
@@ -188,9 +213,8 @@ class Search(NamedTuple):
     rows: NDArray[np.int64]
     """(N,) of the pool."""
     candidates: Candidates
-    scores: NDArray[np.float32] | None = None
-    """(N,) of the matcher, where it was asked."""
-    exact_words: NDArray[np.float32] | None = None
+    seen: MatchedGraphs | None = None
+    """Where the matcher was asked."""
 
 
 def run(
@@ -202,14 +226,16 @@ def run(
     matched: bool,
 ) -> Iterator[Search]:
     """What each query considers: the nearest codes, in the order of vectors, cut and matched."""
-    queries, pool = searches.pool(direction[0]), searches.pool(direction[1])
+    asked, pool = searches.pool(direction[0]), searches.pool(direction[1])
     ours, theirs = (
-        side.records if in_files else without_files(side.records) for side in (queries, pool)
+        side.records if in_files else without_files(side.records) for side in (asked, pool)
     )
     answers = searches.answers(direction)
     for start in range(0, len(answers), CHUNK):
         chunk = [
-            _candidates(ranking, queries, pool, ours, theirs, row, answer)
+            _candidates(
+                ranking, asked, pool, ours, theirs, searches.near(direction, row), row, answer
+            )
             for row, answer in answers[start : start + CHUNK]
         ]
         yield from _matched(searches.model, pool, chunk) if matched else chunk
@@ -217,22 +243,20 @@ def run(
 
 def _candidates(
     ranking: Ranking,
-    queries: Pool,
+    asked: Pool,
     pool: Pool,
     ours: Records,
     theirs: Records,
+    near: NDArray[np.int64],
     row: int,
     answer: int,
 ) -> Search:
-    distances = hamming_distances(queries.codes[row][None], pool.codes)[0]
-    near = np.argsort(distances, kind="stable")[:NEAREST_CODES]
-    near = np.union1d(near, np.array(pool.sharing(queries.graphs[row]), dtype=np.int64))
     totals = ranking.totals(ours[row], theirs[near])
     rows = near[np.argsort(-totals, kind="stable")[:MATCHED]]
-    equal = np.array([pool.hashes[other] == queries.hashes[row] for other in rows])
+    equal = np.array([pool.hashes[other] == asked.hashes[row] for other in rows])
     identities = ["!".join(pool.names[other]) for other in rows]
     candidates = Candidates(theirs[rows], pool.blocks[rows], equal, identities)
-    return Search(ours[row], queries.graphs[row], answer, rows, candidates)
+    return Search(ours[row], asked.graphs[row], answer, rows, candidates)
 
 
 def _matched(model: SearchModel, pool: Pool, chunk: list[Search]) -> list[Search]:
@@ -243,24 +267,25 @@ def _matched(model: SearchModel, pool: Pool, chunk: list[Search]) -> list[Search
         for row in search.rows.tolist()
     ]
     scores = score_pairs(model.matcher, pairs)
-    exact = [
-        word_cosines(model.embedder, search.graph, [pool.graphs[row] for row in search.rows])
+    compared = [
+        compared_graphs(model.embedder, search.graph, [pool.graphs[row] for row in search.rows])
         for search in chunk
     ]
     ends = np.cumsum([len(search.rows) for search in chunk])[:-1]
     return [
-        search._replace(scores=own, exact_words=words)
-        for search, own, words in zip(chunk, np.split(scores, ends), exact, strict=True)
+        search._replace(seen=MatchedGraphs(own, graphs))
+        for search, own, graphs in zip(chunk, np.split(scores, ends), compared, strict=True)
     ]
 
 
 def without_answer(search: Search) -> Search:
     """The same search in a library that does not hold the function."""
     kept = np.flatnonzero(search.rows != search.answer)
-    scores, words = search.scores, search.exact_words
+    seen = search.seen
+    if seen is not None:
+        words, apart, on_stack, there = seen.graphs
+        graphs = ComparedGraphs(words[kept], apart[kept], on_stack, there[kept])
+        seen = MatchedGraphs(seen.scores[kept], graphs)
     return search._replace(
-        rows=search.rows[kept],
-        candidates=search.candidates.chosen(kept.tolist()),
-        scores=None if scores is None else scores[kept],
-        exact_words=None if words is None else words[kept],
+        rows=search.rows[kept], candidates=search.candidates.chosen(kept.tolist()), seen=seen
     )

@@ -3,10 +3,11 @@
     python experiments/ship_functions.py CORPUS --embedder RUN --matcher RUN --projects NAME,... \
         [--output FOLDER] [--results FILE]
 
-The ranking is fitted on projects that neither model was trained on. Of the words whose rarity the
-embedder knows, only the most frequent are kept: the others are nearly as rare as one that nobody
-has met. With ``--results``, what ``unseen_projects.py --json`` measured with the shipped model,
-only the card is written anew.
+The codes are fitted anew to the vectors (``fit_codes.py``), and the ranking on projects that
+neither model was trained on (``fit_ranking.py``). Of the words whose rarity the embedder knows,
+only the most frequent are kept: the others are nearly as rare as one that nobody has met. With
+``--results``, what ``unseen_projects.py --json`` measured with the shipped model, only the card is
+written anew.
 """
 
 from __future__ import annotations
@@ -18,21 +19,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fit_ranking import fit
-from project_search import Searches
+import numpy as np
+import torch
+from fit_codes import with_fitted_codes
+from fit_ranking import QUERIES, fit, searches_of
+from numpy.typing import NDArray
 from unseen_projects import table
 
 from graphkin._support.files import write_atomically
 from graphkin.binaries.corpus import FunctionCorpus
+from graphkin.graphs.words import kinds_of
 from graphkin.library.models import RANKING_FILE, SearchModel
 from graphkin.models import GraphEmbedder, GraphMatcher
 from graphkin.models.saving import CARD_FILE, PARTS, SHIPPED, WEIGHTS_FILE
-from graphkin.research.tasks.projects import ProjectTask
+from graphkin.models.words import WordBag
 
 KNOWN_WORDS = 11_000
 BUFFERS = ("hashes", "rarity", "rows")
-QUERIES = 200
-"""Of each direction, for the fit."""
 
 
 def main() -> None:
@@ -58,6 +61,7 @@ def ship(
 ) -> None:
     """Writes embedder, matcher and ranking into a folder."""
     small = with_fewer_words(GraphEmbedder.from_pretrained(embedder), KNOWN_WORDS)
+    small = with_fitted_codes(small, str(corpus.path))
     late = GraphMatcher.from_pretrained(matcher)
     processors = sorted({binary.architecture for binary in corpus.binaries})
     for model in (small, late):
@@ -67,23 +71,35 @@ def ship(
         model.save_pretrained(output / PARTS[type(model).__name__])
     (output / RANKING_FILE).unlink(missing_ok=True)
     model = SearchModel.load(output)
-    searches = Searches(ProjectTask(str(corpus.path)), model, projects, QUERIES)
+    searches = searches_of(str(corpus.path), model, projects, QUERIES)
     write_atomically(output / RANKING_FILE, fit(searches).to_json().encode() + b"\n")
 
 
 def with_fewer_words(embedder: GraphEmbedder, known: int) -> GraphEmbedder:
-    """The same embedder, which knows the rarity of fewer words, the most frequent."""
-    config = embedder.config
-    if config.words_known <= known:
-        return embedder
-    smaller = GraphEmbedder(replace(config, words_known=known))
+    """The same embedder, which knows how rare fewer words are: of the most frequent, those of kinds
+    that each bag reads."""
     tensors = dict(embedder.state_dict())
-    for bag in ("words", "offsets"):
-        kept = tensors[f"{bag}.rarity"].argsort(stable=True)[:known].sort().values
-        tensors |= {f"{bag}.{name}": tensors[f"{bag}.{name}"][kept] for name in BUFFERS}
+    chosen = {bag: _words_read(embedder, bag, known) for bag in ("words", "offsets")}
+    size = max(is_read.sum() for _, is_read in chosen.values())
+    for bag, (frequent, is_read) in chosen.items():
+        # Both bags are of one size: what is left is filled with words that a bag does not read.
+        rows = np.sort(np.concatenate([frequent[is_read], frequent[~is_read]])[:size])
+        for name in BUFFERS:
+            tensors[f"{bag}.{name}"] = tensors[f"{bag}.{name}"][torch.from_numpy(rows)]
+    smaller = GraphEmbedder(replace(embedder.config, words_known=int(size)))
     smaller.load_tensors(tensors, "the embedder")
     smaller.vocabulary, smaller.trained_on = embedder.vocabulary, embedder.trained_on
     return smaller.eval()
+
+
+def _words_read(
+    embedder: GraphEmbedder, bag: str, known: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """(K,) the rows of the most frequent words of a bag, and whether it reads their kinds."""
+    words: WordBag = getattr(embedder, bag)
+    rows = words.rarity.argsort(stable=True)[:known].numpy()
+    kinds = kinds_of(words.hashes.numpy().view(np.uint64)[rows])
+    return rows, words.is_read.numpy()[kinds]
 
 
 def card(

@@ -4,7 +4,7 @@
 
 A query is a function of configuration A with at least five blocks, whose name is there once in A
 and in B. The pool is every function of B of all projects of the split. Each row is one stage of a
-search: codes, parts of the vectors, the order of vectors, and the
+search: codes, codes and rare words, parts of the vectors, the order of vectors, and the
 regression over all signals without and with the matcher, by functions alone and in files, where
 callers and callees are known. The corpus is what ``graphkin extract --evidence --min-blocks 1``
 wrote.
@@ -20,7 +20,15 @@ from pathlib import Path
 import numpy as np
 from fit_ranking import FIRST
 from numpy.typing import NDArray
-from project_search import DIRECTIONS, Search, Searches, run, without_answer, without_files
+from project_search import (
+    DIRECTIONS,
+    Pool,
+    Search,
+    Searches,
+    run,
+    without_answer,
+    without_files,
+)
 
 from graphkin._support.progress import counter
 from graphkin.library.models import SearchModel
@@ -64,20 +72,21 @@ def measure(searches: Searches) -> dict[str, dict[str, Measures]]:
 
 def stages(searches: Searches, direction: tuple[str, str]) -> dict[str, Measures]:
     """The measures of every stage in one direction."""
-    queries, pool = (searches.pool(build) for build in direction)
+    asked, pool = (searches.pool(build) for build in direction)
     answers = searches.answers(direction)
-    silent = np.array([searches.says_nothing(queries.graphs[row]) for row, _ in answers])
+    silent = np.array([searches.says_nothing(asked.graphs[row]) for row, _ in answers])
     size = len(pool.numbers)
     ranking = searches.model.ranking or Ranking(dict(FIRST), {}, {})
-    alone = without_files(queries.records), without_files(pool.records)
+    alone = without_files(asked.records), without_files(pool.records)
     ranks = {
         stage: np.array([rank_of(scores(row), answer) for row, answer in answers])
         for stage, scores in {
-            "codes": lambda row: -hamming_distances(queries.codes[row][None], pool.codes)[0],
-            "graph": lambda row: cosines(queries.records[row], pool.records, "graph"),
-            "words": lambda row: cosines(queries.records[row], pool.records, "words"),
+            "codes": lambda row: -hamming_distances(asked.codes[row][None], pool.codes)[0],
+            "candidates": lambda row: first_stage(asked, pool, row),
+            "graph": lambda row: cosines(asked.records[row], pool.records, "graph"),
+            "words": lambda row: cosines(asked.records[row], pool.records, "words"),
             "vectors": lambda row: ranking.totals(alone[0][row], alone[1]),
-            "vectors in files": lambda row: ranking.totals(queries.records[row], pool.records),
+            "vectors in files": lambda row: ranking.totals(asked.records[row], pool.records),
         }.items()
     }
     measures = {stage: measured(own, silent, size) for stage, own in ranks.items()}
@@ -90,6 +99,15 @@ def stages(searches: Searches, direction: tuple[str, str]) -> dict[str, Measures
             stage = ("matched" if matched else "regression") + ending
             measures[stage] = ordered(ranking, looked_up, silent, size, matched)
     return measures
+
+
+def first_stage(asked: Pool, pool: Pool, row: int) -> NDArray[np.float64]:
+    """An order of candidates by code and by rare words, in turns: two of the first, then one."""
+    distances = hamming_distances(asked.codes[row][None], pool.codes)[0]
+    places = np.argsort(np.argsort(distances, kind="stable"), kind="stable").astype(np.float64)
+    for place, other in enumerate(pool.sharing(asked.graphs[row])):
+        places[other] = min(places[other], 2 * place + 0.5)
+    return -places
 
 
 def ordered(
@@ -119,8 +137,8 @@ def ordered(
 
 
 def _probabilities(ranking: Ranking, search: Search, matched: bool) -> NDArray[np.float64]:
-    seen = (search.scores, search.exact_words) if matched else (None, None)
-    return ranking.probabilities(search.query, search.graph.num_nodes, search.candidates, *seen)
+    seen = search.seen if matched else None
+    return ranking.probabilities(search.query, search.graph.num_nodes, search.candidates, seen)
 
 
 def rank_of(scores: NDArray[np.floating], answer: int) -> float:

@@ -1,0 +1,1 @@
+"""Scripts of ``experiments/``: what they measure and fit."""

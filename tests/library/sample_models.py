@@ -12,6 +12,7 @@ from graphkin import GraphEmbedder, GraphMatcher, ModelConfig
 from graphkin.binaries.operations import OPERATIONS
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.models import SearchModel
+from graphkin.library.odds import Odds
 from graphkin.library.ranking import VARIANTS, Ranking
 from graphkin.models.calibration import Calibration, Logistic
 from graphkin.models.words import WordStatistics
@@ -38,7 +39,7 @@ RANKING = Ranking(
         "caller_count": 0.05,
     },
     {
-        variant: Logistic(tuple(WEIGHTS.get(name, 0.0) for name in names), -4.0)
+        variant: Odds(tuple(WEIGHTS.get(name, 0.0) for name in names), -4.0)
         for variant, names in VARIANTS.items()
     },
     {"projects": ["none"]},

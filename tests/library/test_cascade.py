@@ -23,6 +23,7 @@ from graphkin.library.models import SearchModel
 from graphkin.library.records import Filter, KnownFunction, SearchOptions, Stored
 from graphkin.library.scan import Query, look_up, read_queries
 from graphkin.library.search import rank, search
+from graphkin.library.signals import record_kind
 from graphkin.results.document import FunctionResult
 from tests.library.sample_models import RANKING, evidence_embedder, ranking_model
 
@@ -208,14 +209,36 @@ def test_what_calls_what_is_known_of_whole_files(
         assert query.encoded is not None
         assert query.encoded.signals is not None
         assert query.encoded.signals["in_file"]
-    (named,) = read_queries(library, [f"{QUERY}:{queries[0].ref.function}"])
-    assert named.encoded is None
-    (encoded,) = encode_queries(model, [named.graph], [named.architecture])
+    (encoded,) = encode_queries(model, [queries[0].graph], [queries[0].architecture])
     assert encoded.signals is not None
     assert not encoded.signals["in_file"]
     with Library.create(tmp_path / "one.kin", model) as other:
         index_paths(other, [f"{QUERY}:{queries[0].ref.function}"])
         assert not model.signals_from(other.engine.signals([1]))["in_file"].any()
+
+
+def test_a_named_function_is_known_with_its_file(
+    library: Library, queries: list[Query], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a search of the whole file knows it, unless reading all of that takes too long."""
+    related = 0
+    for query in queries:
+        assert query.encoded is not None
+        assert query.encoded.signals is not None
+        (named,) = read_queries(library, [f"{QUERY}:{query.ref.address:#x}"])
+        assert named.ref == query.ref
+        assert named.encoded is not None
+        assert named.encoded.signals is not None
+        for name in record_kind(library.embedder).names or ():
+            # Vectors of other batches differ in their last bits, and so may what is rounded.
+            sides = named.encoded.signals, query.encoded.signals
+            ours, theirs = (np.asarray(side[name], np.float64) for side in sides)
+            assert ours == pytest.approx(theirs, rel=1e-4, abs=1.01 if ours.ndim else 1e-6)
+        related += query.encoded.signals["caller_count"] > 0
+    assert related
+    monkeypatch.setattr("graphkin.library.scan.LARGEST_READ", QUERY.stat().st_size - 1)
+    (alone,) = read_queries(library, [f"{QUERY}:{queries[0].ref.address:#x}"])
+    assert alone.encoded is None
 
 
 def test_small_functions_are_known_of_though_they_are_not_kept(

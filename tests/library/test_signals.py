@@ -20,6 +20,7 @@ from graphkin.library.signals import (
     Floats,
     Records,
     Surroundings,
+    compared_graphs,
     cosines,
     rare_words,
     shared_words,
@@ -27,7 +28,7 @@ from graphkin.library.signals import (
     word_cosines,
 )
 from graphkin.models.words import WordStatistics
-from tests.library.sample_models import evidence_embedder, ranking_model
+from tests.library.sample_models import EVIDENCE, evidence_embedder, ranking_model
 
 FILE = samples.path("gcc-O1/libkinproto.so")
 
@@ -140,6 +141,22 @@ def test_frequent_words_are_not_looked_for() -> None:
     }
     shared = shared_words(embedder, graph, graph)
     assert shared == sorted(rare, key=lambda word: -rare[word])
+
+
+def test_operations_of_graphs_are_compared(model: SearchModel) -> None:
+    """By their shares, however many there are; those on the stack tell of no optimization."""
+    stack, add, move = (EVIDENCE.encode([name])[0] for name in ("stack_load", "add", "move"))
+
+    def doing(*tokens: int) -> Graph:
+        none = WordBags(np.zeros(0, np.uint64), np.zeros(2, np.int64))
+        return Graph(1, [], directed=True, node_tokens=[list(tokens)], node_words=none)
+
+    others = [doing(stack, stack, add, add), doing(move), doing()]
+    compared = compared_graphs(model.embedder, doing(stack, add), others)
+    assert compared.operations_apart == pytest.approx([0, 1, 0.5])
+    assert compared.on_stack == pytest.approx(0.5)
+    assert compared.on_stack_there == pytest.approx([0.5, 0, 0])
+    assert compared.exact_words.tolist() == [0, 0, 0]
 
 
 def test_the_exact_cosine_of_words(model: SearchModel) -> None:

@@ -98,6 +98,17 @@ def test_attention_is_shown_once_and_both_ways() -> None:
     assert maps.score == pytest.approx(float(model.predict([(left, right)])[0]), abs=1e-5)
 
 
+def test_many_pairs_are_explained_as_each_by_itself() -> None:
+    model = late_matcher()
+    graphs = some_graphs([3, 7, 5, 12])
+    pairs = [(graphs[0], other) for other in graphs[1:]] + [(graphs[3], graphs[1])]
+    for pair, maps in zip(pairs, model.explain_many(pairs), strict=True):
+        alone = model.explain(*pair)
+        np.testing.assert_allclose(maps.left_to_right[0], alone.left_to_right[0], atol=1e-5)
+        np.testing.assert_allclose(maps.right_to_left[0], alone.right_to_left[0], atol=1e-5)
+        assert maps.score == pytest.approx(alone.score, rel=1e-4)
+
+
 def test_graphs_without_words_are_refused() -> None:
     mute = Graph(2, [(0, 1)], directed=True, node_tokens=[[0], [1]])
     with pytest.raises(GraphError, match="made without it"):

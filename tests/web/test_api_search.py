@@ -11,7 +11,7 @@ from graphkin import Library
 from graphkin.binaries import samples
 from graphkin.binaries.targets import find_function, parse_target
 from graphkin.library.compare import compare_functions
-from graphkin.library.scan import MIN_PROBABILITY
+from graphkin.library.scan import MIN_PROBABILITY, scan
 from graphkin.web.limits import ServerLimits
 from tests.web.conftest import Serve
 from tests.web.requests import FIRMWARE_ID, message, send, suspect
@@ -37,8 +37,8 @@ def test_a_search_finds_what_the_library_finds(client: TestClient, library: Path
     target = f"{samples.FIRMWARE}:{names['process_heartbeat']:#x}"
     with Library.open(library) as index:
         function = find_function(parse_target(target))
-        graph = function.to_graph(index.model.vocabulary)
-        expected = index.search(graph, 5, rerank=20)
+        (result,) = scan(index, target, top=5, min_probability=0)
+        expected = result.hits
     assert actual["query"]["function"] == function.name
     assert actual["query"]["blocks"] == len(function.blocks)
     assert [hit["reference"] for hit in actual["hits"]] == [f"library:{hit.id}" for hit in expected]

@@ -109,8 +109,7 @@ class FunctionRecord(NamedTuple):
             "defined_in": function.defined_in,
         }
         if has_words:
-            callees = [callee for callee in function.callees or () if isinstance(callee, int)]
-            metadata["callees"] = callees or None
+            metadata["callees"] = list(function.internal_callees) or None
         return cls(
             BinaryRecord.of(function, file, build),
             function.name,

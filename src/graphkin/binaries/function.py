@@ -106,6 +106,11 @@ class Function:
         """The name in the source: ``decode`` of ``decode.part.0.isra.1``."""
         return base_name(self.name)
 
+    @property
+    def internal_callees(self) -> tuple[int, ...]:
+        """Addresses of functions of the same file that it calls."""
+        return tuple(callee for callee in self.callees or () if isinstance(callee, int))
+
     def is_large(self, min_blocks: int) -> bool:
         """Whether it has enough blocks, or says enough, to be known from others."""
         # here, because most functions are large

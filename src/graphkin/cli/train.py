@@ -188,9 +188,9 @@ def train_meshes(meshes: MeshOptions, options: TrainOptions) -> None:
 def train_projects(corpus: Corpus, options: TrainOptions) -> None:
     """Train on functions of many projects, to find code that nobody trained on.
 
-    It takes --recipe strong, and --kind gnn for an embedder, or --kind late for a matcher over
-    one, with --start-from that. The corpus is of PROJECT/CONFIGURATION.so, extracted with
-    --evidence.
+    It takes --recipe strong, and --kind gnn for an embedder, or --kind late or gmn for a matcher,
+    with --start-from an embedder: that chooses what is hard to tell apart, and --kind late begins
+    with its weights. The corpus is of PROJECT/CONFIGURATION.so, extracted with --evidence.
     """
     from graphkin._support.progress import counter
     from graphkin.models import GraphEmbedder
@@ -200,10 +200,13 @@ def train_projects(corpus: Corpus, options: TrainOptions) -> None:
     start = options.start()
     tables = options.tables(ProjectTask, {"corpus": str(corpus)})
     task = ProjectTask(**tables["task"])
-    run = options.assemble(task, tables, start)
+    # The steps of a GMN are not those of an embedder of projects.
+    is_new = options.kind == "gmn" and isinstance(start, GraphEmbedder)
+    run = options.assemble(task, tables, None if is_new else start)
     if isinstance(start, GraphEmbedder) and run.model.config.matching:
+        is_late = run.model.config.similarity == "late"
         with counter("encoding training functions") as progress:
-            run = replace(run, task=ProjectLists(task, start, progress))
+            run = replace(run, task=ProjectLists(task, start, apart=is_late, progress=progress))
     _train(run, options)
 
 

@@ -21,9 +21,15 @@ from graphkin.library.candidates import Candidate, EncodedQuery, score_candidate
 from graphkin.library.code_distance import distances as distances_between
 from graphkin.library.engines.base import Engine
 from graphkin.library.models import SearchModel
-from graphkin.library.ranking import TOO_SMALL, Candidates, Ranking, is_small
+from graphkin.library.ranking import (
+    TOO_SMALL,
+    Candidates,
+    MatchedGraphs,
+    Ranking,
+    is_small,
+)
 from graphkin.library.records import SearchOptions, Stored
-from graphkin.library.signals import rare_words, word_cosines
+from graphkin.library.signals import compared_graphs, rare_words
 
 NEAREST_CODES = 500
 """Functions whose signals are compared, by the distance of their codes."""
@@ -158,9 +164,9 @@ def _with_scores(
         return ranked
     blocks = query.graph.num_nodes
     others = [graphs[item.stored.id] for item in ranked[:count]]
-    exact_words = word_cosines(model.embedder, query.graph, others)
+    seen = MatchedGraphs(scores, compared_graphs(model.embedder, query.graph, others))
     best = candidates.chosen(range(count))
-    probabilities = ranking.probabilities(signals, blocks, best, scores, exact_words)
+    probabilities = ranking.probabilities(signals, blocks, best, seen)
     matched = [
         replace(
             item,

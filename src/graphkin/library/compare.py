@@ -18,8 +18,8 @@ from graphkin.graphs.words import word_hash
 from graphkin.library.code_distance import distances, probabilities
 from graphkin.library.models import Encoded, SearchModel, search_model
 from graphkin.library.processors import processor_warnings
-from graphkin.library.ranking import Candidates
-from graphkin.library.signals import word_cosines
+from graphkin.library.ranking import Candidates, MatchedGraphs
+from graphkin.library.signals import compared_graphs
 from graphkin.results.document import Comparison, EvidenceToken
 from graphkin.results.evidence import best_evidence
 from graphkin.results.function import is_understood, ref_of, said_by
@@ -117,10 +117,9 @@ def _probability(
         return probabilities(model, left, [other], distance, scores)[0]
     equal = np.array([left.digest() == right.digest()])
     candidate = Candidates(encoded.signals[1:], np.array([right.num_nodes]), equal, [""])
-    words = float(word_cosines(model.embedder, left, [right])[0])
-    return model.ranking.pair_probability(
-        encoded.signals[0], left.num_nodes, candidate, score, words
-    )
+    scores = np.array([score], dtype=np.float32)
+    seen = MatchedGraphs(scores, compared_graphs(model.embedder, left, [right]))
+    return model.ranking.pair_probability(encoded.signals[0], left.num_nodes, candidate, seen)
 
 
 def _said(

@@ -1,7 +1,8 @@
 """From signals to an order and a probability: all that a search knows of a pair, in one regression.
 
 The probability of a hit says how likely it is that both are the same function, among all that the
-library holds: a small function that many others equal is not certain, whatever its distance.
+library holds, and not none of them: a small function that many others equal is not certain,
+whatever its distance.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.errors import FormatError
-from graphkin.library.signals import AROUND, OWN, Floats, Records, cosines
-from graphkin.models.calibration import Logistic
+from graphkin.library.odds import Odds, best_of_each, probabilities_of
+from graphkin.library.signals import AROUND, OWN, ComparedGraphs, Floats, Records, cosines
 
-FORMAT = {"format": "graphkin ranking", "version": 1}
+FORMAT = {"format": "graphkin ranking", "version": 2}
 COUNTS = ("callee_count", "caller_count")
 ORDERED_BY = (*OWN, *AROUND, *COUNTS)
 """What candidates are ordered by: products of vectors, and how far the numbers of callees and
@@ -30,29 +31,40 @@ ALONE = (
     "blocks",
     "edges",
     "operations",
-    "callees",
+    "callee_count",
     "strength",
     "least_strength",
     "size",
     "widths_differ",
     "equal",
+    "rivals",
+    "density",
+    "density_there",
+    "more_blocks",
+    "more_operations",
 )
 """Features of a pair: products of vectors; their weighted sum, and by how much it is above that of
 the best other function; logarithms of ratios of blocks, edges and operations, and of the numbers of
 callees; how much the query says, and the one of the two that says less; the logarithm of the
-query's blocks; whether pointers differ in width; whether the graphs are equal."""
-IN_FILES = (*AROUND, "callers", "has_callees", "has_callers")
+query's blocks; whether pointers differ in width; whether the graphs are equal; the mean of the sums
+of those that come next. How two builds of a function were made decides how alike they are; so
+operations in a block, on both sides, and ratios with their signs are among the features."""
+IN_FILES = (*AROUND, "caller_count", "has_callees", "has_callers")
 """Where both are known with all functions of their files: products of what they call and are called
 by, the ratio of the numbers of callers, and whether both have any."""
-MATCHED = ("exact_words", "score", "score_margin")
+MATCHED = ("exact_words", "score", "score_margin", "operations_apart", "on_stack", "on_stack_there")
 """Of candidates that the matcher has seen: the exact cosine of what both say, the matcher's score,
-and by how much it is above that of the best other function."""
+and by how much it is above that of the best other function; how far the kinds of operations are
+apart, and the share of them on either side that load from the stack or store there, most of all
+without optimization."""
 VARIANTS = {
     "alone": ALONE,
     "matched": ALONE + MATCHED,
     "alone in files": ALONE + IN_FILES,
     "matched in files": ALONE + IN_FILES + MATCHED,
-    "pair": tuple(name for name in ALONE + MATCHED if not name.endswith("margin")),
+    "pair": tuple(
+        name for name in ALONE + MATCHED if not name.endswith("margin") and name != "rivals"
+    ),
 }
 """What is known of a pair: of functions alone or in their files, before or after the matcher saw
 them; and of two functions that are compared by themselves, without any others."""
@@ -60,9 +72,19 @@ UNIQUE_EQUAL = 0.99
 """Least probability of a function that is equal to the query, where no other name has it."""
 SMALL_BLOCKS, SMALL_STRENGTH = 8, 10.0
 """A function with fewer blocks, which says less, is too small to be told from others like it."""
+RIVALS = 10
+"""Functions whose mean tells how many others are like the query."""
 LEVEL = 0.03
 """Totals that are no further apart are level: nothing tells such candidates apart."""
 TOO_SMALL = "too small to tell"
+
+
+class MatchedGraphs(NamedTuple):
+    """What is known of candidates whose graphs were read and compared with the query's."""
+
+    scores: Floats
+    """(N,) of the matcher."""
+    graphs: ComparedGraphs
 
 
 class Candidates(NamedTuple):
@@ -93,7 +115,7 @@ class Ranking:
 
     order: dict[str, float]
     """Weights over ``ORDERED_BY``, to order candidates before they are matched."""
-    regressions: dict[str, Logistic]
+    regressions: dict[str, Odds]
     """By the name of a variant in ``VARIANTS``."""
     fitted_on: dict[str, Any]
     """Projects, queries and pools of the fit."""
@@ -117,8 +139,7 @@ class Ranking:
         query: np.void,
         blocks: int,
         candidates: Candidates,
-        scores: Floats | None = None,
-        exact_words: Floats | None = None,
+        seen: MatchedGraphs | None = None,
     ) -> dict[str, NDArray[np.float64]]:
         """(N,) each feature that can be known.
 
@@ -126,22 +147,21 @@ class Ranking:
             query: its signals.
             blocks: of the query.
             candidates: all that were considered; margins are among them.
-            scores: (N,) the matcher's, where it saw them.
-            exact_words: (N,) cosines of what query and candidates say, likewise.
+            seen: what their graphs tell, where they were read.
         """
         records = candidates.records
         widths_differ = records["narrow"] != query["narrow"]
         own = {name: cosines(query, records, name).astype(np.float64) for name in OWN + AROUND}
         own["offsets"] = np.where(widths_differ, 0, own["offsets"])
         total = self.totals(query, records).astype(np.float64)
+        density, operations = _density(query["operations"], np.array(blocks)), records["operations"]
         features = own | {
             "total": total,
             "margin": _margins(total, candidates.identities),
             "blocks": _ratio(blocks, candidates.blocks),
             "edges": _ratio(query["edges"], records["edges"]),
             "operations": _ratio(query["operations"], records["operations"]),
-            "callees": _ratio(query["callee_count"], records["callee_count"]),
-            "callers": _ratio(query["caller_count"], records["caller_count"]),
+            **{name: _ratio(query[name], records[name]) for name in COUNTS},
             "has_callees": 1.0 * (query["callees_scale"] > 0) * (records["callees_scale"] > 0),
             "has_callers": 1.0 * (query["callers_scale"] > 0) * (records["callers_scale"] > 0),
             "strength": np.full(len(records), np.log1p(query["strength"])),
@@ -149,12 +169,21 @@ class Ranking:
             "size": np.full(len(records), np.log2(max(blocks, 1))),
             "widths_differ": widths_differ.astype(np.float64),
             "equal": candidates.equal.astype(np.float64),
+            "rivals": np.full(len(records), _next_best(total, candidates.identities)),
+            "density": np.full(len(records), density),
+            "density_there": _density(operations, candidates.blocks),
+            "more_blocks": _times_more(blocks, candidates.blocks),
+            "more_operations": _times_more(query["operations"], operations),
         }
-        if scores is not None and exact_words is not None:
+        if seen is not None:
+            scores, graphs = seen.scores.astype(np.float64), seen.graphs
             features |= {
-                "exact_words": exact_words.astype(np.float64),
-                "score": scores.astype(np.float64),
-                "score_margin": _margins(scores.astype(np.float64), candidates.identities),
+                "exact_words": graphs.exact_words.astype(np.float64),
+                "score": scores,
+                "score_margin": _margins(scores, candidates.identities),
+                "operations_apart": graphs.operations_apart.astype(np.float64),
+                "on_stack": np.full(len(records), float(graphs.on_stack)),
+                "on_stack_there": graphs.on_stack_there.astype(np.float64),
             }
         return features
 
@@ -163,35 +192,33 @@ class Ranking:
         query: np.void,
         blocks: int,
         candidates: Candidates,
-        scores: Floats | None = None,
-        exact_words: Floats | None = None,
+        seen: MatchedGraphs | None = None,
     ) -> NDArray[np.float64]:
         """(N,) how likely each candidate is the same function as the query; see :meth:`features`.
 
         Over different functions they add up to at most 1.
         """
-        features = self.features(query, blocks, candidates, scores, exact_words)
+        features = self.features(query, blocks, candidates, seen)
         in_files = (candidates.records["in_file"] & query["in_file"]).astype(bool)
-        probabilities = np.zeros(len(candidates.records))
+        odds = np.zeros(len(candidates.records))
         for chosen, ending in ((~in_files, ""), (in_files, " in files")):
-            variant = ("alone" if scores is None else "matched") + ending
+            variant = ("alone" if seen is None else "matched") + ending
             columns = [features[name][chosen] for name in VARIANTS[variant]]
             if chosen.any():
-                probabilities[chosen] = self.regressions[variant](np.column_stack(columns))
+                odds[chosen] = self.regressions[variant](np.column_stack(columns))
+        probabilities = probabilities_of(odds, candidates.identities)
         probabilities = _with_equal(probabilities, candidates)
         if is_small(query, blocks):
             probabilities = np.minimum(probabilities, 1 / _level(features["total"], candidates))
         return _shared(probabilities, candidates)
 
     def pair_probability(
-        self, query: np.void, blocks: int, other: Candidates, score: float, exact_words: float
+        self, query: np.void, blocks: int, other: Candidates, seen: MatchedGraphs
     ) -> float:
         """How likely two functions are the same, of which nobody knows what else there is."""
-        scores, words = np.array([[score], [exact_words]], np.float32)
-        features = self.features(query, blocks, other, scores, words)
-        columns = [features[name] for name in VARIANTS["pair"]]
-        probability = self.regressions["pair"](np.column_stack(columns))
-        return float(_with_equal(probability, other)[0])
+        features = self.features(query, blocks, other, seen)
+        odds = self.regressions["pair"](np.column_stack([features[n] for n in VARIANTS["pair"]]))
+        return float(_with_equal(probabilities_of(odds, other.identities), other)[0])
 
     def to_json(self) -> str:
         return json.dumps({**FORMAT, **asdict(self)}, indent=1)
@@ -207,7 +234,7 @@ class Ranking:
             if not np.isfinite(list(order.values())).all():
                 raise FormatError(f"a ranking needs finite weights, got {order}")
             regressions = {
-                variant: Logistic.from_dict(values["regressions"][variant], len(names))
+                variant: Odds.from_json(values["regressions"][variant], len(names))
                 for variant, names in VARIANTS.items()
             }
             return cls(order, regressions, dict(values["fitted_on"]))
@@ -222,25 +249,32 @@ def is_small(query: np.void, blocks: int) -> bool:
     return bool(blocks < SMALL_BLOCKS and query["strength"] < SMALL_STRENGTH)
 
 
+def _times_more(ours: Any, theirs: NDArray[Any]) -> NDArray[np.float64]:
+    """(N,) how many times larger one number is than the others, as log2."""
+    logarithms: NDArray[np.float64] = np.log2(1.0 + float(ours)) - np.log2(1.0 + np.float64(theirs))
+    return logarithms
+
+
 def _ratio(ours: Any, theirs: NDArray[Any]) -> NDArray[np.float64]:
     """(N,) how many times larger one number is than the other, as log2."""
-    distances: NDArray[np.float64] = np.abs(
-        np.log2(1.0 + float(ours)) - np.log2(1.0 + theirs.astype(np.float64))
-    )
-    return distances
+    return np.abs(_times_more(ours, theirs))
 
 
-def _best(values: NDArray[np.float64], identities: Sequence[str]) -> dict[str, float]:
-    """The best value of each function."""
-    best: dict[str, float] = {}
-    for identity, value in zip(identities, values.tolist(), strict=True):
-        best[identity] = max(value, best.get(identity, -np.inf))
-    return best
+def _density(operations: Any, blocks: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Operations in a block, as log2."""
+    density: NDArray[np.float64] = np.log2((1.0 + np.float64(operations)) / np.maximum(blocks, 1))
+    return density
+
+
+def _next_best(values: NDArray[np.float64], identities: Sequence[str]) -> float:
+    """The mean of the best functions after the first; 0 without any."""
+    ordered = sorted(best_of_each(values, identities).values(), reverse=True)[1 : 1 + RIVALS]
+    return float(np.mean(ordered)) if ordered else 0.0
 
 
 def _margins(values: NDArray[np.float64], identities: Sequence[str]) -> NDArray[np.float64]:
     """(N,) by how much each value is above the best of another function."""
-    best = _best(values, identities)
+    best = best_of_each(values, identities)
     first, second, *_ = [*sorted(best.values(), reverse=True), 0.0, 0.0]
     rivals = [second if best[identity] == first else first for identity in identities]
     margins: NDArray[np.float64] = values - np.array(rivals)
@@ -261,7 +295,7 @@ def _equal_names(candidates: Candidates) -> set[str]:
 
 def _level(totals: NDArray[np.float64], candidates: Candidates) -> NDArray[np.float64]:
     """(N,) how many functions have a total that is level with that of each, or above."""
-    ordered = np.sort(list(_best(totals, candidates.identities).values()))
+    ordered = np.sort(list(best_of_each(totals, candidates.identities).values()))
     above = len(ordered) - np.searchsorted(ordered, totals - LEVEL)
     return np.maximum(above, 1).astype(np.float64)
 
@@ -271,7 +305,7 @@ def _shared(probabilities: NDArray[np.float64], candidates: Candidates) -> NDArr
 
     What those of equal code leave is for the others.
     """
-    best = _best(probabilities, candidates.identities)
+    best = best_of_each(probabilities, candidates.identities)
     equal = _equal_names(candidates)
     taken = sum(best[name] for name in equal)
     others = sum(value for name, value in best.items() if name not in equal)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,8 +12,8 @@ from graphkin.binaries.backends.choose import Backend
 from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.reading import read_function, read_functions
-from graphkin.binaries.targets import parse_target
-from graphkin.errors import GraphkinError
+from graphkin.binaries.targets import Target, parse_target
+from graphkin.errors import FormatError, GraphkinError
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.graphs.words import is_large, word_hash
 from graphkin.library.candidates import EncodedQuery, encode_queries
@@ -39,6 +39,8 @@ TOP = 3
 """Hits of each function of a scan."""
 AT_ONCE = 250
 """Functions that go through the stages of a search together."""
+LARGEST_READ = 16 << 20
+"""Bytes of a file that is read as a whole for one of its functions, to know who calls it."""
 
 
 class Query(NamedTuple):
@@ -57,9 +59,8 @@ class Query(NamedTuple):
 
 def query_of(function: Function, vocabulary: Vocabulary) -> Query:
     """A function that was read, as a query."""
-    internal = (callee for callee in function.callees or () if isinstance(callee, int))
-    graph = function.to_graph(vocabulary)
-    return Query(ref_of(function), graph, function.architecture, tuple(internal), said_by(function))
+    graph, callees = function.to_graph(vocabulary), function.internal_callees
+    return Query(ref_of(function), graph, function.architecture, callees, said_by(function))
 
 
 def encode_file(model: SearchModel, queries: Sequence[Query]) -> list[Query]:
@@ -67,6 +68,17 @@ def encode_file(model: SearchModel, queries: Sequence[Query]) -> list[Query]:
     surroundings = [Surroundings(query.ref.address or 0, query.callees) for query in queries]
     encoded = _encoded(model, queries, surroundings)
     return [query._replace(encoded=own) for query, own in zip(queries, encoded, strict=True)]
+
+
+def encode_among(model: SearchModel, query: Query, related: Iterable[Query]) -> Query:
+    """A query, encoded with those functions of its file that it calls, or that call it."""
+    others = (other for other in related if other.ref.address != query.ref.address)
+    return encode_file(model, [query, *others])[0]
+
+
+def is_related(address: int, callees: Sequence[int], query: Query) -> bool:
+    """Whether a function of the same file, with these callees, calls a query or is called by it."""
+    return address in query.callees or query.ref.address in callees
 
 
 def _encoded(
@@ -156,9 +168,9 @@ def read_queries(
             target = parse_target(text)
             # What is too small to be looked up tells something of its callers.
             is_file = model.ranking is not None and target.function is None
-            functions: Iterable[Function]
+            queries: Iterable[Query]
             if target.function is not None:
-                functions = [read_function(target, backend)]
+                queries = [_read_query(model, target, backend)]
             else:
                 functions = read_functions(
                     target,
@@ -169,7 +181,7 @@ def read_queries(
                     on_small=small.append,
                     coverages=coverages,
                 )
-            queries = (query_of(function, vocabulary) for function in functions)
+                queries = (query_of(function, vocabulary) for function in functions)
             for query in encoded_by_file(model, queries) if is_file else queries:
                 if is_file and not is_large(query.graph, min_blocks):
                     small.append(1)
@@ -185,6 +197,26 @@ def read_queries(
                 files.append(
                     SearchedFile(binary=target.binary, functions=looked_up, small=sum(small))
                 )
+
+
+def _read_query(model: SearchModel, target: Target, backend: Backend) -> Query:
+    """The function that a target names, with its callers and callees where its file is not huge."""
+    function = read_function(target, backend)
+    query = query_of(function, model.vocabulary)
+    if model.ranking is None or Path(target.path).stat().st_size > LARGEST_READ:
+        return query
+    related = []
+    # Of a file that cannot be read as a whole, the function is all that is known.
+    with suppress(FormatError):
+        for other in read_functions(
+            target._replace(function=None), backend=backend, with_evidence=True
+        ):
+            if other.binary != function.binary:
+                continue
+            if is_related(other.address, other.internal_callees, query):
+                related.append(query_of(other, model.vocabulary))
+        query = encode_among(model, query, related)
+    return query
 
 
 def encoded_by_file(model: SearchModel, queries: Iterable[Query]) -> Iterator[Query]:

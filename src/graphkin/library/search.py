@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +28,10 @@ from graphkin.library.signals import shared_words
 from graphkin.results.document import Evidence, EvidenceToken, Hit
 from graphkin.results.evidence import best_evidence
 
-if TYPE_CHECKING:
-    from graphkin.models import GraphMatcher
-
 PAIRS_AT_ONCE = 5_000
 """Pairs whose graphs are in memory together while they are scored."""
 EVIDENCE_WEIGHTS = 4_000_000
-"""Attention weights of a pair, above which no evidence is computed for it."""
+"""Attention weights that are in memory together; a pair with more has no evidence."""
 SHARED_WORDS = 12
 """Words that query and hit share, the rarest, that a hit lists."""
 
@@ -76,7 +72,8 @@ def rank(
     if not len(ids):
         return Hits((), None)
     if model.ranking is not None:
-        return _hits(model, query, *rank_signals(model, engine, query, ids), options)
+        ranked, graphs = rank_signals(model, engine, query, ids)
+        return _hits(model, [query], [ranked], graphs, options)[0]
     distances = distances_between(engine.space, query.vector, engine.vectors(ids))
     order = np.argsort(distances, kind="stable")
     candidates = _candidates(
@@ -84,7 +81,7 @@ def rank(
     )
     graphs = _graphs(engine, [candidates])
     (reranked,) = _reranked(model, [query], [candidates], graphs)
-    return _hits(model, query, reranked, graphs, options)
+    return _hits(model, [query], [reranked], graphs, options)[0]
 
 
 def _search_chunk(
@@ -92,10 +89,7 @@ def _search_chunk(
 ) -> list[Hits]:
     look_up = _search_codes if model.ranking is None else search_signals
     candidates, graphs = look_up(model, engine, queries, options)
-    return [
-        _hits(model, query, ranked, graphs, options)
-        for query, ranked in zip(queries, candidates, strict=True)
-    ]
+    return _hits(model, queries, candidates, graphs, options)
 
 
 def _search_codes(
@@ -166,56 +160,66 @@ def _reranked(
 
 def _hits(
     model: SearchModel,
-    query: EncodedQuery,
-    candidates: Sequence[Candidate],
+    queries: Sequence[EncodedQuery],
+    candidates: Sequence[Sequence[Candidate]],
     graphs: dict[int, Graph],
     options: SearchOptions,
-) -> Hits:
-    """The best candidates as documents, with evidence where it is asked for."""
-    best = candidates[: options.top]
-    kept, left_out = [], []
-    for candidate in best:
-        probability = candidate.probability
-        if probability is not None and probability < options.min_probability:
-            left_out.append(probability)
-        else:
-            kept.append(candidate)
-    evidence = _evidence_of_best(model, query.graph, kept, graphs, options)
-    hits = [
-        hit_of(
-            candidate,
-            rank_,
-            evidence.get(candidate.stored.graph_hash),
-            _shared(model, query, graphs.get(candidate.stored.id)),
+) -> list[Hits]:
+    """The best candidates of each query as documents, with evidence where it is asked for."""
+    best = [own[: options.top] for own in candidates]
+    kept = [[item for item in own if _is_probable(item, options)] for own in best]
+    left_out = [[item for item in own if not _is_probable(item, options)] for own in best]
+    evidence = _evidence_of_best(model, queries, kept, graphs, options)
+    return [
+        Hits(
+            tuple(
+                hit_of(
+                    candidate,
+                    rank_,
+                    explained.get(candidate.stored.graph_hash),
+                    _shared(model, query, graphs.get(candidate.stored.id)),
+                )
+                for rank_, candidate in enumerate(own, start=1)
+            ),
+            max((item.probability or 0.0 for item in rest), default=None),
         )
-        for rank_, candidate in enumerate(kept, start=1)
+        for query, own, rest, explained in zip(queries, kept, left_out, evidence, strict=True)
     ]
-    return Hits(tuple(hits), max(left_out, default=None))
+
+
+def _is_probable(candidate: Candidate, options: SearchOptions) -> bool:
+    probability = candidate.probability
+    return probability is None or probability >= options.min_probability
 
 
 def _evidence_of_best(
     model: SearchModel,
-    query: Graph,
-    hits: Sequence[Candidate],
+    queries: Sequence[EncodedQuery],
+    hits: Sequence[Sequence[Candidate]],
     graphs: dict[int, Graph],
     options: SearchOptions,
-) -> dict[str, Evidence | None]:
-    """By the hash of the graph: copies of one graph are explained once."""
-    evidence: dict[str, Evidence | None] = {}
+) -> list[dict[str, Evidence]]:
+    """Which blocks match, for each query by the hash of the graph: copies are explained once.
+
+    Graphs that are too large to keep their attention have none.
+    """
+    evidence: list[dict[str, Evidence]] = [{} for _ in queries]
     if not options.evidence or model.matcher is None:
         return evidence
-    for candidate in hits[: options.evidence_top]:
-        if candidate.stored.graph_hash not in evidence:
+    pairs: dict[tuple[int, str], tuple[Graph, Graph]] = {}
+    for number, (query, own) in enumerate(zip(queries, hits, strict=True)):
+        for candidate in own[: options.evidence_top]:
             graph = graphs[candidate.stored.id]
-            evidence[candidate.stored.graph_hash] = _evidence(model.matcher, query, graph)
+            if query.graph.num_nodes * graph.num_nodes <= EVIDENCE_WEIGHTS:
+                pairs[number, candidate.stored.graph_hash] = query.graph, graph
+    sizes = [left.num_nodes * right.num_nodes for left, right in pairs.values()]
+    keys, chunks = list(pairs), np.cumsum(sizes) // EVIDENCE_WEIGHTS
+    for chunk in np.unique(chunks):
+        part = [keys[row] for row in np.flatnonzero(chunks == chunk)]
+        maps = model.matcher.explain_many([pairs[key] for key in part])
+        for (number, content), own_maps in zip(part, maps, strict=True):
+            evidence[number][content] = best_evidence(own_maps)
     return evidence
-
-
-def _evidence(matcher: GraphMatcher, query: Graph, graph: Graph) -> Evidence | None:
-    """Which blocks match; None for graphs too large to keep their attention."""
-    if query.num_nodes * graph.num_nodes > EVIDENCE_WEIGHTS:
-        return None
-    return best_evidence(matcher.explain(query, graph))
 
 
 def _shared(

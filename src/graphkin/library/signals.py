@@ -27,6 +27,23 @@ RARE = 5.0
 """Rarity from which on a word is worth looking for by itself."""
 
 
+STACK = ("stack_load", "stack_store")
+"""Operations of which code without optimization is full."""
+
+
+class ComparedGraphs(NamedTuple):
+    """What the graphs of a query and of N others tell, beside their vectors."""
+
+    exact_words: Floats
+    """(N,) the cosines of what both say."""
+    operations_apart: Floats
+    """(N,) how far the shares of their operations are apart, from 0 to 1."""
+    on_stack: float
+    """The share of the query's operations that use the stack."""
+    on_stack_there: Floats
+    """(N,) the same of the others."""
+
+
 class Surroundings(NamedTuple):
     """Where a function stands in its file."""
 
@@ -131,6 +148,28 @@ def shared_words(embedder: GraphEmbedder, left: Graph, right: Graph) -> list[int
     words = np.intersect1d(_distinct(left), _distinct(right), assume_unique=True)
     order = np.argsort(-embedder.words.rarity_of(words), kind="stable")
     return [int(word) for word in words[order]]
+
+
+def compared_graphs(
+    embedder: GraphEmbedder, query: Graph, others: Sequence[Graph]
+) -> ComparedGraphs:
+    """What graphs tell that were read."""
+    size = embedder.config.node_input_size
+    shares = np.stack([_operation_shares(graph, size) for graph in (query, *others)])
+    apart = np.abs(shares[1:] - shares[0]).sum(axis=1) / 2
+    known = () if embedder.vocabulary is None else embedder.vocabulary.encode(STACK)
+    on_stack = shares[:, [token for token in known if token]].sum(axis=1)
+    words = word_cosines(embedder, query, others)
+    return ComparedGraphs(words, apart, float(on_stack[0]), on_stack[1:])
+
+
+def _operation_shares(graph: Graph, size: int) -> Floats:
+    """(size,) the share of each operation in those of a function."""
+    if graph.node_tokens is None or not len(graph.node_tokens.ids):
+        return np.zeros(size, np.float32)
+    counts = np.bincount(graph.node_tokens.ids, minlength=size)
+    shares: Floats = (counts / counts.sum()).astype(np.float32)
+    return shares
 
 
 def word_cosines(embedder: GraphEmbedder, query: Graph, others: Sequence[Graph]) -> Floats:

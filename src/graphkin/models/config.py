@@ -105,6 +105,8 @@ class ModelConfig:
     """Words, the most frequent, that have a direction and a weight of their own."""
     code_bits: int = 0
     """Bits of a code that is learned beside the vector; 0 where the vector's signs are the code."""
+    code_offsets: bool = False
+    """Whether offsets take part in a learned code: they help where pointers are of one width."""
     link: Link = "none"
     """What ``predict`` gives, for models of target values: with d the distance behind a score,
     ``exp`` is exp(-d), ``distance`` is d, ``root`` its root, which for Euclidean similarity is the
@@ -146,6 +148,8 @@ class ModelConfig:
         for name in ("word_dim", "offset_dim", "code_bits"):
             if getattr(self, name) < 0 or getattr(self, name) % 64:
                 raise ConfigError(f"{name} must be a multiple of 64, got {getattr(self, name)}")
+        if self.code_offsets and not (self.code_bits and self.offset_dim):
+            raise ConfigError("code_offsets is for models with code_bits and offset_dim")
         if self.offset_dim and not self.word_dim:
             raise ConfigError("offsets are a kind of words; set word_dim as well")
         if self.words_learned > self.words_known:

@@ -62,7 +62,7 @@ class GraphEmbedder(GraphModel):
         if config.offset_dim:
             self.offsets = WordBag(config.offset_dim, config.words_known, 0, [OFFSETS])
         if config.code_bits:
-            width = config.graph_dim + config.word_dim
+            width = config.vector_dim - (0 if config.code_offsets else config.offset_dim)
             self.code = nn.Parameter(_orthogonal(config.code_bits, width))
 
     def fit_words(self, statistics: WordStatistics) -> None:
@@ -121,7 +121,7 @@ class GraphEmbedder(GraphModel):
         return lessons
 
     def code_values(self, vectors: Tensor) -> Tensor:
-        """(graphs, V) -> (graphs, B) whose signs are the code; offsets take no part in it."""
+        """(graphs, V) -> (graphs, B) whose signs are the code."""
         return CODE_SCALE * functional.linear(vectors[:, : self.code.shape[1]], self.code)
 
     @torch.no_grad()

@@ -102,10 +102,15 @@ class LateInteraction(nn.Module):
         hidden = functional.linear(left + right, self.hidden, self.hidden_bias).relu()
         return functional.linear(hidden, self.output)[:, 0]
 
-    def weights(self, views: NodeViews, batch: GraphBatch) -> tuple[Tensor, Tensor]:
-        """a_ij of the only two graphs of a batch: (n1, n2) and (n2, n1)."""
-        nodes = torch.arange(batch.num_nodes, device=batch.node_graph.device)
-        rows, columns = nodes.tensor_split([int(batch.node_offsets[1])])
+    def weights(
+        self, views: NodeViews, batch: GraphBatch, left: int, right: int
+    ) -> tuple[Tensor, Tensor]:
+        """a_ij of two graphs of a batch, by their numbers: (n1, n2) and (n2, n1)."""
+        device = batch.node_graph.device
+        rows, columns = (
+            torch.arange(*batch.node_offsets[number : number + 2].tolist(), device=device)
+            for number in (left, right)
+        )
         scores = self._scores(views, rows[None], columns[None])[0]
         return scores.softmax(1), scores.T.softmax(1)
 

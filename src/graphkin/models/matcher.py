@@ -6,6 +6,7 @@ In every propagation step, as in the paper, or with ``similarity="late"`` once, 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -167,11 +168,26 @@ class GraphMatcher(GraphModel):
     @torch.no_grad()
     def explain(self, left: Graph, right: Graph, *, steps: int | None = None) -> AttentionMaps:
         """The attention of every step, both ways. Takes memory for |V1| x |V2| weights a step."""
+        return self.explain_many([(left, right)], steps=steps)[0]
+
+    @torch.no_grad()
+    def explain_many(
+        self, pairs: Sequence[tuple[Graph, Graph]], *, steps: int | None = None
+    ) -> list[AttentionMaps]:
+        """The same of many pairs; a late matcher encodes a graph of several of them once."""
         if not self.config.steps:
             raise ModelError("a model with 0 propagation steps has no attention to show")
-        batch = PairBatch.pack(self._read_pairs([(left, right)])).to(self.device)
-        if self.config.similarity == "late":
-            return self._explain_late(batch, steps)
+        pairs = self._read_pairs(pairs)
+        if self.config.similarity != "late":
+            return [self._explain(pair, steps) for pair in pairs]
+        maps: dict[int, AttentionMaps] = {}
+        for members in size_batches([a.num_nodes + b.num_nodes for a, b in pairs], 2):
+            batch = PairBatch.pack_distinct([pairs[index] for index in members]).to(self.device)
+            maps |= zip(members, self._explain_late(batch, steps), strict=True)
+        return [maps[index] for index in range(len(pairs))]
+
+    def _explain(self, pair: tuple[Graph, Graph], steps: int | None) -> AttentionMaps:
+        batch = PairBatch.pack([pair]).to(self.device)
         group = batch.groups[0]
         left_to_right: list[NDArray[np.float32]] = []
         right_to_left: list[NDArray[np.float32]] = []
@@ -203,10 +219,12 @@ class GraphMatcher(GraphModel):
             for a, b in zip(rows.tolist(), columns.tolist(), strict=True)
         ]
 
-    def _explain_late(self, batch: PairBatch, steps: int | None) -> AttentionMaps:
+    def _explain_late(self, batch: PairBatch, steps: int | None) -> Iterator[AttentionMaps]:
         """There is one look at the other graph, after the last step."""
         views = self._views(batch.graphs, steps)
-        ahead, back = (
-            weights.float().cpu().numpy() for weights in self.late.weights(views, batch.graphs)
-        )
-        return AttentionMaps([ahead], [back], float(self.late(views, batch)[0][0]))
+        scores = self.late(views, batch)[0].tolist()
+        sides = batch.left.tolist(), batch.right.tolist()
+        for left, right, score in zip(*sides, scores, strict=True):
+            weights = self.late.weights(views, batch.graphs, left, right)
+            ahead, back = (side.float().cpu().numpy() for side in weights)
+            yield AttentionMaps([ahead], [back], score)

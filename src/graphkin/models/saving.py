@@ -42,6 +42,7 @@ ADDED_OPTIONS: dict[str, Any] = {
     "words_known": 0,
     "words_learned": 0,
     "code_bits": 0,
+    "code_offsets": False,
     "link": "none",
     "target_scale": 1.0,
     "feature_scaling": False,

@@ -13,9 +13,10 @@ from graphkin._support.files import hash_file
 from graphkin.binaries.function import MEMBER, Block, Function
 from graphkin.binaries.inputs import split_member
 from graphkin.errors import ConfigError, GraphkinError
+from graphkin.library.candidates import EncodedQuery
 from graphkin.library.library import Library
 from graphkin.library.records import Stored
-from graphkin.library.scan import Query
+from graphkin.library.scan import Query, encode_among, is_related
 from graphkin.results.document import FunctionRef
 from graphkin.results.text import encodable
 from graphkin.web.upload_reader import Reader
@@ -60,6 +61,27 @@ class References:
             reference=reference,
         )
         return Query(ref, graph, entry.architecture)
+
+    def encoded(self, reference: str) -> Query:
+        """The same, with all that its file tells of who calls it and whom it calls."""
+        query, model = self.query(reference), self._library.model
+        if model.ranking is None:
+            return query
+        uploaded = UPLOADED.fullmatch(reference)
+        if uploaded is None:
+            number = self._stored(reference).id
+            (signals,) = model.signals_from(self._library.engine.signals([number]))
+            (vector,) = self._library.engine.vectors([number])
+            return query._replace(encoded=EncodedQuery(query.graph, vector, signals))
+        upload = self._uploads.get(uploaded[1])
+        functions = self._uploads.functions(upload.id)
+        member = functions[int(uploaded[2])].member
+        related = (
+            upload.query(function, reference)
+            for function in functions
+            if function.member == member and is_related(function.address, function.callees, query)
+        )
+        return encode_among(model, query, related)
 
     def with_text(self, reference: str) -> tuple[Function, bool]:
         """The function with its instructions; False where only their mnemonics are known."""

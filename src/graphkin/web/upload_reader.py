@@ -223,7 +223,7 @@ def _listed(function: Function, file: Input, vocabulary: Vocabulary) -> Uploaded
         unit=cut(function.unit) if function.unit else None,
         graph=function.to_graph(vocabulary),
         code_hash=function.code_hash(),
-        callees=tuple(callee for callee in function.callees or () if isinstance(callee, int)),
+        callees=function.internal_callees,
         said=said_by(function)[:MOST_SAID],
     )
 

@@ -14,7 +14,9 @@ from graphkin.binaries.extraction import extract
 from graphkin.errors import ConfigError
 from graphkin.graphs.words import KINDS, word_hash
 from graphkin.learning.recipes import assemble
+from graphkin.learning.task import LIST_NEGATIVES
 from graphkin.models import GraphEmbedder
+from graphkin.research.tasks.project_lists import ProjectLists
 from graphkin.research.tasks.projects import ProjectTask, source_functions
 from tests.research.tasks.sample_projects import write_projects
 
@@ -107,6 +109,22 @@ def test_an_embedder_learns_from_projects(task: ProjectTask, tmp_path: Path) -> 
     assert read.vocabulary.reads == "evidence"
     assert read.trained_on is not None
     assert read.trained_on["task"]["projects"] == 2
+
+
+@pytest.mark.parametrize("kind", ["late", "gmn"])
+def test_matchers_learn_what_an_embedder_confuses(task: ProjectTask, kind: str) -> None:
+    """A late matcher encodes a graph once for its list; in a GMN every pair has its own."""
+    small = {"node_dim": 16, "graph_dim": 32}
+    words = {"word_dim": 64, "offset_dim": 64, "code_bits": 64}
+    embedder = assemble("gnn", task, recipe="strong", model_options=small | words).model
+    assert isinstance(embedder, GraphEmbedder)
+    run = assemble(kind, task, recipe="strong", model_options=small)
+    lists = ProjectLists(task, embedder, apart=kind == "late")
+    batch = lists.batch(0, 6, run.config.mode)
+    assert batch.num_pairs % (1 + LIST_NEGATIVES) == 0
+    assert (batch.graphs.num_graphs < 2 * batch.num_pairs) == (kind == "late")
+    assert run.model(batch).scores.shape == (batch.num_pairs,)
+    assert (run.model.config.word_dim > 0) == (kind == "late")
 
 
 def test_a_corpus_of_mnemonics_is_refused(tmp_path: Path) -> None:

@@ -29,13 +29,20 @@ class ProjectLists:
     Args:
         task: the projects; its functions of training make the lists.
         embedder: chooses the functions that are hard to tell apart.
+        apart: whether graphs are encoded apart, so that a batch has each of them once.
         progress: called as ``progress(done, total)``, in graphs that the embedder encodes.
     """
 
     def __init__(
-        self, task: ProjectTask, embedder: GraphEmbedder, progress: Progress | None = None
+        self,
+        task: ProjectTask,
+        embedder: GraphEmbedder,
+        *,
+        apart: bool = True,
+        progress: Progress | None = None,
     ) -> None:
         self._task = task
+        self._pack = PairBatch.pack_distinct if apart else PairBatch.pack
         numbers: dict[int, int] = {}
         rows: dict[tuple[str, str], list[int]] = defaultdict(list)
         groups = []
@@ -78,7 +85,7 @@ class ProjectLists:
             pairs += [(graph, self._task.graph(number)) for number in listed]
         lists = 1 + LIST_NEGATIVES
         shared = [pairs[start : start + lists] for start in range(0, len(pairs), lists)]
-        return PairBatch.pack_distinct([pair for own in shared[rank::world] for pair in own])
+        return self._pack([pair for own in shared[rank::world] for pair in own])
 
     def _confused(
         self, query: int, group: int, project: str, configuration: str

@@ -43,6 +43,8 @@ ACROSS = 0.4
 KNOWN_WORDS, LEARNED_WORDS = 20_000, 2_000
 COPIES = 12
 """Builds of a function, about."""
+LISTS: dict[str, Any] = {"mode": "lists", "scale": 1.0, "batch_size": 32, "learning_rate": 1e-3}
+"""How matchers are trained."""
 
 
 class Build(NamedTuple):
@@ -186,11 +188,15 @@ class ProjectTask:
         return self.graph(a.number), self.graph(b.number), self.graph(third.number)
 
     def recipe(self, model: str, kind: str = "strong") -> Recipe:
-        """Settings that train an embedder, or a late matcher over one."""
-        recipes = {"gnn": self._embedder_recipe, "late": self._matcher_recipe}
+        """Settings that train an embedder, or a matcher on what one confuses."""
+        recipes = {
+            "gnn": self._embedder_recipe,
+            "late": self._late_recipe,
+            "gmn": self._matching_recipe,
+        }
         if model not in recipes or kind != "strong":
             raise ConfigError(
-                f"projects train the models {' and '.join(recipes)} by the recipe strong, got "
+                f"projects train the models {', '.join(recipes)} by the recipe strong, got "
                 f"{model!r} and {kind!r}"
             )
         return recipes[model]()
@@ -227,18 +233,26 @@ class ProjectTask:
         }
         return Recipe(options, training, self.vocabulary, statistics)
 
-    def _matcher_recipe(self) -> Recipe:
+    def _late_recipe(self) -> Recipe:
         own = self._embedder_recipe()
         left_out = ("similarity", "offset_dim", "words_learned", "code_bits")
         options = {name: value for name, value in own.model.items() if name not in left_out}
-        training = {
-            **own.training,
-            "mode": "lists",
-            "scale": 1.0,
-            "batch_size": 32,
-            "learning_rate": 1e-3,
+        options["word_dim"] = 128
+        return Recipe(options, {**own.training, **LISTS}, own.vocabulary, own.words)
+
+    def _matching_recipe(self) -> Recipe:
+        """Cross-graph attention in every step; it reads operations alone, no words."""
+        options: dict[str, Any] = {
+            "similarity": "alignment",
+            "alignment_pool": "mean",
+            "reverse_messages": "separate",
+            "node_dim": 64,
+            "token_counts": "log",
+            "node_input": "tokens",
+            "node_input_size": len(self.vocabulary),
         }
-        return Recipe({**options, "word_dim": 128}, training, own.vocabulary, own.words)
+        training = {**self._embedder_recipe().training, **LISTS}
+        return Recipe(options, training, self.vocabulary)
 
     def describe(self) -> dict[str, Any]:
         """The parameters, ready for JSON; the corpus by its content."""

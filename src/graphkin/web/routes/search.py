@@ -48,6 +48,7 @@ async def search(request: api.SearchRequest, server: ServerDep) -> api.SearchAns
                 f"the function has {query.graph.num_nodes:,} blocks; the server searches for "
                 f"functions of at most {limits.query_blocks:,}, the command line for any"
             )
+        query = server.references.encoded(request.query)
         (result,) = look_up(server.library, [query], options)
         seconds = round(monotonic() - began, 4)
         warnings = processor_warnings(server.library.model, [query.architecture])
