@@ -71,7 +71,7 @@ def test_a_library_names_a_binary(tmp_path: Path) -> None:
         index_paths(library, [str(binary) for binary in KNOWN if binary.parent.name == "gcc-O2"])
     found = graphkin.names(file, FIRMWARE)
     assert found.source == str(file)
-    assert len(found.names) >= 40
+    assert len(found.names) >= 25
     assert sum(right(found)) >= 0.9 * len(found.names)
     assert len({item.name for item in found.names}) == len(found.names)
     assert {Path(item.origin.binary).name for item in found.names} >= {"libkinproto.so"}

@@ -17,7 +17,7 @@ from graphkin.cli.options import (
 )
 from graphkin.cli.search_options import Format, MinProbability, chosen_format
 
-MIN_PROBABILITY = 0.5
+MIN_PROBABILITY = 0.7
 """That of :mod:`graphkin.library.naming`, which takes long to import."""
 
 

@@ -25,8 +25,8 @@ from graphkin.library.scan import MIN_BLOCKS, RERANK, TOP, encode_file, look_up,
 from graphkin.results.document import CarriedName, FunctionResult, Hit, Names, Tool
 from graphkin.results.function import ref_of
 
-MIN_PROBABILITY = 0.5
-"""Of a name: from here on it is likelier right than wrong."""
+MIN_PROBABILITY = 0.7
+"""Of a name: higher than that of a pair, because a wrong name costs more than a missing one."""
 
 OnStep = Callable[[str], None]
 
