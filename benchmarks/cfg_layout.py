@@ -102,10 +102,10 @@ def main() -> None:
     parser.add_argument("--no-browser", action="store_true", help="do not open the pages")
     parser.add_argument("--export", type=Path, metavar="FOLDER", help="write boxes and edges only")
     options = parser.parse_args()
-    wanted = [parse_target(target) for target in options.targets]
-    if any(target.function is None for target in wanted):
+    targets = [parse_target(target) for target in options.targets]
+    if any(target.function is None for target in targets):
         parser.error("name one function of each binary: BINARY:FUNCTION or BINARY:0x1234")
-    functions = [find_function(target) for target in wanted]
+    functions = [find_function(target) for target in targets]
     if options.export is not None:
         export(options.targets, functions, options.export)
         return

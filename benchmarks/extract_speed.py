@@ -120,8 +120,9 @@ def _starts(function: Any) -> set[int]:
         block.offset
         for block in function.getBlocks()
         if not all(
-            one.mnemonic in PADDING or (one.mnemonic == "xchg" and one.operands == "ax, ax")
-            for one in block.getInstructions()
+            instruction.mnemonic in PADDING
+            or (instruction.mnemonic == "xchg" and instruction.operands == "ax, ax")
+            for instruction in block.getInstructions()
         )
     }
 

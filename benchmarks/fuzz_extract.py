@@ -96,7 +96,7 @@ class Result:
 
     @property
     def seeds(self) -> list[int]:
-        return [one.seed for one in self.findings]
+        return [finding.seed for finding in self.findings]
 
 
 def main() -> None:
@@ -118,10 +118,10 @@ def main() -> None:
         else:
             seeds = range(options.only, options.only + 1)
         result = fuzz(samples, seeds, Path(folder), options.backend)
-        wanted = [options.only] if options.only is not None else result.seeds
+        kept_seeds = [options.only] if options.only is not None else result.seeds
         if options.keep is not None:
             options.keep.mkdir(parents=True, exist_ok=True)
-            for seed in wanted:
+            for seed in kept_seeds:
                 name, data = mutate(seed, samples)
                 (options.keep / f"{seed}-{name}").write_bytes(data)
     report(result, options.json)
@@ -136,8 +136,8 @@ def report(result: Result, as_json: bool) -> None:
         del table["findings"]
         for key, value in table.items():
             print(f"{key:<18}{value}")
-        for one in result.findings:
-            print(f"seed {one.seed} of {one.sample}: {one.problem}")
+        for finding in result.findings:
+            print(f"seed {finding.seed} of {finding.sample}: {finding.problem}")
     sys.exit(1 if result.findings else 0)
 
 
@@ -249,7 +249,7 @@ def mutate(seed: int, samples: dict[str, bytes]) -> tuple[str, bytes]:
     names = sorted(samples)
     name = rng.choice(names)
     data = bytearray(samples[name])
-    others = [samples[one] for one in names]
+    others = [samples[sample] for sample in names]
     for _ in range(rng.choice([1, 1, 2, 4])):
         rng.choice(MUTATORS)(rng, data, others)
     return name, bytes(data)

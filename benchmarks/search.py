@@ -247,24 +247,24 @@ def text(measured: dict[str, Any]) -> str:
     search = measured["search"]
     lines = [_search_text(search), _opening_text(search)]
     if "rerank" in measured:
-        one = measured["rerank"]
+        row = measured["rerank"]
         lines.append(
-            f"rerank of {one['candidates']} candidates, {one['blocks']:.0f} blocks each: "
-            f"{one['ms']:.0f} ms"
+            f"rerank of {row['candidates']} candidates, {row['blocks']:.0f} blocks each: "
+            f"{row['ms']:.0f} ms"
         )
     if "scan" in measured:
-        one = measured["scan"]
-        stages = ", ".join(f"{name} {spent:.2f}" for name, spent in one["stages"].items())
+        row = measured["scan"]
+        stages = ", ".join(f"{name} {spent:.2f}" for name, spent in row["stages"].items())
         lines.append(
-            f"scan of {one['binary']}, {one['functions']:,} functions of {one['blocks']:.0f} "
-            f"blocks, against {one['library']:,}, rerank 20: {one['seconds']:.1f} s, "
-            f"{one['seconds_for_1000']:.1f} s for 1,000 (seconds: {stages})"
+            f"scan of {row['binary']}, {row['functions']:,} functions of {row['blocks']:.0f} "
+            f"blocks, against {row['library']:,}, rerank 20: {row['seconds']:.1f} s, "
+            f"{row['seconds_for_1000']:.1f} s for 1,000 (seconds: {stages})"
         )
-        one = measured["adding"]
+        row = measured["adding"]
         lines.append(
-            f"adding it: {one['functions_per_core_second']:,.0f} functions/s on one core (and "
-            f"{one['small'] / one['core_seconds']:,.0f} smaller ones read); again: "
-            f"{one['again_seconds']:.2f} s; {one['bytes_per_function']:,.0f} bytes a function"
+            f"adding it: {row['functions_per_core_second']:,.0f} functions/s on one core (and "
+            f"{row['small'] / row['core_seconds']:,.0f} smaller ones read); again: "
+            f"{row['again_seconds']:.2f} s; {row['bytes_per_function']:,.0f} bytes a function"
         )
     return "\n".join(lines)
 

@@ -185,9 +185,9 @@ def shown(times: dict[str, Any]) -> str:
         "rerank  clients  median ms  p95 ms  max ms  searches/s  errors",
     ]
     lines += [
-        f"{one['rerank']:>6}  {one['clients']:>7}  {one['median_ms']:>9.0f}  {one['p95_ms']:>6.0f}"
-        f"  {one['max_ms']:>6.0f}  {one['per_second']:>10.1f}  {one['errors']:>6}"
-        for one in times["search"]
+        f"{row['rerank']:>6}  {row['clients']:>7}  {row['median_ms']:>9.0f}  {row['p95_ms']:>6.0f}"
+        f"  {row['max_ms']:>6.0f}  {row['per_second']:>10.1f}  {row['errors']:>6}"
+        for row in times["search"]
     ]
     return "\n".join(lines)
 

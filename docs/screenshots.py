@@ -1,4 +1,5 @@
-"""Makes the pictures of the tutorials: the page of ``graphkin serve --demo``, in Chromium.
+"""Makes the pictures of the tutorials: the page of ``graphkin serve --demo``, in Chromium, and a
+comparison with the model ``mnemonics``.
 
     python docs/screenshots.py [FOLDER]
 
@@ -17,6 +18,8 @@ import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import DEVNULL
+from tempfile import TemporaryDirectory
 from time import sleep
 from typing import Any
 from urllib.error import URLError
@@ -35,11 +38,8 @@ PATIENCE = 120_000
 """Milliseconds for anything to appear."""
 COLOURS = 128
 """Colours of a picture: few enough for a small file, and enough for a page."""
-SUSPECT = next(
-    f"{address:#x}"
-    for address, name in samples.true_names().items()
-    if name == samples.VULNERABLE[1]
-)
+NAME = samples.VULNERABLE[1]
+SUSPECT = next(f"{address:#x}" for address, name in samples.true_names().items() if name == NAME)
 
 
 def main() -> None:
@@ -52,8 +52,6 @@ def main() -> None:
         save(page, folder / "search.png")
         compare(page)
         save(page, folder / "compare.png")
-        point_at_a_block(page)
-        save(page, folder / "attention.png")
         scan(page)
         save(page, folder / "scan.png")
         link(page, "Library")
@@ -64,6 +62,10 @@ def main() -> None:
         kin = phone.get_by_role("region", name="Kin of the function")
         kin.evaluate("(kin) => kin.scrollIntoView()")
         save(phone, folder / "phone.png")
+        with stepwise_comparison() as comparison_address:
+            comparison = opened(browser, comparison_address, viewport=LAPTOP)
+            point_at_a_block(comparison)
+            save(comparison, folder / "attention.png")
 
 
 @contextmanager
@@ -127,11 +129,22 @@ def compare(page: Page) -> None:
     expect(frame.locator("#overlay path").first).to_be_attached()
 
 
+@contextmanager
+def stepwise_comparison() -> Iterator[str]:
+    """The address of a page about two functions, by a matcher that attends in every step."""
+    samples_folder, firmware = samples.FIRMWARE.parent, samples.FIRMWARE.name
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "heartbeat.html"
+        command = [PROGRAM, "compare", f"{firmware}:{SUSPECT}", f"gcc-O2/libkinbeat.so:{NAME}"]
+        command += ["--model", "mnemonics", "--html", str(file)]
+        subprocess.run(command, cwd=samples_folder, check=True, stdout=DEVNULL)
+        yield file.as_uri()
+
+
 def point_at_a_block(page: Page) -> None:
-    frame = page.get_by_title("Comparison of the two functions").content_frame
-    frame.locator("#step").fill("1")
-    frame.locator("#left .block").nth(2).hover()
-    expect(frame.locator("#right .block.seen").first).to_be_attached()
+    page.locator("#step").fill("1")
+    page.locator("#left .block").nth(2).hover()
+    expect(page.locator("#right .block.seen").first).to_be_attached()
 
 
 def scan(page: Page) -> None:

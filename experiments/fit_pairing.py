@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 from project_search import DIRECTIONS
 
@@ -21,7 +22,7 @@ from graphkin._support.files import write_atomically
 from graphkin.binaries.targets import parse_target
 from graphkin.library.cascade import UNNAMED
 from graphkin.library.diff.context import context_features
-from graphkin.library.diff.pairs import Pairs, likely_pairs, own_features
+from graphkin.library.diff.pairs import Pairs, likely_pairs, own_features, with_related
 from graphkin.library.diff.rounds import competing_features, round_probabilities
 from graphkin.library.diff.side import Side, read_side
 from graphkin.library.models import PAIRING_FILE, SearchModel
@@ -30,6 +31,8 @@ from graphkin.models.calibration import Logistic
 from graphkin.models.saving import SHIPPED
 
 ROUNDS = 3
+DROPPED = 0.25
+"""Share of the functions that every other example lacks, on each side."""
 FURTHER = {
     "levels": ("x86_64-gcc-O0", "x86_64-gcc-O2"),
     "levels and processors": ("x86_64-clang-O3", "aarch64-gcc-O2"),
@@ -67,7 +70,7 @@ def main() -> None:
         for example in examples_of(model, folder / project)
     ]
     fitted_on = {"projects": projects, "examples": len(examples)}
-    pairing = Pairing(fit(examples), fitted_on)
+    pairing = Pairing(fit(model, examples), fitted_on)
     write_atomically(options.output, pairing.to_json().encode() + b"\n")
     print(f"{options.output}: {len(examples)} pairs of files")
 
@@ -75,7 +78,8 @@ def main() -> None:
 def examples_of(model: SearchModel, folder: Path) -> list[Example]:
     """Every direction for which there are both builds."""
     sides: dict[str, Side] = {}
-    examples = []
+    examples: list[Example] = []
+    rng = np.random.default_rng(0)
     for builds in (DIRECTIONS | FURTHER).values():
         paths = [folder / f"{build}.so" for build in builds]
         if not all(path.exists() for path in paths):
@@ -83,35 +87,61 @@ def examples_of(model: SearchModel, folder: Path) -> list[Example]:
         for build, path in zip(builds, paths, strict=True):
             if build not in sides:
                 sides[build] = read_side(model, parse_target(str(path)))
-        examples.append(example_of(model, sides[builds[0]], sides[builds[1]]))
+        both = [sides[build] for build in builds]
+        if len(examples) % 2:
+            both = [thinned(side, rng) for side in both]
+        examples.append(example_of(model, likely_pairs(model, *both)))
     return examples
 
 
-def example_of(model: SearchModel, left: Side, right: Side) -> Example:
-    pairs = likely_pairs(model, left, right)
-    names = [np.array([item.base_name for item in side.functions]) for side in (left, right)]
+def thinned(side: Side, rng: Generator) -> Side:
+    """The same file without some of its functions: versions of a program drop and add some.
+
+    Without such examples, a function in the place of another would be taken for it.
+    """
+    kept = np.flatnonzero(rng.random(len(side)) >= DROPPED)
+    number = {row: place for place, row in enumerate(kept.tolist())}
+    return Side(
+        [side.functions[row] for row in kept],
+        [side.code[row] for row in kept],
+        [side.graphs[row] for row in kept],
+        side.signals[kept],
+        [tuple(number[callee] for callee in side.calls[row] if callee in number) for row in kept],
+    )
+
+
+def example_of(model: SearchModel, pairs: Pairs) -> Example:
+    """What is known of pairs, and which names agree."""
+    sides = pairs.left, pairs.right
+    names = [np.array([item.base_name for item in side.functions]) for side in sides]
     is_right = names[0][pairs.rows] == names[1][pairs.columns]
     is_named = [
-        np.array([not UNNAMED.match(item.name) for item in side.functions])
-        for side in (left, right)
+        np.array([not UNNAMED.match(item.name) for item in side.functions]) for side in sides
     ]
     is_known = is_named[0][pairs.rows] | is_named[1][pairs.columns]
     return Example(pairs, own_features(model, pairs), is_right, is_known)
 
 
-def fit(examples: Sequence[Example], rounds: int = ROUNDS) -> tuple[Round, ...]:
-    """Round by round: each sees what those before it have found."""
+def fit(model: SearchModel, examples: Sequence[Example], rounds: int = ROUNDS) -> tuple[Round, ...]:
+    """Round by round: each sees what those before it have found, as it will be at work."""
+    first = fit_round(examples, [example.features for example in examples], 0)
+    related = [
+        with_related(example.pairs, round_probabilities(example.pairs, example.features, first, 0))
+        for example in examples
+    ]
+    examples = [example_of(model, pairs) for pairs in related]
     fitted: list[Round] = []
     features = [example.features for example in examples]
     for number in range(rounds):
         own = fit_round(examples, features, number)
         fitted.append(own)
-        features = [
-            example.features
-            | context_features(
-                example.pairs, round_probabilities(example.pairs, known, own, number)
-            )
+        probabilities = [
+            round_probabilities(example.pairs, known, own, number)
             for example, known in zip(examples, features, strict=True)
+        ]
+        features = [
+            example.features | context_features(example.pairs, own_probabilities)
+            for example, own_probabilities in zip(examples, probabilities, strict=True)
         ]
     return tuple(fitted)
 

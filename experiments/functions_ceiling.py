@@ -92,10 +92,12 @@ def table(measured: dict[str, dict[str, Any]]) -> str:
         f"| {what} | {' | '.join(head)} | between builds |",
         "|---" * (len(head) + 2) + "|",
     ]
-    for name, one in measured.items():
-        cells = [f"{100 * value:.1f}" for value in one["recall_at_1"].values()]
-        cells.append(f"{100 * one['mnemonics_between_builds']:.0f}%")
-        lines.append(f"| {name} ({one['queries']} in {one['pool']}) | {' | '.join(cells)} |")
+    for name, measures in measured.items():
+        cells = [f"{100 * value:.1f}" for value in measures["recall_at_1"].values()]
+        cells.append(f"{100 * measures['mnemonics_between_builds']:.0f}%")
+        lines.append(
+            f"| {name} ({measures['queries']} in {measures['pool']}) | {' | '.join(cells)} |"
+        )
     return "\n".join(lines)
 
 

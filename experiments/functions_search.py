@@ -111,10 +111,10 @@ def examples(model: SearchModel, task: FunctionTask, split: str, seed: int) -> E
     """
     rng = np.random.default_rng(seed)
     queries, known = (one_build_each(task, name, rng) for name in (split, "training"))
-    held = [(group, graph) for group, _, graph in known]
-    held += [(group, graph) for number, (group, _, graph) in enumerate(queries) if number % 2]
+    pool = [(group, graph) for group, _, graph in known]
+    pool += [(group, graph) for number, (group, _, graph) in enumerate(queries) if number % 2]
     with TemporaryDirectory() as folder, Library.create(Path(folder) / "l.kin", model) as index:
-        index.add([g for _, g in held], [{"function": str(group)} for group, _ in held])
+        index.add([g for _, g in pool], [{"function": str(group)} for group, _ in pool])
         with counter(f"calibrating on {split}") as progress:
             hits_of_each = index.search_many(
                 [query for _, query, _ in queries],
@@ -131,7 +131,7 @@ def examples(model: SearchModel, task: FunctionTask, split: str, seed: int) -> E
         labels += [hit.function == str(group) for hit in hits]
         numbers += [number] * len(hits)
     columns = [np.concatenate(rows), *map(np.array, (scores, labels, numbers))]
-    return Examples(*columns, pool=len(held), queries=len(queries))
+    return Examples(*columns, pool=len(pool), queries=len(queries))
 
 
 def reliability(probabilities: np.ndarray, examples: Examples) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def reliability(probabilities: np.ndarray, examples: Examples) -> dict[str, Any]
         if chosen.any():
             said, right = float(probabilities[chosen].mean()), float(labels[chosen].mean())
             bins.append({"count": int(chosen.sum()), "said": said, "right": right})
-    error = sum(one["count"] * abs(one["said"] - one["right"]) for one in bins) / len(labels)
+    error = sum(part["count"] * abs(part["said"] - part["right"]) for part in bins) / len(labels)
     return {
         "queries": examples.queries,
         "pool": examples.pool,
@@ -221,8 +221,11 @@ def pair_scores(model: Any, task: FunctionTask) -> dict[str, Any]:
     measured = {}
     for protocol in ("paper", "clean"):
         sets = replace(task, protocol=protocol, min_builds=0).evaluation_sets("test")
-        for name, one in sets.items():
-            measured[f"{protocol}, {name}"] = {"data": one.digest, "metrics": evaluate(model, one)}
+        for name, evaluation_set in sets.items():
+            measured[f"{protocol}, {name}"] = {
+                "data": evaluation_set.digest,
+                "metrics": evaluate(model, evaluation_set),
+            }
     return measured
 
 
@@ -368,8 +371,8 @@ def main() -> None:
         data=task.data.digest,
     )
     pairs = replace(task, min_builds=0).evaluation_set("validation")
-    for one in (embedder, matcher):
-        one.calibration = fit_calibration(one, pairs)
+    for member in (embedder, matcher):
+        member.calibration = fit_calibration(member, pairs)
     embedder.save_pretrained(options.output / EMBEDDER)
     matcher.save_pretrained(options.output / MATCHER)
     write_atomically(options.output / CALIBRATION_FILE, calibration.to_json().encode())
@@ -392,10 +395,10 @@ def main() -> None:
             name: [search_quality(model, blocks, rerank, name) for rerank in (20, 100)]
             for name, blocks in pools(whole).items()
         },
-        "pairs": {name: pair_scores(one, whole) for name, one in models.items()},
+        "pairs": {name: pair_scores(member, whole) for name, member in models.items()},
         "bundled": {
-            name: evaluate(one, bundled_functions(embedder.vocabulary))
-            for name, one in models.items()
+            name: evaluate(member, bundled_functions(embedder.vocabulary))
+            for name, member in models.items()
         },
         "join_weight": float(joined.head.weight),
         "calibration": {

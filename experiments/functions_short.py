@@ -44,7 +44,10 @@ def rows(evaluations: dict[str, Any]) -> list[str]:
     ]
     for number, protocol in enumerate(("paper", "clean")):
         for name, document in evaluations.items():
-            sets = {key: one["metrics"] for key, one in document["results"][number]["sets"].items()}
+            sets = {
+                key: result["metrics"]
+                for key, result in document["results"][number]["sets"].items()
+            }
             cells = [
                 f"{100 * sets[key]['pair_auc']:.1f} / {100 * sets[key]['triplet_accuracy']:.1f}"
                 for key in ("random negatives", "size-matched negatives")
@@ -82,7 +85,7 @@ def main() -> None:
         "versions": {"python": platform.python_version()}
         | {package: version(package) for package in PACKAGES},
         "training": {key: value for key, value in training.items() if key != "folder"},
-        "evaluations": {name: one["results"] for name, one in evaluations.items()},
+        "evaluations": {name: evaluation["results"] for name, evaluation in evaluations.items()},
     }
     RESULT.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     print("\n".join(rows(evaluations)))

@@ -141,7 +141,7 @@ class Searches:
 
     def answers(self, direction: tuple[str, str]) -> list[tuple[int, int]]:
         """(row of a query, row of its answer), at random if not all are wanted."""
-        asked, pool = self.pool(direction[0]), self.pool(direction[1])
+        queries, pool = self.pool(direction[0]), self.pool(direction[1])
         place = {
             self._named[number]: row
             for row, number in enumerate(pool.numbers)
@@ -149,7 +149,7 @@ class Searches:
         }
         both_rows = [
             (row, place[self._named[number]])
-            for row, number in enumerate(asked.numbers)
+            for row, number in enumerate(queries.numbers)
             if number in self._named and self._named[number] in place
         ]
         if self.queries and len(both_rows) > self.queries:
@@ -202,14 +202,14 @@ def run(
     matched: bool,
 ) -> Iterator[Search]:
     """What each query considers: the nearest codes, in the order of vectors, cut and matched."""
-    asked, pool = searches.pool(direction[0]), searches.pool(direction[1])
+    queries, pool = searches.pool(direction[0]), searches.pool(direction[1])
     ours, theirs = (
-        side.records if in_files else without_files(side.records) for side in (asked, pool)
+        side.records if in_files else without_files(side.records) for side in (queries, pool)
     )
     answers = searches.answers(direction)
     for start in range(0, len(answers), CHUNK):
         chunk = [
-            _candidates(ranking, asked, pool, ours, theirs, row, answer)
+            _candidates(ranking, queries, pool, ours, theirs, row, answer)
             for row, answer in answers[start : start + CHUNK]
         ]
         yield from _matched(searches.model, pool, chunk) if matched else chunk
@@ -217,22 +217,22 @@ def run(
 
 def _candidates(
     ranking: Ranking,
-    asked: Pool,
+    queries: Pool,
     pool: Pool,
     ours: Records,
     theirs: Records,
     row: int,
     answer: int,
 ) -> Search:
-    distances = hamming_distances(asked.codes[row][None], pool.codes)[0]
+    distances = hamming_distances(queries.codes[row][None], pool.codes)[0]
     near = np.argsort(distances, kind="stable")[:NEAREST_CODES]
-    near = np.union1d(near, np.array(pool.sharing(asked.graphs[row]), dtype=np.int64))
+    near = np.union1d(near, np.array(pool.sharing(queries.graphs[row]), dtype=np.int64))
     totals = ranking.totals(ours[row], theirs[near])
     rows = near[np.argsort(-totals, kind="stable")[:MATCHED]]
-    equal = np.array([pool.hashes[other] == asked.hashes[row] for other in rows])
+    equal = np.array([pool.hashes[other] == queries.hashes[row] for other in rows])
     identities = ["!".join(pool.names[other]) for other in rows]
     candidates = Candidates(theirs[rows], pool.blocks[rows], equal, identities)
-    return Search(ours[row], asked.graphs[row], answer, rows, candidates)
+    return Search(ours[row], queries.graphs[row], answer, rows, candidates)
 
 
 def _matched(model: SearchModel, pool: Pool, chunk: list[Search]) -> list[Search]:

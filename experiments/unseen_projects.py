@@ -64,20 +64,20 @@ def measure(searches: Searches) -> dict[str, dict[str, Measures]]:
 
 def stages(searches: Searches, direction: tuple[str, str]) -> dict[str, Measures]:
     """The measures of every stage in one direction."""
-    asked, pool = (searches.pool(build) for build in direction)
+    queries, pool = (searches.pool(build) for build in direction)
     answers = searches.answers(direction)
-    silent = np.array([searches.says_nothing(asked.graphs[row]) for row, _ in answers])
+    silent = np.array([searches.says_nothing(queries.graphs[row]) for row, _ in answers])
     size = len(pool.numbers)
     ranking = searches.model.ranking or Ranking(dict(FIRST), {}, {})
-    alone = without_files(asked.records), without_files(pool.records)
+    alone = without_files(queries.records), without_files(pool.records)
     ranks = {
         stage: np.array([rank_of(scores(row), answer) for row, answer in answers])
         for stage, scores in {
-            "codes": lambda row: -hamming_distances(asked.codes[row][None], pool.codes)[0],
-            "graph": lambda row: cosines(asked.records[row], pool.records, "graph"),
-            "words": lambda row: cosines(asked.records[row], pool.records, "words"),
+            "codes": lambda row: -hamming_distances(queries.codes[row][None], pool.codes)[0],
+            "graph": lambda row: cosines(queries.records[row], pool.records, "graph"),
+            "words": lambda row: cosines(queries.records[row], pool.records, "words"),
             "vectors": lambda row: ranking.totals(alone[0][row], alone[1]),
-            "vectors in files": lambda row: ranking.totals(asked.records[row], pool.records),
+            "vectors in files": lambda row: ranking.totals(queries.records[row], pool.records),
         }.items()
     }
     measures = {stage: measured(own, silent, size) for stage, own in ranks.items()}

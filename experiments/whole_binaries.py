@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,10 @@ def measured(model: SearchModel, folder: Path) -> Iterator[tuple[str, Counter[st
             old[left] = read_side(model, parse_target(str(paths[left])))
         if right not in new:
             new[right] = stripped_side(model, paths[right])
-        yield name, counted(old[left], *new[right], pair(model, old[left], new[right][0]))
+        yield (
+            name,
+            counted(old[left], *new[right], pair(model, old[left], new[right][0], by_name=False)),
+        )
 
 
 def stripped_side(model: SearchModel, path: Path) -> tuple[Side, dict[int, set[str]]]:
@@ -87,13 +91,20 @@ def stripped_side(model: SearchModel, path: Path) -> tuple[Side, dict[int, set[s
         for function in read_functions(parse_target(str(path)))
         if not UNNAMED.match(function.name)
     }
+    with stripped(path) as copy:
+        return read_side(model, parse_target(str(copy))), names
+
+
+@contextmanager
+def stripped(path: Path) -> Iterator[Path]:
+    """A copy of a binary without symbols and debug information."""
+    tool = shutil.which("llvm-strip") or shutil.which("llvm-strip-14")
+    if tool is None:
+        raise SystemExit("llvm-strip is needed, which comes with Debian's package llvm")
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / path.name
-        tool = shutil.which("llvm-strip") or shutil.which("llvm-strip-14")
-        if tool is None:
-            raise SystemExit("llvm-strip is needed, which comes with Debian's package llvm")
         subprocess.run([tool, "-o", copy, path], check=True)
-        return read_side(model, parse_target(str(copy))), names
+        yield copy
 
 
 def counted(old: Side, new: Side, names: dict[int, set[str]], paired: list[Paired]) -> Counter[str]:

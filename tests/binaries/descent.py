@@ -26,25 +26,35 @@ def block_starts(image: Image, start: int, end: int) -> set[int]:
         address = todo.pop()
         while start <= address < end and address not in seen:
             seen.add(address)
-            one = next(reader.disasm(image.read(address, 16), address))
-            following = one.address + one.size
-            if one.group(capstone.CS_GRP_JUMP) and not one.mnemonic.startswith("bl"):
-                immediate = [item.imm for item in one.operands if item.type == capstone.CS_OP_IMM][
-                    -1:
-                ]
-                conditional = one.mnemonic not in ("jmp", "b", "br")
+            instruction = next(reader.disasm(image.read(address, 16), address))
+            following = instruction.address + instruction.size
+            if instruction.group(capstone.CS_GRP_JUMP) and not instruction.mnemonic.startswith(
+                "bl"
+            ):
+                immediate = [
+                    item.imm for item in instruction.operands if item.type == capstone.CS_OP_IMM
+                ][-1:]
+                conditional = instruction.mnemonic not in ("jmp", "b", "br")
                 targets = immediate + [following] * conditional
                 inside = [target for target in targets if start <= target < end]
                 leaders.update(inside)
                 todo += inside
                 break
-            if one.group(capstone.CS_GRP_RET) or one.mnemonic in ("ud2", "int3", "brk", "hlt"):
+            if instruction.group(capstone.CS_GRP_RET) or instruction.mnemonic in (
+                "ud2",
+                "int3",
+                "brk",
+                "hlt",
+            ):
                 break
             address = following
     return {_behind_padding(image, reader, leader) for leader in leaders}
 
 
 def _behind_padding(image: Image, reader: capstone.Cs, address: int) -> int:
-    one = next(reader.disasm(image.read(address, 16), address))
-    is_filler = one.mnemonic in FILLERS or (one.mnemonic, one.op_str) == ("xchg", "ax, ax")
-    return _behind_padding(image, reader, address + one.size) if is_filler else address
+    instruction = next(reader.disasm(image.read(address, 16), address))
+    is_filler = instruction.mnemonic in FILLERS or (instruction.mnemonic, instruction.op_str) == (
+        "xchg",
+        "ax, ax",
+    )
+    return _behind_padding(image, reader, address + instruction.size) if is_filler else address

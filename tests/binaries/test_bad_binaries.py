@@ -143,13 +143,13 @@ def test_section_headers_that_lie(library: Path, field: int, value: int) -> None
 
 
 def test_damaged_and_strange_archives(compile_c: Compile, tmp_path: Path) -> None:
-    one = compile_c("int g(int x) { return x ? 1 : 2; }", "-c", name="one.o")
+    code = compile_c("int g(int x) { return x ? 1 : 2; }", "-c", name="one.o")
     note = tmp_path / "note.txt"
     note.write_text("no code\n")
     archive = tmp_path / "all.a"
-    subprocess.run(["ar", "rc", str(archive), str(one), str(note)], check=True)
+    subprocess.run(["ar", "rc", str(archive), str(code), str(note)], check=True)
     nested = tmp_path / "nested.a"
-    subprocess.run(["ar", "rc", str(nested), str(archive), str(one)], check=True)
+    subprocess.run(["ar", "rc", str(nested), str(archive), str(code)], check=True)
     functions, skipped = read(archive)
     assert [function.name for function in functions] == ["g"]
     assert [Path(item.binary).name for item in skipped] == ["all.a(note.txt)"]

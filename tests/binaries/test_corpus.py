@@ -49,8 +49,8 @@ def test_a_function_comes_back_as_it_went_in(tmp_path: Path) -> None:
 def test_graphs_are_those_of_the_functions(tmp_path: Path) -> None:
     made = [function("a", LOOP), function("b", body(1)), function("c", ([("ret",)], []))]
     corpus = write_corpus(tmp_path / "c", [FunctionRecord.of(f, f.binary) for f in made])
-    for number, one in enumerate(made):
-        assert corpus.store[number] == one.to_graph(corpus.words)
+    for number, item in enumerate(made):
+        assert corpus.store[number] == item.to_graph(corpus.words)
     assert set(corpus.words.words) == {w for f in made for b in f.blocks for w in b.mnemonics}
 
 

@@ -105,10 +105,10 @@ def many(builds: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_corpus_does_not_depend_on_the_number_of_processes(many: Path, tmp_path: Path) -> None:
     summaries = [extract([many], tmp_path / f"c{jobs}", jobs=jobs) for jobs in (1, 3)]
-    one, three = (FunctionCorpus.open(tmp_path / f"c{jobs}") for jobs in (1, 3))
-    assert one.digest() == three.digest()
-    assert one.entries == three.entries
-    assert one.words == three.words
+    by_one_job, by_three_jobs = (FunctionCorpus.open(tmp_path / f"c{jobs}") for jobs in (1, 3))
+    assert by_one_job.digest() == by_three_jobs.digest()
+    assert by_one_job.entries == by_three_jobs.entries
+    assert by_one_job.words == by_three_jobs.words
     assert summaries[0] == summaries[1]
     assert len(summaries[0].skipped) == 4
 

@@ -191,12 +191,12 @@ def test_an_address_that_no_function_holds() -> None:
 
 
 def test_members_of_an_archive_are_told_apart() -> None:
-    one = function("f", 0x1000, binary="lib.a(one.o)")
-    two = function("f", 0x1004, binary="lib.a(two.o)")
+    first = function("f", 0x1000, binary="lib.a(one.o)")
+    second = function("f", 0x1004, binary="lib.a(two.o)")
     for name, wrong in (("f", "2 functions f"), ("0x1008", "2 functions at 0x1008")):
         with pytest.raises(ConfigError, match=rf"{wrong}; .*\(one\.o\):0x1000.*\(two\.o\):0x1004"):
-            find(name, one, two, path="lib.a")
-        assert choose(Target("lib.a", "two.o", name), feed(one, two)) is two
+            find(name, first, second, path="lib.a")
+        assert choose(Target("lib.a", "two.o", name), feed(first, second)) is second
 
 
 # --- What a source could not read -----------------------------------------------------------
@@ -256,10 +256,10 @@ def test_only_the_function_asked_for_is_decoded(
 
 def test_static_functions_of_two_files(compile_c: Compile) -> None:
     source = "static __attribute__((noinline)) int in(int x) {{ return x * {0}; }} int {1}(int x) {{ return in(x) + in(x + 1); }}"  # noqa: E501
-    one = compile_c(source.format(3, "a"), "-O1", "-c", "-fPIC", name="one.o")
-    two = compile_c(source.format(5, "b"), "-O1", "-c", "-fPIC", name="two.o")
-    both = one.with_name("both.so")
-    subprocess.run(["gcc", "-shared", "-o", str(both), str(one), str(two)], check=True)
+    first = compile_c(source.format(3, "a"), "-O1", "-c", "-fPIC", name="one.o")
+    second = compile_c(source.format(5, "b"), "-O1", "-c", "-fPIC", name="two.o")
+    both = first.with_name("both.so")
+    subprocess.run(["gcc", "-shared", "-o", str(both), str(first), str(second)], check=True)
     with pytest.raises(ConfigError, match=r"2 functions in; .*\(one\.o\.c\), .*\(two\.o\.c\)"):
         find_function(parse_target(f"{both}:in"))
     address = find_function(parse_target(f"{both}:b")).address
@@ -267,10 +267,10 @@ def test_static_functions_of_two_files(compile_c: Compile) -> None:
 
 
 def test_a_member_of_a_real_archive(compile_c: Compile) -> None:
-    one = compile_c("int f(int x) { return x + 1; }", "-O1", "-c", name="one.o")
-    two = compile_c("int f(int x) { return x + 2; }", "-O1", "-c", name="two.o")
-    archive = one.with_name("both.a")
-    subprocess.run(["ar", "rc", str(archive), str(one), str(two)], check=True)
+    first = compile_c("int f(int x) { return x + 1; }", "-O1", "-c", name="one.o")
+    second = compile_c("int f(int x) { return x + 2; }", "-O1", "-c", name="two.o")
+    archive = first.with_name("both.a")
+    subprocess.run(["ar", "rc", str(archive), str(first), str(second)], check=True)
     with pytest.raises(ConfigError, match=r"both\.a\(one\.o\):0x"):
         find_function(parse_target(f"{archive}:f"))
     resolved = find_function(parse_target(f"{archive}(two.o):f"))

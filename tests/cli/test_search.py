@@ -412,8 +412,8 @@ class TestCompare:
         assert picture.read_bytes().startswith(b"\x89PNG")
 
     def test_a_function_is_like_itself(self, run: Graphkin, model: Path):
-        one = f"{KNOWN}:{NAME}"
-        document = json.loads(run("compare", one, one, "--model", model, "--json").out)
+        target = f"{KNOWN}:{NAME}"
+        document = json.loads(run("compare", target, target, "--model", model, "--json").out)
         assert document["distance"] == 0
 
     def test_mistakes(self, run: Graphkin, model: Path):
@@ -434,13 +434,13 @@ class TestProcessors:
         return folder
 
     def test_every_verb_warns_once(self, run: Graphkin, arm_model: Path, tmp_path: Path):
-        library, one = tmp_path / "arm.kin", f"{KNOWN}:{NAME}"
+        library, target = tmp_path / "arm.kin", f"{KNOWN}:{NAME}"
         proto = samples.path(f"gcc-O0/{PROTO}")
         outcomes = [
             run("index", library, KNOWN, proto, "--model", arm_model, "--json"),
             run("search", library, KNOWN, "--json"),
             run("scan", library, KNOWN, proto, "--json"),
-            run("compare", one, one, "--model", arm_model, "--json"),
+            run("compare", target, target, "--model", arm_model, "--json"),
         ]
         for outcome in outcomes:
             assert outcome.code == 0, outcome.err
@@ -450,14 +450,14 @@ class TestProcessors:
         assert self.WARNING not in run("index", library, KNOWN).err, "nothing came"
 
     def test_pages_and_dashboards_say_it(self, run: Graphkin, arm_model: Path, tmp_path: Path):
-        library, one = tmp_path / "arm.kin", f"{KNOWN}:{NAME}"
+        library, target = tmp_path / "arm.kin", f"{KNOWN}:{NAME}"
         run("index", library, KNOWN, "--model", arm_model)
         page = tmp_path / "page.html"
         report = json.loads(run("scan", library, KNOWN, "--format", "sarif", "--html", page).out)
         notes = report["runs"][0]["invocations"][0]["toolExecutionNotifications"]
         assert self.WARNING in notes[0]["message"]["text"]
         assert self.WARNING in page.read_text()
-        run("compare", one, one, "--model", arm_model, "--html", page)
+        run("compare", target, target, "--model", arm_model, "--html", page)
         assert self.WARNING in page.read_text()
 
     def test_a_model_without_a_record_says_nothing(self, run: Graphkin, library: Path):

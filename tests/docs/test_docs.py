@@ -84,6 +84,21 @@ def test_python_of_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             run_python(text, line, page, namespace)
 
 
+def test_the_security_tutorial_prints_what_its_commands_print(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = ROOT / "docs" / "tutorial-security.md"
+    (tmp_path / "src").symlink_to(ROOT / "src")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "110")
+    (console,) = [text for _, text, _ in blocks(page) if "$ graphkin index" in text]
+    for transcript in console.replace("\\\n", " ").split("$ graphkin ")[1:]:
+        command, _, expected = transcript.partition("\n")
+        result = CliRunner().invoke(app, shlex.split(command), catch_exceptions=False)
+        printed = re.escape(expected).replace(r"\.\.\.", ".*")
+        assert re.fullmatch(printed, result.stdout), f"{command}\n{result.stdout}"
+
+
 @pytest.fixture(scope="module")
 def generate() -> ModuleType:
     return script("docs/generate.py")

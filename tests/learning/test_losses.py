@@ -113,9 +113,9 @@ def test_hamming_losses_of_scores(similarity: Any, mode: str) -> None:
 
 
 def test_each_loss_by_hand() -> None:
-    one, signs = torch.tensor([0.5, 1.0, 3.0, 0.8]), torch.tensor([1.0, 1.0, -1.0, -1.0])
+    distances, signs = torch.tensor([0.5, 1.0, 3.0, 0.8]), torch.tensor([1.0, 1.0, -1.0, -1.0])
     # 0.1 - 0.5, 0.1, 0.1 - 2, 0.1 + 0.2
-    assert margin_pair_loss(one, signs, 0.1).item() == pytest.approx((0 + 0.1 + 0 + 0.3) / 4)
+    assert margin_pair_loss(distances, signs, 0.1).item() == pytest.approx((0 + 0.1 + 0 + 0.3) / 4)
     near, far = torch.tensor([1.0, 0.2]), torch.tensor([1.5, 2.0])
     assert margin_triplet_loss(near, far, 1.0).item() == pytest.approx((0.5 + 0) / 2)
     similarities = torch.tensor([0.5, -1.0])

@@ -344,6 +344,13 @@ def test_a_hostile_library_writes_nothing(
     assert [path for path in sorted(tmp_path.rglob("*")) if path not in before] == []
 
 
+def test_every_file_that_no_model_has_is_named(hamming: SearchModel):
+    foreign = [f"../{number}.txt" for number in range(12)]
+    with pytest.raises(FormatError, match="and 2 more, which no model has") as raised:
+        SearchModel.from_files({**hamming.files, **dict.fromkeys(foreign, b"theirs")})
+    assert sum(repr(name) in str(raised.value) for name in foreign) == 10
+
+
 class TestSearchModel:
     def test_from_parts_and_files(self, hamming: SearchModel):
         again = SearchModel.from_files(hamming.files)

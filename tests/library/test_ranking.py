@@ -88,9 +88,9 @@ def test_damaged_files_are_refused(text: str) -> None:
 
 
 def test_builds_of_one_function_do_not_compete() -> None:
-    query, found = candidates([0.9, 0.8, 0.5], ["f", "f", "g"])
+    query, pool = candidates([0.9, 0.8, 0.5], ["f", "f", "g"])
     scores = np.array([3.0, 4.0, 1.0], np.float32)
-    features = RANKING.features(query, BLOCKS, found, scores, scores)
+    features = RANKING.features(query, BLOCKS, pool, scores, scores)
     total = features["total"]
     assert features["margin"] == pytest.approx([total[0] - total[2], total[1] - total[2],
                                                 total[2] - total[0]])  # fmt: skip
@@ -98,50 +98,50 @@ def test_builds_of_one_function_do_not_compete() -> None:
 
 
 def test_a_function_without_rivals_is_above_nothing() -> None:
-    query, found = candidates([0.9], ["f"])
-    features = RANKING.features(query, BLOCKS, found)
+    query, pool = candidates([0.9], ["f"])
+    features = RANKING.features(query, BLOCKS, pool)
     assert features["margin"] == pytest.approx(features["total"])
 
 
 def test_two_that_are_level_have_no_margin() -> None:
-    query, found = candidates([0.9, 0.9], ["f", "g"])
-    assert RANKING.features(query, BLOCKS, found)["margin"].tolist() == [0, 0]
+    query, pool = candidates([0.9, 0.9], ["f", "g"])
+    assert RANKING.features(query, BLOCKS, pool)["margin"].tolist() == [0, 0]
 
 
 def test_offsets_count_between_pointers_of_one_width() -> None:
-    query, found = candidates([0.5, 0.5], ["f", "g"])
-    for record in (query, *found.records):
+    query, pool = candidates([0.5, 0.5], ["f", "g"])
+    for record in (query, *pool.records):
         record["offsets"][0], record["offsets_scale"] = 127, 1 / 127
-    found.records["narrow"] = [0, 1]
-    features = RANKING.features(query, BLOCKS, found)
+    pool.records["narrow"] = [0, 1]
+    features = RANKING.features(query, BLOCKS, pool)
     assert features["offsets"] == pytest.approx([1, 0])
     assert features["widths_differ"].tolist() == [0, 1]
-    totals = RANKING.totals(query, found.records)
+    totals = RANKING.totals(query, pool.records)
     assert totals[0] - totals[1] == pytest.approx(RANKING.order["offsets"], abs=1e-5)
 
 
 def test_numbers_of_callers_count_where_files_are_known() -> None:
-    query, found = candidates([0.5, 0.5, 0.5], ["f", "g", "h"])
+    query, pool = candidates([0.5, 0.5, 0.5], ["f", "g", "h"])
     query["in_file"], query["caller_count"] = 1, 7
-    found.records["in_file"] = [1, 1, 0]
-    found.records["caller_count"] = [7, 0, 0]
-    same, fewer, unknown = RANKING.totals(query, found.records).tolist()
+    pool.records["in_file"] = [1, 1, 0]
+    pool.records["caller_count"] = [7, 0, 0]
+    same, fewer, unknown = RANKING.totals(query, pool.records).tolist()
     assert same == unknown
     assert same - fewer == pytest.approx(3 * RANKING.order["caller_count"], abs=1e-5)
 
 
 def test_what_is_known_of_a_candidate_decides_its_regression() -> None:
-    chances = {"alone": 0.1, "alone in files": 0.2, "matched": 0.3, "matched in files": 0.4}
+    probability_of = {"alone": 0.1, "alone in files": 0.2, "matched": 0.3, "matched in files": 0.4}
     regressions = {
         name: Logistic((0.0,) * len(VARIANTS[name]), float(np.log(p / (1 - p))))
-        for name, p in chances.items()
+        for name, p in probability_of.items()
     }
     ranking = replace(RANKING, regressions=regressions)
-    query, found = candidates([0.5, 0.5], ["f", "g"])
-    query["in_file"], found.records["in_file"] = 1, [0, 1]
+    query, pool = candidates([0.5, 0.5], ["f", "g"])
+    query["in_file"], pool.records["in_file"] = 1, [0, 1]
     scores = np.zeros(2, np.float32)
-    assert ranking.probabilities(query, BLOCKS, found) == pytest.approx([0.1, 0.2])
-    assert ranking.probabilities(query, BLOCKS, found, scores, scores) == pytest.approx([0.3, 0.4])
+    assert ranking.probabilities(query, BLOCKS, pool) == pytest.approx([0.1, 0.2])
+    assert ranking.probabilities(query, BLOCKS, pool, scores, scores) == pytest.approx([0.3, 0.4])
 
 
 # --- Probabilities ----------------------------------------------------------------------------
@@ -150,17 +150,17 @@ def test_what_is_known_of_a_candidate_decides_its_regression() -> None:
 def test_unique_equal_code_is_nearly_certain() -> None:
     """However probable others are, and several builds of it are one function."""
     names, equal = ["f", "f", "f", "g", "h"], [True, True, False, False, False]
-    query, found = candidates([1.0, 1.0, 0.9, 0.99, 0.99], names, equal)
+    query, pool = candidates([1.0, 1.0, 0.9, 0.99, 0.99], names, equal)
     for ranking in (RANKING, SURE):
-        probabilities = ranking.probabilities(query, BLOCKS, found)
+        probabilities = ranking.probabilities(query, BLOCKS, pool)
         assert (probabilities[:2] >= UNIQUE_EQUAL).all()
         assert (probabilities[3:] <= 1 - UNIQUE_EQUAL).all()
 
 
 def test_equal_functions_of_different_names_share_it() -> None:
-    query, found = candidates([1.0] * 4, ["f", "g", "h", "i"], [True] * 4)
+    query, pool = candidates([1.0] * 4, ["f", "g", "h", "i"], [True] * 4)
     for ranking in (RANKING, SURE):
-        probabilities = ranking.probabilities(query, BLOCKS, found)
+        probabilities = ranking.probabilities(query, BLOCKS, pool)
         assert (probabilities >= UNIQUE_EQUAL / 4).all()
         assert probabilities == pytest.approx([probabilities[0]] * 4)
         assert probabilities.sum() <= 1 + 1e-9
@@ -168,16 +168,16 @@ def test_equal_functions_of_different_names_share_it() -> None:
 
 def test_small_silent_functions_are_as_probable_as_there_are_likes_of_them() -> None:
     likeness, names = [1.0, 1.0, 0.999, 0.2], ["f", "g", "h", "i"]
-    query, found = candidates(likeness, names, strength=1.0)
+    query, pool = candidates(likeness, names, strength=1.0)
     assert is_small(query, 3)
     caps = np.array([1 / 3, 1 / 3, 1 / 3, 1 / 4])
-    assert SURE.probabilities(query, 3, found) == pytest.approx(caps / caps.sum())
+    assert SURE.probabilities(query, 3, pool) == pytest.approx(caps / caps.sum())
     assert not is_small(query, BLOCKS)
-    equal = found._replace(equal=np.array([True, False, False, False]))
+    equal = pool._replace(equal=np.array([True, False, False, False]))
     assert SURE.probabilities(query, 3, equal)[0] == pytest.approx(1 / 3)
-    query, found = candidates(likeness, names, [True, False, False, False], strength=100.0)
+    query, pool = candidates(likeness, names, [True, False, False, False], strength=100.0)
     assert not is_small(query, 3)
-    assert SURE.probabilities(query, 3, found)[0] >= UNIQUE_EQUAL
+    assert SURE.probabilities(query, 3, pool)[0] >= UNIQUE_EQUAL
 
 
 @settings(deadline=None, max_examples=50)
@@ -195,10 +195,10 @@ def test_probabilities_of_different_functions_add_up_to_at_most_1(
     drawn: list[tuple[float, str, bool]], bias: float, blocks: int, strength: float
 ) -> None:
     likeness, names, equal = (list(column) for column in zip(*drawn, strict=True))
-    query, found = candidates(likeness, names, equal, strength=strength)
+    query, pool = candidates(likeness, names, equal, strength=strength)
     regressions = {name: replace(of, bias=bias) for name, of in RANKING.regressions.items()}
     ranking = replace(RANKING, regressions=regressions)
-    probabilities = ranking.probabilities(query, blocks, found)
+    probabilities = ranking.probabilities(query, blocks, pool)
     best = {
         name: max(p for p, other in zip(probabilities, names, strict=True) if other == name)
         for name in names
@@ -208,8 +208,8 @@ def test_probabilities_of_different_functions_add_up_to_at_most_1(
 
 
 def test_a_pair_by_itself() -> None:
-    query, found = candidates([0.9], [""])
-    one = RANKING.pair_probability(query, BLOCKS, found, 1.0, 0.9)
-    assert 0 < one < RANKING.pair_probability(query, BLOCKS, found, 5.0, 0.9) < 1
-    equal = found._replace(equal=np.array([True]))
+    query, pool = candidates([0.9], [""])
+    unlikely = RANKING.pair_probability(query, BLOCKS, pool, 1.0, 0.9)
+    assert 0 < unlikely < RANKING.pair_probability(query, BLOCKS, pool, 5.0, 0.9) < 1
+    equal = pool._replace(equal=np.array([True]))
     assert RANKING.pair_probability(query, BLOCKS, equal, -9.0, 0.9) >= UNIQUE_EQUAL

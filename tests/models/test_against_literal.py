@@ -146,7 +146,10 @@ MESSAGE_OPTIONS: list[Case] = [
 ]
 
 MATCHING_CASES = [
-    *(one._replace(options=(("matching", True), *one.options)) for one in MESSAGE_OPTIONS),
+    *(
+        example._replace(options=(("matching", True), *example.options))
+        for example in MESSAGE_OPTIONS
+    ),
     *(
         case(
             shape,
@@ -233,7 +236,13 @@ RESIDUAL_CASES = [
     case(readout="pooled", message_norm="graph", token_counts="log", **TOKENS),
 ]
 
-LATE: dict[str, Any] = {"matching": True, "propagation": "residual", "similarity": "late"}
+LATE: dict[str, Any] = {
+    "matching": True,
+    "propagation": "residual",
+    "similarity": "late",
+    # In four dimensions residual steps make all states parallel, and nothing is left to look at.
+    "node_dim": 8,
+}
 SAYING: dict[str, Any] = {"word_dim": 128, "words_known": 9}
 
 LATE_CASES = [
@@ -295,21 +304,23 @@ def outcome(model: nn.Module, scores: Tensor, left: Tensor, right: Tensor) -> Ou
     )
 
 
-def prepared(one: Case) -> tuple[GraphEmbedder | GraphMatcher, list[tuple[Graph, Graph]]]:
-    return make_model(one.config), random_pairs(one.config, one.shape, directed=one.directed)
+def prepared(example: Case) -> tuple[GraphEmbedder | GraphMatcher, list[tuple[Graph, Graph]]]:
+    return make_model(example.config), random_pairs(
+        example.config, example.shape, directed=example.directed
+    )
 
 
 @cache
-def by_the_letter(one: Case) -> Outcome:
-    model, pairs = prepared(one)
+def by_the_letter(example: Case) -> Outcome:
+    model, pairs = prepared(example)
     literal = LiteralModel(model)
-    results = [literal.score(left, right, one.unrolled) for left, right in pairs]
+    results = [literal.score(left, right, example.unrolled) for left, right in pairs]
     return outcome(model, *(torch.stack(list(values)) for values in zip(*results, strict=True)))
 
 
-def as_implemented(one: Case) -> Outcome:
-    model, pairs = prepared(one)
-    output = model(PairBatch.pack(pairs), one.unrolled)
+def as_implemented(example: Case) -> Outcome:
+    model, pairs = prepared(example)
+    output = model(PairBatch.pack(pairs), example.unrolled)
     return outcome(model, output.scores, output.left, output.right)
 
 
@@ -363,85 +374,87 @@ def finely_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grouping_module, "GROUP_OVERHEAD", 1)
 
 
-@pytest.mark.parametrize("one", ALL_CASES, ids=str)
-def test_default_path(one: Case) -> None:
-    assert_same(as_implemented(one), by_the_letter(one))
+@pytest.mark.parametrize("example", ALL_CASES, ids=str)
+def test_default_path(example: Case) -> None:
+    assert_same(as_implemented(example), by_the_letter(example))
 
 
-@pytest.mark.parametrize("one", ALL_CASES, ids=str)
+@pytest.mark.parametrize("example", ALL_CASES, ids=str)
 @pytest.mark.parametrize("frozen", [False, True], ids=["no_grad", "frozen"])
-def test_without_gradients(one: Case, frozen: bool) -> None:
+def test_without_gradients(example: Case, frozen: bool) -> None:
     """Where no backward pass can come, less is kept, and the values are the same."""
-    model, pairs = prepared(one)
+    model, pairs = prepared(example)
     model.requires_grad_(not frozen)
     with torch.set_grad_enabled(frozen):
-        output = model(PairBatch.pack(pairs), one.unrolled)
-    expected = by_the_letter(one)
+        output = model(PairBatch.pack(pairs), example.unrolled)
+    expected = by_the_letter(example)
     close(output.scores, expected.scores, "scores")
     close(output.left, expected.left, "left")
     close(output.right, expected.right, "right")
 
 
 @pytest.mark.usefixtures("plain_torch")
-@pytest.mark.parametrize("one", ALL_CASES, ids=str)
-def test_plain_torch_path(one: Case) -> None:
-    assert_same(as_implemented(one), by_the_letter(one))
+@pytest.mark.parametrize("example", ALL_CASES, ids=str)
+def test_plain_torch_path(example: Case) -> None:
+    assert_same(as_implemented(example), by_the_letter(example))
 
 
 @pytest.mark.usefixtures("sliced")
-@pytest.mark.parametrize("one", MATCHING_CASES, ids=str)
-def test_sliced_attention(one: Case) -> None:
-    assert_same(as_implemented(one), by_the_letter(one))
+@pytest.mark.parametrize("example", MATCHING_CASES, ids=str)
+def test_sliced_attention(example: Case) -> None:
+    assert_same(as_implemented(example), by_the_letter(example))
 
 
 @pytest.mark.usefixtures("sliced", "plain_torch")
-@pytest.mark.parametrize("one", MATCHING_CASES, ids=str)
-def test_sliced_attention_on_plain_torch(one: Case) -> None:
-    assert_same(as_implemented(one), by_the_letter(one))
+@pytest.mark.parametrize("example", MATCHING_CASES, ids=str)
+def test_sliced_attention_on_plain_torch(example: Case) -> None:
+    assert_same(as_implemented(example), by_the_letter(example))
 
 
-UNEVEN_MATCHING_CASES = [one for one in MATCHING_CASES if one.shape == "uneven"]
+UNEVEN_MATCHING_CASES = [example for example in MATCHING_CASES if example.shape == "uneven"]
 
 
 @pytest.mark.usefixtures("coarsely_grouped")
-@pytest.mark.parametrize("one", UNEVEN_MATCHING_CASES, ids=str)
-def test_padded_attention(one: Case) -> None:
-    assert_one_padded_group(one)
-    assert_same(as_implemented(one), by_the_letter(one))
+@pytest.mark.parametrize("example", UNEVEN_MATCHING_CASES, ids=str)
+def test_padded_attention(example: Case) -> None:
+    assert_one_padded_group(example)
+    assert_same(as_implemented(example), by_the_letter(example))
 
 
 @pytest.mark.usefixtures("coarsely_grouped", "sliced")
-@pytest.mark.parametrize("one", UNEVEN_MATCHING_CASES, ids=str)
-def test_padded_and_sliced_attention(one: Case) -> None:
-    assert_one_padded_group(one)
-    assert_same(as_implemented(one), by_the_letter(one))
+@pytest.mark.parametrize("example", UNEVEN_MATCHING_CASES, ids=str)
+def test_padded_and_sliced_attention(example: Case) -> None:
+    assert_one_padded_group(example)
+    assert_same(as_implemented(example), by_the_letter(example))
 
 
-def assert_one_padded_group(one: Case) -> None:
+def assert_one_padded_group(example: Case) -> None:
     """Padding on both sides, or the comparison is not about it."""
-    _, pairs = prepared(one)
+    _, pairs = prepared(example)
     (group,) = PairBatch.pack(pairs).groups
     assert group.row_sizes.min() < group.rows.shape[1]
     assert group.column_sizes.min() < group.columns.shape[1]
 
 
 @pytest.mark.usefixtures("finely_grouped")
-@pytest.mark.parametrize("one", UNEVEN_MATCHING_CASES, ids=str)
-def test_many_groups_of_pairs(one: Case) -> None:
-    _, pairs = prepared(one)
+@pytest.mark.parametrize("example", UNEVEN_MATCHING_CASES, ids=str)
+def test_many_groups_of_pairs(example: Case) -> None:
+    _, pairs = prepared(example)
     assert len(PairBatch.pack(pairs).groups) > 1
-    assert_same(as_implemented(one), by_the_letter(one))
+    assert_same(as_implemented(example), by_the_letter(example))
 
 
 @pytest.mark.parametrize("cells", [1, 40])
-@pytest.mark.parametrize("one", LATE_CASES, ids=str)
-def test_many_blocks_of_late_pairs(one: Case, cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("example", LATE_CASES, ids=str)
+def test_many_blocks_of_late_pairs(
+    example: Case, cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(grouping_module, "BLOCK_CELLS", cells)
-    assert_same(as_implemented(one), by_the_letter(one))
+    assert_same(as_implemented(example), by_the_letter(example))
 
 
 @pytest.mark.parametrize(
-    ("one", "fused"),
+    ("example", "fused"),
     [
         (case(), True),
         (case(**DENSE), True),
@@ -453,9 +466,9 @@ def test_many_blocks_of_late_pairs(one: Case, cells: int, monkeypatch: pytest.Mo
     ],
     ids=str,
 )
-def test_the_defaults_run_as_one_fused_function(one: Case, fused: bool) -> None:
+def test_the_defaults_run_as_one_fused_function(example: Case, fused: bool) -> None:
     """Else the comparisons above would not be about the fused path at all."""
-    model, pairs = prepared(one)
+    model, pairs = prepared(example)
     waiting, names = [model(PairBatch.pack(pairs)).scores.grad_fn], set()
     while waiting:
         function = waiting.pop()
@@ -466,16 +479,14 @@ def test_the_defaults_run_as_one_fused_function(one: Case, fused: bool) -> None:
 
 def test_every_parameter_of_every_case_has_a_gradient() -> None:
     """A comparison of zeros with zeros proves nothing."""
-    for item in ALL_CASES:
-        if item.shape == "bare" or 0 in (item.unrolled, item.config.steps):
+    for example in ALL_CASES:
+        if example.shape == "bare" or 0 in (example.unrolled, example.config.steps):
             continue
-        expected = by_the_letter(item)
-        vanishing = {n for n, g in expected.gradients.items() if g.abs().max() < 1e-8}
-        if item.config.node_input == "constant":  # equal nodes match, whatever the weights
+        expected = by_the_letter(example)
+        vanishing = {n for n, g in expected.gradients.items() if g.abs().max() < 1e-6}
+        if example.config.node_input == "constant":  # equal nodes match, whatever the weights
             vanishing -= {"network.steps.0.update.match_weight"}
-        if item.config.similarity == "late":  # a residual step may have nothing to add
-            vanishing = {name for name in vanishing if name.startswith("late.")}
-        assert not vanishing, f"{item}: {vanishing}"
+        assert not vanishing, f"{example}: {vanishing}"
 
 
 @pytest.mark.parametrize("kind", ["gru", "lstm", "rnn"])
@@ -502,15 +513,15 @@ def test_recurrent_cells_are_those_of_torch(kind: str) -> None:
 
 def test_weights_may_be_frozen() -> None:
     """Fine-tuning of the aggregator alone gives it the same gradients as training of all."""
-    one = case(matching=True, **DENSE)
-    model, pairs = prepared(one)
+    example = case(matching=True, **DENSE)
+    model, pairs = prepared(example)
     for name, parameter in model.named_parameters():
         parameter.requires_grad_("aggregator" in name)
     output = model(PairBatch.pack(pairs))
     trained = [p for p in model.parameters() if p.requires_grad]
     got = torch.autograd.grad(output.scores.sum(), trained)
 
-    full, _ = prepared(one)
+    full, _ = prepared(example)
     scores = full(PairBatch.pack(pairs)).scores
     expected = [p for n, p in full.named_parameters() if "aggregator" in n]
     for ours, theirs in zip(got, torch.autograd.grad(scores.sum(), expected), strict=True):
@@ -518,8 +529,8 @@ def test_weights_may_be_frozen() -> None:
 
 
 def test_graphs_may_take_part_in_several_pairs_of_an_embedder() -> None:
-    one = case(**DENSE)
-    model, pairs = prepared(one)
+    example = case(**DENSE)
+    model, pairs = prepared(example)
     batch = PairBatch.pack(pairs).graphs
     left, right = torch.tensor([0, 0, 3]), torch.tensor([1, 2, 3])
     output = model(PairBatch(batch, left, right))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,19 @@ Serve = Callable[..., TestClient]
 @pytest.fixture(scope="session")
 def sample_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two of the sample files, the vulnerable one tagged."""
-    path = tmp_path_factory.mktemp("library") / "samples.kin"
-    with Library.create(path) as opened:
-        for name in INDEXED:
+    return create_library(tmp_path_factory.mktemp("library"), INDEXED, "functions")
+
+
+@pytest.fixture(scope="session")
+def mnemonics_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The vulnerable file, in a library whose matcher attends in every propagation step."""
+    return create_library(tmp_path_factory.mktemp("mnemonics"), INDEXED[:1], "mnemonics")
+
+
+def create_library(folder: Path, names: Sequence[str], model: str) -> Path:
+    path = folder / "samples.kin"
+    with Library.create(path, model) as opened:
+        for name in names:
             file = samples.path(name)
             index_paths(opened, [file], tags=samples.tags(file))
     return path

@@ -32,12 +32,12 @@ def library(processors: tuple[str, ...], tmp_path: Path) -> Path:
 
 def warnings_of(client: TestClient) -> list[list[str]]:
     """Those of a search, a comparison, a scan and its report, and an addition."""
-    one = suspect(client)
+    query = suspect(client)
     scan = client.post("/api/scans", json={"binary": FIRMWARE_ID, "rerank": 0}).json()["id"]
     added = client.post("/api/library/additions", json={"binary": FIRMWARE_ID}).json()["id"]
     answers = [
-        client.post("/api/search", json={"query": one, "rerank": 0}).json(),
-        client.get("/api/comparison", params={"left": one, "right": "library:1"}).json(),
+        client.post("/api/search", json={"query": query, "rerank": 0}).json(),
+        client.get("/api/comparison", params={"left": query, "right": "library:1"}).json(),
         wait_for(client, f"/api/scans/{scan}"),
         client.get(f"/api/scans/{scan}/report").json(),
         wait_for(client, f"/api/library/additions/{added}"),

@@ -39,7 +39,7 @@ def test_a_scan_tells_what_it_finds_while_it_runs(client: TestClient) -> None:
     assert (end["state"], end["done"]) == ("done", end["total"])
     results = [item for name, document in told if name == "results" for item in document["results"]]
     assert len(results) == end["found"] > 0
-    best = max(results, key=lambda one: one["hits"][0]["probability"])
+    best = max(results, key=lambda result: result["hits"][0]["probability"])
     assert best["query"]["reference"] == suspect(client)
     assert best["hits"][0]["function"] == "process_heartbeat"
     assert 0 < best["hits"][0]["evidence"]["matched_share"] <= 1

@@ -18,7 +18,13 @@ from graphkin.cli.options import (
 )
 from graphkin.cli.search_options import ExitCode, Format, MinProbability, chosen_format
 
-MIN_PROBABILITY = 0.3
+IgnoreNames = Annotated[
+    bool,
+    typer.Option(
+        "--ignore-names", help="Pair functions by their code alone, also where both have a name."
+    ),
+]
+MIN_PROBABILITY = 0.1
 """That of :mod:`graphkin.library.diff.diff`, which takes long to import."""
 
 
@@ -31,6 +37,7 @@ def diff(
     old: Annotated[str, typer.Argument(help="The old binary.")],
     new: Annotated[str, typer.Argument(help="The new one, of whatever compiler or processor.")],
     min_probability: MinProbability = MIN_PROBABILITY,
+    ignore_names: IgnoreNames = False,
     model: Annotated[str, TRAINED_MODEL] = "functions",
     format_: Format = None,
     output: OutputFile = None,
@@ -56,6 +63,7 @@ def diff(
             new,
             model,
             min_probability=min_probability,
+            by_name=not ignore_names,
             backend=checked_backend(backend, raw),
             on_step=on_step,
         )

@@ -45,6 +45,8 @@ FILES = frozenset(
 )
 """All that a library keeps of its model. A name in a library is somebody else's word: nothing is
 ever written under it."""
+LISTED_FILES = 10
+"""Names of foreign files that an error has."""
 
 
 @dataclass(frozen=True)
@@ -257,12 +259,14 @@ def read_model_id(files: Mapping[str, bytes]) -> ModelId:
         FormatError: where the files are not those of a model, or not those of the model that
             they name.
     """
-    for name in sorted(files):
-        if name not in FILES:
-            raise FormatError(
-                f"the library holds a file {name!r}, which no model has; it may have been made "
-                "to harm whoever opens it"
-            )
+    foreign = sorted(set(files).difference(FILES))
+    if foreign:
+        names = ", ".join(map(repr, foreign[:LISTED_FILES]))
+        more = f" and {len(foreign) - LISTED_FILES} more" if len(foreign) > LISTED_FILES else ""
+        raise FormatError(
+            f"the library holds {names}{more}, which no model has; it may have been made to harm "
+            "whoever opens it"
+        )
     try:
         model_id = ModelId(**json.loads(files[ID_FILE]))
     except (KeyError, ValueError, TypeError) as error:

@@ -24,8 +24,8 @@ FORMAT = {"format": "graphkin pairing", "version": 1}
 OWN_NAMES = (
     "graph", "words", "offsets", "callees", "callers", "total", "total_by_row", "total_by_column",
     "callee_count", "caller_count", "blocks", "edges", "operations", "strength", "least_strength",
-    "strengths", "size", "small", "widths_differ", "equal", "has_callees", "has_callers", "score",
-    "score_by_row", "score_by_column", "exact_words", "seen",
+    "strengths", "words_against", "shape_against", "size", "small", "widths_differ", "equal",
+    "has_callees", "has_callers", "score", "score_by_row", "score_by_column", "exact_words", "seen",
 )  # fmt: skip
 CONTEXT_NAMES = (
     "callees_share", "callees_agree", "callees_differ", "callers_share", "callers_agree",

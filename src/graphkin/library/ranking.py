@@ -101,13 +101,13 @@ class Ranking:
     def totals(self, query: np.void, records: Records) -> Floats:
         """(N,) how alike candidates are by their vectors, to order them."""
         total = np.zeros(len(records), np.float32)
-        apart = records["narrow"] != query["narrow"]
+        widths_differ = records["narrow"] != query["narrow"]
         in_files = records["in_file"] & query["in_file"]
         for name, weight in self.order.items():
             if name in COUNTS:
                 total -= weight * in_files * _ratio(query[name], records[name])
             elif name == "offsets":
-                total += weight * np.where(apart, 0, cosines(query, records, name))
+                total += weight * np.where(widths_differ, 0, cosines(query, records, name))
             else:
                 total += weight * cosines(query, records, name)
         return total
@@ -130,9 +130,9 @@ class Ranking:
             exact_words: (N,) cosines of what query and candidates say, likewise.
         """
         records = candidates.records
-        apart = records["narrow"] != query["narrow"]
+        widths_differ = records["narrow"] != query["narrow"]
         own = {name: cosines(query, records, name).astype(np.float64) for name in OWN + AROUND}
-        own["offsets"] = np.where(apart, 0, own["offsets"])
+        own["offsets"] = np.where(widths_differ, 0, own["offsets"])
         total = self.totals(query, records).astype(np.float64)
         features = own | {
             "total": total,
@@ -147,7 +147,7 @@ class Ranking:
             "strength": np.full(len(records), np.log1p(query["strength"])),
             "least_strength": np.log1p(np.minimum(query["strength"], records["strength"])),
             "size": np.full(len(records), np.log2(max(blocks, 1))),
-            "widths_differ": apart.astype(np.float64),
+            "widths_differ": widths_differ.astype(np.float64),
             "equal": candidates.equal.astype(np.float64),
         }
         if scores is not None and exact_words is not None:

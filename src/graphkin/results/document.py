@@ -274,7 +274,7 @@ class Comparison(Document):
 
 
 Verdict = Literal["identical", "same", "changed"]
-FoundBy = Literal["identical code", "likeness", "surroundings"]
+FoundBy = Literal["name", "identical code", "likeness", "surroundings"]
 
 
 class BlockChanges(Document):
@@ -301,8 +301,8 @@ class FunctionPair(Document):
     probability: Number
     """That they are the same function."""
     found_by: FoundBy
-    """``likeness`` of the two alone, or ``surroundings``: what calls them, what they call and what
-    lies beside them."""
+    """``name`` where both files have it once; else by themselves, or by their ``surroundings``:
+    what calls them, what they call and what lies beside them."""
     similarity: Number
     """How much of the one is in the other, from 0 to 1."""
     blocks: BlockChanges | None = None

@@ -67,12 +67,12 @@ def said_words(
     same_width: bool = False,
 ) -> SaidWords:
     """What both say, and what only one of them says; see :func:`shared`."""
-    one = dict.fromkeys((kind, text) for kind, text in left)
-    other = dict.fromkeys((kind, text) for kind, text in right)
+    of_left = dict.fromkeys((kind, text) for kind, text in left)
+    of_right = dict.fromkeys((kind, text) for kind, text in right)
     return SaidWords(
-        shared(one, other, rarity, same_width=same_width),
-        _chosen((word for word in one if word not in other), rarity, same_width, MOST_ALONE),
-        _chosen((word for word in other if word not in one), rarity, same_width, MOST_ALONE),
+        shared(of_left, of_right, rarity, same_width=same_width),
+        _chosen((word for word in of_left if word not in of_right), rarity, same_width, MOST_ALONE),
+        _chosen((word for word in of_right if word not in of_left), rarity, same_width, MOST_ALONE),
     )
 
 

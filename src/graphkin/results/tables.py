@@ -92,8 +92,8 @@ def scan_table(
         lines += [""]
     end = _end(counts)
     if counts.files == 1:
-        only = files[0].binary if files else everything[0].query.binary
-        subject = shortened(only, max(width - len(end), LEAST_NAME))
+        binary = files[0].binary if files else everything[0].query.binary
+        subject = shortened(binary, max(width - len(end), LEAST_NAME))
     else:
         subject = plural(counts.files, "file")
     return "\n".join([*lines, subject + end])

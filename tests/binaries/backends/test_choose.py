@@ -112,6 +112,13 @@ def test_archives_stay_with_the_native_backend(compile_c: Compile, tmp_path: Pat
     assert "no function was found" in source.skipped[0].reason
 
 
+def test_a_binary_by_the_name_of_an_export_is_read_as_a_binary(
+    compile_c: Compile, tmp_path: Path
+) -> None:
+    path = compile_c(SOURCE, "-O1", "-c")
+    assert names(path.rename(tmp_path / "x.BinExport")) == ["f", "g"]
+
+
 def test_binexport_files_by_name_and_by_content(compile_c: Compile, tmp_path: Path) -> None:
     path = compile_c(SOURCE, "-O1", "-shared", "-fPIC")
     functions, proto = export(path)

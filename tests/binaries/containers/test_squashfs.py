@@ -101,11 +101,11 @@ def test_an_image_is_a_container() -> None:
 @pytest.mark.parametrize("header", [b"\x27\x05\x19\x56", b"\1\2\3\4"], ids=["U-Boot", "unknown"])
 def test_images_inside_a_firmware(header: bytes, tmp_path: Path) -> None:
     firmware = tmp_path / "update.bin"
-    one, two = ((SAMPLES / f"{name}.sqfs").read_bytes() for name in ("gzip", "xz"))
-    firmware.write_bytes(header + b"hsqs" + bytes(996) + one + b"\xff" * 100 + two)
+    gzip_image, xz_image = ((SAMPLES / f"{name}.sqfs").read_bytes() for name in ("gzip", "xz"))
+    firmware.write_bytes(header + b"hsqs" + bytes(996) + gzip_image + b"\xff" * 100 + xz_image)
     with Inputs() as inputs:
         labels = [item.label for item in inputs.inputs(inputs.files([firmware]))]
-    second = 1000 + 4 + len(one) + 100
+    second = 1000 + 4 + len(gzip_image) + 100
     assert labels == [
         f"{firmware}!{place:#x}/bin/{name}"
         for place in (1004, second)

@@ -81,7 +81,9 @@ Trace = dict[int, list[int]]
 def main() -> None:
     expected = sys.argv[1:] or list(STRIP)
     traces: dict[str, dict[str, Trace]] = json.loads(lzma.decompress(TRACES.read_bytes()))
-    traces = {name: one for name, one in traces.items() if name.partition("/")[0] not in expected}
+    traces = {
+        name: trace for name, trace in traces.items() if name.partition("/")[0] not in expected
+    }
     for architecture in expected:
         shutil.rmtree(HERE / architecture, ignore_errors=True)
         (HERE / architecture).mkdir()

@@ -82,12 +82,12 @@ class QemuMachine:
         with path.open("rb") as file:
             elf = ELFFile(file)
             self._bias = BIAS if elf["e_type"] == "ET_DYN" else 0
-            loads = [one for one in elf.iter_segments() if one["p_type"] == "PT_LOAD"]
-            self._low = min(one["p_vaddr"] for one in loads) & ~0xFFFF
+            loads = [segment for segment in elf.iter_segments() if segment["p_type"] == "PT_LOAD"]
+            self._low = min(segment["p_vaddr"] for segment in loads) & ~0xFFFF
             self._memory = bytearray(max(o["p_vaddr"] + o["p_memsz"] for o in loads) - self._low)
-            for one in loads:
-                at = one["p_vaddr"] - self._low
-                self._memory[at : at + one["p_filesz"]] = one.data()
+            for segment in loads:
+                at = segment["p_vaddr"] - self._low
+                self._memory[at : at + segment["p_filesz"]] = segment.data()
             for section in elf.iter_sections():
                 if isinstance(section, RelocationSection):
                     for entry in section.iter_relocations():

@@ -112,10 +112,14 @@ def test_functions_are_the_same_as_those_of_the_whole_library(
     functions = {f.name: f for f in NativeSource(bare, with_files=True).functions()}
     assert functions.keys() == whole.keys()
     for name in ("inner", "outer", "start"):
-        one, other = functions[name], whole[name]
-        assert (one.blocks, one.size, one.unit) == (other.blocks, other.size, other.unit)
-        assert one.defined_in == other.defined_in
-        assert one.defined_in is not None
+        function, other = functions[name], whole[name]
+        assert (function.blocks, function.size, function.unit) == (
+            other.blocks,
+            other.size,
+            other.unit,
+        )
+        assert function.defined_in == other.defined_in
+        assert function.defined_in is not None
 
 
 def test_a_file_whose_checksum_differs_is_not_used(split: tuple[Path, Path]) -> None:

@@ -108,7 +108,8 @@ def test_encrypted_code_is_refused_whatever_the_symbols_say() -> None:
     data = bytearray((SAMPLES / "x86" / "gcc-shared-O2").read_bytes())
     image = load(bytes(data), "library")
     code = max(
-        (region for region in image.regions if region.executable), key=lambda one: len(one.data)
+        (region for region in image.regions if region.executable),
+        key=lambda region: len(region.data),
     )
     assert len(image.extents) * 8192 > len(code.data) > 4096
     start = bytes(data).index(bytes(code.data))

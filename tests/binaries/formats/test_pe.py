@@ -81,8 +81,8 @@ def test_a_stripped_file_gives_the_same_graphs(name: str) -> None:
     assert stripped.keys() == whole.keys()
     lost = {value.name for value in whole.values()} - {value.name for value in stripped.values()}
     assert lost == {"hidden", "DllMain"}
-    for address, one in stripped.items():
-        assert (one.blocks, one.edges) == (whole[address].blocks, whole[address].edges)
+    for address, function in stripped.items():
+        assert (function.blocks, function.edges) == (whole[address].blocks, whole[address].edges)
 
 
 def test_names_units_and_hints() -> None:
@@ -185,7 +185,7 @@ def test_exception_data_of_arm64() -> None:
 
 def test_sizes_of_arm64_functions_come_from_exception_data() -> None:
     image = load((SAMPLES / "clang-aarch64-O0.dll").read_bytes(), "clang-aarch64-O0.dll")
-    assert all(one.end <= following.start for one, following in pairwise(image.extents))
+    assert all(extent.end <= following.start for extent, following in pairwise(image.extents))
     named = {extent.name: extent.end - extent.start for extent in image.extents}
     assert (named["choose"], named["pick"], named["checked"]) == (76, 424, 92)
 

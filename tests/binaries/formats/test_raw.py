@@ -68,8 +68,8 @@ def test_code_without_headers(sample: str, processor: str, tmp_path: Path) -> No
     assert len(same) >= 0.8 * len(expected)
     # Code whose jump tables lie elsewhere has fewer blocks.
     assert sum(recovered[address].blocks == expected[address].blocks for address in same) >= 6
-    one = next(iter(recovered.values()))
-    assert (one.format, one.binary) == ("raw", str(raw))
+    function = next(iter(recovered.values()))
+    assert (function.format, function.binary) == ("raw", str(raw))
 
 
 def test_a_vector_table_of_thumb() -> None:

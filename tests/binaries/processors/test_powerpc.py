@@ -10,7 +10,8 @@ import pytest
 from graphkin.binaries.backends.native import NativeSource, load
 from graphkin.binaries.function import Block, edge_kinds
 from graphkin.binaries.image import Image, Region
-from graphkin.binaries.processors.powerpc import PowerPc, traceback_tables
+from graphkin.binaries.processors.powerpc.abi_tables import traceback_tables
+from graphkin.binaries.processors.powerpc.processor import PowerPc
 from graphkin.binaries.recovery.listing import Listing
 from graphkin.binaries.starts.sweep import words
 from graphkin.errors import FormatError
@@ -28,9 +29,9 @@ def recover(code: str) -> tuple[tuple[Block, ...], tuple[tuple[int, int], ...]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_tables_have_as_many_targets_as_the_source_has_cases(name: str) -> None:
-    found = shapes.functions(name)
+    functions = shapes.functions(name)
     expected = {"dense": [12], "wide": [60], "shifted": [10], "holes": [10], "twice": [7, 9]}
-    assert {key: shapes.widths(found[key]) for key in expected} == expected
+    assert {key: shapes.widths(functions[key]) for key in expected} == expected
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -182,7 +183,7 @@ def test_both_entries_are_one_function() -> None:
     starts = {extent.start for extent in image.extents}
     binary = lief.ELF.parse(path)
     assert binary is not None
-    local = {one.value for one in binary.symtab_symbols if one.other >> 5 == 3}
+    local = {symbol.value for symbol in binary.symtab_symbols if symbol.other >> 5 == 3}
     assert local
     assert image.forwards == {start + 8: start for start in local}
     assert starts.isdisjoint(image.forwards)
@@ -203,7 +204,7 @@ def test_stubs_are_no_functions_and_lead_to_names(architecture: str) -> None:
 
 def test_taken_and_not_taken() -> None:
     source = NativeSource(shapes.SAMPLES / "ppc/gcc-shared-O2", with_text=True)
-    loops = next(one for one in source.functions() if one.name == "loops")
+    loops = next(function for function in source.functions() if function.name == "loops")
     kinds = dict(zip(loops.edges, edge_kinds(loops), strict=True))
     branches = 0
     for number, block in enumerate(loops.blocks):

@@ -58,11 +58,11 @@ def test_named_attributes_become_input() -> None:
     foreign.add_node("a", position=np.array([1.0, 2.0]), weight=3, words=[5, 6])
     foreign.add_node("b", position=(4, 5), weight=True, words=8)
     foreign.add_edge("a", "b", kind=np.int64(2), cost="0.5, 1e-3")
-    one = from_networkx(foreign, node_features=["position", "weight"], edge_type="kind")
-    assert one.node_features is not None
-    assert one.node_features.tolist() == [[1, 2, 3], [4, 5, 1]]
-    assert one.edge_types is not None
-    assert one.edge_types.tolist() == [2]
+    graph = from_networkx(foreign, node_features=["position", "weight"], edge_type="kind")
+    assert graph.node_features is not None
+    assert graph.node_features.tolist() == [[1, 2, 3], [4, 5, 1]]
+    assert graph.edge_types is not None
+    assert graph.edge_types.tolist() == [2]
     two = from_networkx(foreign, node_tokens="words", edge_features="cost")
     assert two.node_tokens is not None
     assert [two.node_tokens.bag(0), two.node_tokens.bag(1)] == [[5, 6], [8]]

@@ -357,8 +357,8 @@ def test_bf16(tmp_path: Path, name: str) -> None:
     assert not same(exact, rough)
 
 
-@pytest.mark.parametrize("wanted", [True, False])
-def test_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: bool) -> None:
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_compiled: bool) -> None:
     compiled: list[Any] = []
     used: list[int] = []
 
@@ -373,9 +373,9 @@ def test_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: bool) 
 
     monkeypatch.setattr(torch, "compile", record)
     model = make_model()
-    train(model, TASK, dataclasses.replace(CONFIG, steps=3, compile=wanted), tmp_path)
-    assert compiled == ([model] if wanted else [])
-    assert used == ([4] * 3 if wanted else [])
+    train(model, TASK, dataclasses.replace(CONFIG, steps=3, compile=is_compiled), tmp_path)
+    assert compiled == ([model] if is_compiled else [])
+    assert used == ([4] * 3 if is_compiled else [])
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1000.0])

@@ -80,9 +80,7 @@ def test_whatever_the_source_changes_is_seen(
 
 
 def _function(architecture: str, *lines: str, address: int = 0x1000) -> Function:
-    block = Block(
-        address, 4 * len(lines), tuple(line.split()[0] for line in lines), lines, b"", ()
-    )
+    block = Block(address, 4 * len(lines), tuple(line.split()[0] for line in lines), lines, b"", ())
     return Function(
         name="f",
         address=address,

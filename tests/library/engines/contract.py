@@ -359,12 +359,12 @@ class EngineContract:
         assert library.engine.sharing(unknown[:0], np.ones(0, np.float32), 5) == []
 
     def test_sharing_takes_only_words(self, library: Library) -> None:
-        one, weight = np.zeros(1, np.uint64), np.ones(1, np.float32)
+        word, weight = np.zeros(1, np.uint64), np.ones(1, np.float32)
         for words, weights, count in (
-            (one.astype(np.int64), weight, 1),
-            (one[None], weight[None], 1),
-            (one, np.ones(2, np.float32), 1),
-            (one, weight, 0),
+            (word.astype(np.int64), weight, 1),
+            (word[None], weight[None], 1),
+            (word, np.ones(2, np.float32), 1),
+            (word, weight, 0),
         ):
             with pytest.raises(ConfigError):
                 library.engine.sharing(words, weights, count)
@@ -587,9 +587,9 @@ class EngineContract:
         more = sample_rows(space, 50, seed=1)
         assert engine.add(more) == 50
         now = np.array([stored.id for stored in engine.scan()])
-        given = set(now.tolist()) - set(ids.tolist())
-        assert len(given) == 50, "ids are stable"
-        assert not given & set(before), "an id never comes to mean another row"
+        new_ids = set(now.tolist()) - set(ids.tolist())
+        assert len(new_ids) == 50, "ids are stable"
+        assert not new_ids & set(before), "an id never comes to mean another row"
         every = in_order_of_ids(engine, kept + more)
         self.check_found(Library(engine, every, now), query)
         assert engine.verify().damage == []

@@ -198,24 +198,24 @@ def test_what_is_there_is_not_read_again(builds: Path, library: Library) -> None
 def test_known_files_get_the_tags(builds: Path, library: Library) -> None:
     first = index_paths(library, [builds], tags={"from": "first"})
     assert first.tagged == 0
-    one = builds / "gcc-O0" / "libshapes.so"
+    file = builds / "gcc-O0" / "libshapes.so"
     of_one = library.engine.count(Filter(build="gcc-O0"))
-    tagged = index_paths(library, [one], tags={"cve": "X*"})
+    tagged = index_paths(library, [file], tags={"cve": "X*"})
     assert (tagged.known_files, tagged.tagged, tagged.added) == (1, of_one, 0)
     assert [item.entry.tags for item in library.engine.scan(Filter(build="gcc-O0"))] == [
         {"from": "first", "cve": "X*"}
     ] * of_one
     assert library.engine.count(Filter(tags={"cve": "*"})) == of_one
-    assert index_paths(library, [one], tags={"cve": "X*"}).tagged == 0, "they have it"
-    assert index_paths(library, [one], tags={"cve": "Y"}).tagged == of_one
+    assert index_paths(library, [file], tags={"cve": "X*"}).tagged == 0, "they have it"
+    assert index_paths(library, [file], tags={"cve": "Y"}).tagged == of_one
 
 
 def test_functions_that_are_known_of_a_file_that_is_read_get_the_tags(
     builds: Path, library: Library
 ) -> None:
-    one = builds / "gcc-O0" / "libshapes.so"
-    first = index_paths(library, [one], min_blocks=6)
-    again = index_paths(library, [one], min_blocks=1, tags={"cve": "X"})
+    file = builds / "gcc-O0" / "libshapes.so"
+    first = index_paths(library, [file], min_blocks=6)
+    again = index_paths(library, [file], min_blocks=1, tags={"cve": "X"})
     assert (again.tagged, again.added) == (first.added, first.small)
     assert library.engine.count(Filter(tags={"cve": "X"})) == len(library)
 
@@ -236,28 +236,28 @@ def test_known_files_of_a_corpus_get_the_tags(
 def test_one_function_is_added_as_with_its_file(
     builds: Path, library: Library, other: Library
 ) -> None:
-    one = builds / "gcc-O0" / "libshapes.so"
-    index_paths(other, [one], min_blocks=1)
+    file = builds / "gcc-O0" / "libshapes.so"
+    index_paths(other, [file], min_blocks=1)
     every = {item.entry.address: item for item in other.engine.scan()}
     for number, (address, item) in enumerate(every.items()):
-        summary = index_paths(library, [f"{one}:{address:#x}"])
+        summary = index_paths(library, [f"{file}:{address:#x}"])
         assert (summary.files, summary.functions, summary.added) == (1, 1, 1)
         (stored,) = list(library.engine.scan())[number:]
         assert stored.entry == item.entry
     assert content(library) == content(other)
     assert library.engine.finished_files() == set()
-    again = index_paths(library, [one], min_blocks=1)
+    again = index_paths(library, [file], min_blocks=1)
     assert (again.known_files, again.known, again.added) == (0, len(library), 0)
 
 
 def test_one_known_function_gets_the_tags_and_no_other(builds: Path, library: Library) -> None:
-    one = builds / "gcc-O0" / "libshapes.so"
-    index_paths(library, [one], min_blocks=1)
+    file = builds / "gcc-O0" / "libshapes.so"
+    index_paths(library, [file], min_blocks=1)
     # A second function of the same name and file.
     chosen = next(library.engine.scan())
     twin = KnownFunction(**{**chosen.entry.to_dict(), "address": 1})
     library.add(library.engine.graphs([chosen.id]), [twin])
-    named = f"{one}:{chosen.entry.address:#x}"
+    named = f"{file}:{chosen.entry.address:#x}"
     summary = index_paths(library, [named], tags={"cve": "X"})
     assert (summary.tagged, summary.known, summary.added) == (1, 1, 0)
     assert [item.id for item in library.engine.scan(Filter(tags={"cve": "X"}))] == [chosen.id]
@@ -277,15 +277,15 @@ def test_one_function_of_a_member_of_an_archive(library: Library) -> None:
 
 
 def test_functions_that_are_not_there_are_skipped(builds: Path, library: Library) -> None:
-    one = builds / "gcc-O0" / "libshapes.so"
-    function = next(NativeSource(one).functions())
+    file = builds / "gcc-O0" / "libshapes.so"
+    function = next(NativeSource(file).functions())
     text = builds / "gcc-O0" / "build.log"
-    paths = [f"{one}:{function.address:#x}", f"{one}:no_such_function", f"{text}:f", "absent:f"]
+    paths = [f"{file}:{function.address:#x}", f"{file}:no_such_function", f"{text}:f", "absent:f"]
     summary = index_paths(library, paths)
     assert [entry.entry.address for entry in library.engine.scan()] == [function.address]
     reasons = {(skip.binary, skip.function): skip.reason for skip in summary.skipped}
-    assert set(reasons) == {(str(one), "no_such_function"), (str(text), "f"), ("absent:f", "")}
-    assert "has no function no_such_function" in reasons[str(one), "no_such_function"]
+    assert set(reasons) == {(str(file), "no_such_function"), (str(text), "f"), ("absent:f", "")}
+    assert "has no function no_such_function" in reasons[str(file), "no_such_function"]
     assert (summary.files, summary.added) == (3, 1)
 
 

@@ -12,7 +12,11 @@ from graphkin.research.reproduce.plan.experiments import all_experiments
 from graphkin.research.reproduce.results import CHECKOUT
 
 STORED = {path.stem: path for path in (CHECKOUT / "reproduce").glob("*-seed*.json")}
-TRAINED = [one for one in all_experiments() if one.trained and one.name in STORED]
+TRAINED = [
+    experiment
+    for experiment in all_experiments()
+    if experiment.trained and experiment.name in STORED
+]
 
 
 def plain(value: Any) -> Any:
@@ -28,7 +32,7 @@ def test_every_stored_result_has_an_experiment() -> None:
     assert not STORED.keys() - {all_experiment.name for all_experiment in all_experiments()}
 
 
-@pytest.mark.parametrize("experiment", TRAINED, ids=lambda one: one.name)
+@pytest.mark.parametrize("experiment", TRAINED, ids=lambda experiment: experiment.name)
 def test_a_stored_result_was_made_by_the_experiment_of_its_name(experiment: Experiment) -> None:
     """Where an experiment is changed, it has to be run again."""
     config = json.loads(STORED[experiment.name].read_text())["config"]

@@ -94,12 +94,12 @@ def test_pairs_alternate_and_are_half_similar():
     assert odd.sum() == 0
 
 
-@pytest.mark.parametrize("wanted", [0, 1, 2, 3])
-def test_exactly_k_edges_are_substituted(wanted):
-    rng = np.random.default_rng(wanted)
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_exactly_k_edges_are_substituted(count):
+    rng = np.random.default_rng(count)
     nodes = rng.integers(6, 13, size=60)
     slots, before = edits._connected_graphs(rng, nodes, np.full(60, 0.4), 12, 3)
-    after, origin = edits._edited(rng, slots, before, nodes, np.full(60, wanted))
+    after, origin = edits._edited(rng, slots, before, nodes, np.full(60, count))
     moved = 0
     for old, new, order, n in zip(before, after, origin, nodes, strict=True):
         assert sorted(order[:n]) == list(range(n))
@@ -108,7 +108,7 @@ def test_exactly_k_edges_are_substituted(wanted):
         undone = np.zeros_like(new)
         undone[np.ix_(order, order)] = new
         removed, added = np.triu(old & ~undone), np.triu(undone & ~old)
-        assert removed.sum() == added.sum() == wanted
+        assert removed.sum() == added.sum() == count
         assert (undone == undone.T).all()
         moved += (order[:n] != np.arange(n)).sum()
     assert moved > 0.8 * nodes.sum()

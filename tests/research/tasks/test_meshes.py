@@ -180,8 +180,8 @@ def test_batches_are_of_training_graphs_and_true_to_their_labels(
         batch = task.batch(step, 16, mode)
         actual = [(graphs[a], graphs[b]) for a, b in batch_graphs(batch)]
         assert {number for pair in actual for number, _ in pair} <= training
-        assert all(one[0] != other[0] for one, other in actual)
-        same = [one[1] == other[1] for one, other in actual]
+        assert all(left[0] != right[0] for left, right in actual)
+        same = [left[1] == right[1] for left, right in actual]
         if mode == "pairs":
             assert batch.labels is not None
             assert batch.labels.tolist() == [1 if similar else -1 for similar in same]
@@ -189,12 +189,12 @@ def test_batches_are_of_training_graphs_and_true_to_their_labels(
         elif mode == "kin":
             assert batch.labels is not None
             assert same == [True] * 16
-            assert batch.labels.tolist() == [one[1] for one, _ in actual]
+            assert batch.labels.tolist() == [left[1] for left, _ in actual]
         else:
             others = LIST_NEGATIVES if mode == "lists" else 1
             assert batch.labels is None
             assert same == [True, *[False] * others] * 16
-            firsts = [one[0] for one, _ in actual]
+            firsts = [left[0] for left, _ in actual]
             assert firsts == np.repeat(firsts[:: 1 + others], 1 + others).tolist()
 
 

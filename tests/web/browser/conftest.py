@@ -52,6 +52,13 @@ def locked(sample_library: Path, tmp_path_factory: pytest.TempPathFactory) -> It
         yield address
 
 
+@pytest.fixture(scope="package")
+def mnemonics_server(mnemonics_library: Path) -> Iterator[str]:
+    """The same of one whose comparisons have propagation steps to choose from."""
+    with served(mnemonics_library, "--read-only") as address:
+        yield address
+
+
 @pytest.fixture
 def visits(browser: Browser) -> Iterator[Visits]:
     visits = Visits(browser)

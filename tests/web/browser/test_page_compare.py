@@ -57,6 +57,41 @@ def test_one_look_at_the_other_function_has_no_steps_to_choose(page: Page) -> No
     expect(frame.locator("#threshold")).to_be_visible()
 
 
+def test_the_step_slider(visits: Visits, mnemonics_server: str, tmp_path: Path) -> None:
+    page = visits.open(mnemonics_server)
+    frame = compare_suspect(page)
+    expect_both(frame)
+    pairs_by_step = walk_steps(frame)
+    assert len(set(pairs_by_step)) > 2, "what is shown depends on the step"
+    saved = visits.open(save_comparison(page, tmp_path).as_uri(), offline=True)
+    expect_both(saved)
+    assert walk_steps(saved) == pairs_by_step
+
+
+def walk_steps(frame: Drawing) -> list[tuple[str, ...]]:
+    """The rows of pairs after each step, from none to the last."""
+    slider = step(frame)
+    last = int(slider.get_attribute("max") or "0")
+    assert last > 1
+    rows = []
+    slider.press("Home")
+    for number in range(last + 1):
+        expect(slider).to_have_value(str(number))
+        expect(frame.locator("#step-value")).to_have_text(str(number))
+        rows.append(tuple(pairs(frame).all_inner_texts()))
+        slider.press("ArrowRight")
+    return rows
+
+
+def save_comparison(page: Page, folder: Path) -> Path:
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Save as file").click()
+    assert download.value.suggested_filename.endswith(".html")
+    file = folder / "comparison.html"
+    download.value.save_as(file)
+    return file
+
+
 def test_the_least_weight(page: Page) -> None:
     frame = compare_suspect(page)
     expect_both(frame)
@@ -123,16 +158,10 @@ def test_a_comparison_is_saved_and_opens_offline(
     frame = compare_suspect(page)
     expect_both(frame)
     shown = pairs(frame).all_inner_texts()
-    with page.expect_download() as started:
-        page.get_by_role("link", name="Save as file").click()
-    assert started.value.suggested_filename.endswith(".html")
-    file = tmp_path / "comparison.html"
-    started.value.save_as(file)
-    saved = visits.open(file.as_uri(), offline=True)
+    saved = visits.open(save_comparison(page, tmp_path).as_uri(), offline=True)
     expect_both(saved)
     assert pairs(saved).all_inner_texts() == shown
-    step(saved).press("Home")
-    expect(saved.locator("#step-value")).to_have_text("0")
+    expect(step(saved)).to_be_hidden()
 
 
 def test_a_comparison_that_fails_is_not_tried_twice(

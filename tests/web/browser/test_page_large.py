@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from graphkin.binaries import Function
 from graphkin.binaries.backends.choose import open_source
@@ -58,7 +58,10 @@ def attention(blocks: int) -> AttentionMaps:
     return AttentionMaps([flat, sharp], [flat, sharp], 0.5)
 
 
-def test_a_large_comparison_of_the_server(page: Page, tmp_path: Path) -> None:
+def test_a_large_comparison_of_the_server(
+    visits: Visits, mnemonics_server: str, tmp_path: Path
+) -> None:
+    page = visits.open(mnemonics_server)
     page.context.add_init_script(WATCH_DRAWING)
     file = write_function(tmp_path, LARGE)
     open_file(page, file)

@@ -107,7 +107,8 @@ def _open_native(path: PathLike, **options: Any) -> FunctionSource:
 
 
 def _open_by_content(path: PathLike, **options: Any) -> FunctionSource:
-    is_export = is_binexport(path, _head(path))
+    head = _head(path)
+    is_export = not head.startswith((*FORMATS, ARCHIVE)) and is_binexport(path, head)
     return BinExportSource(path, **options) if is_export else _NativeOrSmda(path, **options)
 
 

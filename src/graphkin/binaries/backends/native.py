@@ -198,7 +198,7 @@ def processor(name: str) -> Architecture:
 
         return Mips(64 if "64" in name else 32, "little" if name.endswith("el") else "big")
     if name.startswith("ppc"):
-        from graphkin.binaries.processors.powerpc import PowerPc
+        from graphkin.binaries.processors.powerpc.processor import PowerPc
 
         return PowerPc(64, "little") if name == "ppc64le" else PowerPc(32, "big")
     from graphkin.binaries.processors.x86.processor import X86

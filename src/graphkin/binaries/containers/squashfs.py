@@ -99,7 +99,7 @@ def members(stream: Stream, opening: Opening) -> Iterator[Entry]:
 
 def images_inside(path: Path) -> list[int]:
     """Where images lie in a firmware, one behind the other."""
-    found: list[int] = []
+    offsets: list[int] = []
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         at = data.find(MAGIC)
         while at >= 0:
@@ -107,10 +107,10 @@ def images_inside(path: Path) -> list[int]:
             block = Superblock.of(head)
             following = at + 1
             if block is not None and is_readable(head) and at + block.bytes_used <= len(data):
-                found.append(at)
+                offsets.append(at)
                 following = at + max(block.bytes_used, 1)
             at = data.find(MAGIC, following)
-    return found
+    return offsets
 
 
 def carved(path: Path, offsets: list[int], opening: Opening) -> Iterator[Entry]:
@@ -243,10 +243,10 @@ class _Image:
         count = size // most if fragment != NO_FRAGMENT else -(-size // most)
         left = size
         for length in self._lengths(inode, count):
-            wanted = min(most, left)
-            yield self._block(start, length, wanted)
+            block_size = min(most, left)
+            yield self._block(start, length, block_size)
             start += length & (PLAIN_BLOCK - 1)
-            left -= wanted
+            left -= block_size
         if left:
             piece = self._fragment(fragment)[offset : offset + left]
             if len(piece) < left:
@@ -260,12 +260,12 @@ class _Image:
             number = min(METADATA // 4, count - first)
             yield from struct.unpack(f"<{number}I", self._table(at, offset + 4 * first, 4 * number))
 
-    def _block(self, at: int, length: int, wanted: int) -> bytes:
+    def _block(self, at: int, length: int, size: int) -> bytes:
         """The first bytes of a block of data; one without a length is all zeros."""
-        data = self._unpacked(at, length) if length else bytes(wanted)
-        if len(data) < wanted:
+        data = self._unpacked(at, length) if length else bytes(size)
+        if len(data) < size:
             raise FormatError("it is damaged: a block ends early")
-        return data[:wanted]
+        return data[:size]
 
     def _unpacked(self, at: int, length: int) -> bytes:
         data = self._read(at, length & (PLAIN_BLOCK - 1))

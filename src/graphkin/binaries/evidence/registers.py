@@ -263,9 +263,9 @@ def _sum(
         return None
     if source is None:
         return None
-    for held in (first, second):
-        if held is not None:
-            held.is_noted = False
+    for value in (first, second):
+        if value is not None:
+            value.is_noted = False
     made.append(Value((origin + source.value) & body.places.mask, position, True, True))
     return made[-1]
 
@@ -274,11 +274,11 @@ def _from_table(
     body: Body, position: int, step: Step, known: dict[str, Value], got: int | None
 ) -> Value | None:
     """A load from the linker's table, with its base and the offset in registers."""
-    held = [known[name] for name in (step.base, step.index) if name in known]
-    offsets = [item for item in held if not item.is_address]
+    values = [known[name] for name in (step.base, step.index) if name in known]
+    offsets = [item for item in values if not item.is_address]
     if not offsets or step.role != LOAD:
         return None
-    bases = [item.value for item in held if item.is_address]
+    bases = [item.value for item in values if item.is_address]
     for base in (*bases, *(() if got is None else (got,))):
         place = (base + offsets[0].value) & body.places.mask
         if body.places.is_slot(place):

@@ -107,7 +107,7 @@ def _contents(data: bytes, code: RawCode) -> int | None:
     if code.processor != "ppc64le":
         return None
     # Only this reads PowerPC here; what decodes it is loaded with its reader.
-    from graphkin.binaries.processors.powerpc import guessed_contents
+    from graphkin.binaries.processors.powerpc.abi_tables import guessed_contents
 
     return guessed_contents(words(data, 4), code.base)
 

@@ -12,7 +12,7 @@ from graphkin.binaries.entropy import entropy
 from graphkin.binaries.image import Image, Region, UnwindRange
 from graphkin.binaries.recovery.ranges import arrange
 from graphkin.binaries.starts.clues import Clues
-from graphkin.binaries.starts.search import Found, Search
+from graphkin.binaries.starts.search import Search, StartRows
 from graphkin.binaries.starts.sweep import FILLER, MAX_ADDRESS, NOT_CODE, CodeFacts, Sweep, marks_of
 
 Ranges = list[tuple[int, int]]
@@ -141,7 +141,7 @@ def _search(
     return [item for item in ranges if not _is_inside(item.start, known)], marks
 
 
-def _ranges(sweep: Sweep, functions: Found) -> list[UnwindRange]:
+def _ranges(sweep: Sweep, functions: StartRows) -> list[UnwindRange]:
     """Each start with the end of the last instruction ahead of the next."""
     rows = np.sort(np.concatenate([functions.starts, functions.parts]))
     if not len(rows):

@@ -15,7 +15,16 @@ from numpy.typing import NDArray
 from graphkin.binaries.image import ByteOrder, Image, Region, UnwindRange
 from graphkin.binaries.processors.mips import GP, SCRATCH, SP, T9, Mips
 from graphkin.binaries.recovery.architecture import BRANCH, CALL, JUMP, PLAIN, STOP
-from graphkin.binaries.starts.sweep import FILLER, NOT_CODE, NOWHERE, Sweep, joined, signed
+from graphkin.binaries.starts.sweep import (
+    FILLER,
+    NOT_CODE,
+    NOWHERE,
+    Sweep,
+    aligned_words,
+    decoded_words,
+    joined,
+    signed,
+)
 
 Column = NDArray[np.int64]
 Kinds = NDArray[np.uint8]
@@ -43,7 +52,6 @@ LOADS_T9 = (0x8F99, 0xDF99)
 KEEPS_GP = 0x03800825
 """``move $at, $gp``."""
 JUMP_T9 = 0x03200008
-TABLE = np.dtype([("word", "<u4"), ("big_word", "<u4"), ("id", "<u4")])
 
 
 class MipsFacts:
@@ -66,14 +74,8 @@ class MipsFacts:
         return joined([self._region(image, region) for region in regions])
 
     def _region(self, image: Image, region: Region) -> Sweep:
-        lead = -region.start % 4
-        data = region.data[lead:]
-        data = data[: len(data) // 4 * 4]
-        stored = np.frombuffer(data, dtype="<u4" if self._order == "little" else ">u4")
-        word = stored.astype(np.int64)
-        address = region.start + lead + 4 * np.arange(len(word), dtype=np.int64)
-        table = np.ones(len(word), dtype=TABLE)
-        table["word"] = table["big_word"] = stored
+        address, word = aligned_words(region, self._order)
+        table = decoded_words(word)
         kind = self.architecture.kinds(table)
         is_delayed = (kind != PLAIN) & self.architecture.delayed(table, kind)
         is_delayed[-1:] = False

@@ -12,15 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.binaries.image import ByteOrder, Image, Region
-from graphkin.binaries.processors.powerpc import (
-    CTR,
-    SP,
-    PowerPc,
-    computed_contents,
-    effect_of,
-    pic_slot,
-    traceback_tables,
-)
+from graphkin.binaries.processors.powerpc.abi_tables import computed_contents, traceback_tables
+from graphkin.binaries.processors.powerpc.effects import CTR, SP, effect_of
+from graphkin.binaries.processors.powerpc.processor import PowerPc, pic_slot
 from graphkin.binaries.processors.slicing.effects import NONE, Effect, Load, Sum
 from graphkin.binaries.recovery.architecture import CALL, JUMP, STOP
 from graphkin.binaries.starts.sweep import (
@@ -29,6 +23,8 @@ from graphkin.binaries.starts.sweep import (
     NOWHERE,
     Sweep,
     addresses,
+    aligned_words,
+    decoded_words,
     joined,
     nowhere,
     signed,
@@ -52,7 +48,6 @@ WRITER_REACH = 16
 """Instructions between the one that fills a register, and the jump through it."""
 PIC_REACH = 24
 ERASED = 0xFFFFFFFF
-TABLE = np.dtype([("word", "<u4"), ("big_word", "<u4"), ("id", "<u4")])
 
 
 class PowerPcFacts:
@@ -78,15 +73,8 @@ class PowerPcFacts:
         return sweep
 
     def _region(self, image: Image, region: Region) -> Sweep:
-        lead = -region.start % 4
-        data = region.data[lead:]
-        data = data[: len(data) // 4 * 4]
-        stored = np.frombuffer(data, dtype="<u4" if self._order == "little" else ">u4")
-        word = stored.astype(np.int64)
-        address = region.start + lead + 4 * np.arange(len(word), dtype=np.int64)
-        table = np.ones(len(word), dtype=TABLE)
-        table["word"] = table["big_word"] = stored
-        kind = self.architecture.kinds(table)
+        address, word = aligned_words(region, self._order)
+        kind = self.architecture.kinds(decoded_words(word))
         target = _targets(word, address)
         origin = self._origins(image, word, address)
         if self._pointer == 4:

@@ -49,7 +49,7 @@ WEAK_ALIGNMENT = 4
 
 
 @dataclass
-class Found:
+class StartRows:
     """What the search gives, as rows of the sweep."""
 
     starts: Rows
@@ -136,10 +136,10 @@ class Search:
         rows = rows[rows >= 0]
         flags[rows[self._sweep.kind[rows] != NOT_CODE]] = True
 
-    def run(self) -> Found:
+    def run(self) -> StartRows:
         """Looks until nothing new turns up."""
         if self._code.max(initial=-1) < 0:
-            return Found(self._rows[:0], self._rows[:0])
+            return StartRows(self._rows[:0], self._rows[:0])
         for _ in range(ROUNDS):
             heads = self._heads()
             self._learn_runtime(heads)
@@ -151,7 +151,7 @@ class Search:
             if (int(self._known.sum()), int(self._never.sum())) == before:
                 break
         parts = self._parts
-        return Found(np.flatnonzero(starts & ~parts), np.flatnonzero(parts))
+        return StartRows(np.flatnonzero(starts & ~parts), np.flatnonzero(parts))
 
     def _heads(self) -> Flags:
         sweep, before = self._sweep, self._before

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkin.binaries.image import Image, Region
+from graphkin.binaries.image import ByteOrder, Image, Region
 from graphkin.binaries.recovery.architecture import Architecture
 
 FILLER, NOT_CODE = 100, 101
@@ -17,6 +17,7 @@ FILLER, NOT_CODE = 100, 101
 between functions, and bytes that are data or nothing."""
 NOWHERE = -1
 SAVES_LINK = 2
+DECODED_WORD = np.dtype([("word", "<u4"), ("big_word", "<u4"), ("id", "<u4")])
 MAX_ADDRESS = 1 << 62
 """Addresses from here on are those of damaged files, and could overflow."""
 
@@ -93,6 +94,22 @@ def words(data: bytes | memoryview | bytearray, width: int) -> NDArray[np.int64]
     """The little-endian words of some bytes."""
     usable = len(data) // width * width
     return np.frombuffer(data[:usable], dtype=f"<u{width}").astype(np.int64)
+
+
+def aligned_words(region: Region, order: ByteOrder) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Addresses and values of the words of some code whose instructions are words."""
+    lead = -region.start % 4
+    usable = (len(region.data) - lead) // 4 * 4
+    data = region.data[lead : lead + max(0, usable)]
+    word = np.frombuffer(data, dtype="<u4" if order == "little" else ">u4").astype(np.int64)
+    return region.start + lead + 4 * np.arange(len(word), dtype=np.int64), word
+
+
+def decoded_words(word: NDArray[np.int64]) -> NDArray[Any]:
+    """Words as the records that ``Architecture.kinds`` takes, whatever the byte order."""
+    table = np.ones(len(word), dtype=DECODED_WORD)
+    table["word"] = table["big_word"] = word
+    return table
 
 
 def nowhere(count: int) -> NDArray[np.int64]:

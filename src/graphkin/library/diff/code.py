@@ -11,7 +11,7 @@ import hashlib
 import re
 from typing import NamedTuple
 
-from graphkin.binaries.function import Block, Function
+from graphkin.binaries.function import Block, Function, Token
 
 NUMBER = re.compile(r"(?<![\w.])#?-?(?:0x[0-9a-f]+|\d+)\b")
 HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
@@ -46,8 +46,8 @@ class CodeForm(NamedTuple):
     digest: bytes
     """Of all blocks and edges: equal for identical functions."""
     mnemonics: bytes
-    """Of mnemonics, edges and what blocks say: equal where only registers and places on the stack
-    differ."""
+    """Of mnemonics, edges and what blocks say: equal where only registers, places on the stack and
+    offsets of fields differ, as where somebody added a field to a structure."""
 
 
 def code_form(function: Function) -> CodeForm:
@@ -58,7 +58,12 @@ def code_form(function: Function) -> CodeForm:
     shape = repr((function.architecture, function.edges)).encode()
     blocks = tuple(_hash(text.encode(), own) for text, own in zip(texts, said, strict=True))
     mnemonics = repr([block.mnemonics for block in function.blocks]).encode()
-    return CodeForm(blocks, _hash(shape, *blocks), _hash(shape, mnemonics, *said))
+    words = repr([_without_offsets(block) for block in function.blocks]).encode()
+    return CodeForm(blocks, _hash(shape, *blocks), _hash(shape, mnemonics, words))
+
+
+def _without_offsets(block: Block) -> list[Token]:
+    return [token for token in block.evidence or () if token.kind != "off"]
 
 
 def _hash(*parts: bytes) -> bytes:

@@ -21,9 +21,10 @@ from graphkin.results.coverage import coverage_of
 from graphkin.results.document import Diff, DiffSide, FoundBy, FunctionPair, Tool
 from graphkin.results.function import ref_of
 
-MIN_PROBABILITY = 0.3
-"""Of a pair. Two binaries of one program have few candidates for each function, so that a pair is
-worth a look sooner than a hit among a whole library."""
+MIN_PROBABILITY = 0.1
+"""Of a pair. A function has few candidates in another build of its program, and each is taken once,
+so that of the pairs above it 95 of 100 are right between levels and compilers, and nearly all
+between versions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,7 @@ def diff(
     model: str | Path | SearchModel = "functions",
     *,
     min_probability: float = MIN_PROBABILITY,
+    by_name: bool = True,
     backend: Backend = "auto",
     on_step: Callable[[str], None] | None = None,
 ) -> Diff:
@@ -57,6 +59,7 @@ def diff(
         right: the new one.
         model: a model that ships with graphkin, or a folder.
         min_probability: functions whose best partner is less probable have none.
+        by_name: functions whose name both files have once are pairs; else names do not count.
         backend: what reads the files.
         on_step: is told what happens next, for people who wait.
 
@@ -64,7 +67,13 @@ def diff(
         FormatError: for a file that cannot be read.
     """
     return diff_files(
-        left, right, model, min_probability=min_probability, backend=backend, on_step=on_step
+        left,
+        right,
+        model,
+        min_probability=min_probability,
+        by_name=by_name,
+        backend=backend,
+        on_step=on_step,
     ).document
 
 
@@ -74,6 +83,7 @@ def diff_files(
     model: str | Path | SearchModel = "functions",
     *,
     min_probability: float = MIN_PROBABILITY,
+    by_name: bool = True,
     backend: Backend = "auto",
     on_step: Callable[[str], None] | None = None,
 ) -> DiffedFiles:
@@ -87,7 +97,8 @@ def diff_files(
         for name, own in zip((left, right), coverages, strict=True)
     )
     step("pairing functions")
-    paired = [item for item in pair(loaded, old, new) if item.probability >= min_probability]
+    everything = pair(loaded, old, new, by_name=by_name)
+    paired = [item for item in everything if item.probability >= min_probability]
     document = diff_document(
         loaded,
         old,
@@ -96,6 +107,7 @@ def diff_files(
         names=(str(left), str(right)),
         coverages=coverages,
         skipped=skipped,
+        by_name=by_name,
     )
     return DiffedFiles(document, old, new)
 
@@ -122,6 +134,7 @@ def diff_document(
     names: tuple[str, str],
     coverages: tuple[list[Coverage], list[Coverage]] = ([], []),
     skipped: list[Skipped] = [],  # noqa: B006 (only read)
+    by_name: bool = True,
 ) -> Diff:
     """The document of two sides whose functions are paired."""
     judge = Judge(left, right, paired)
@@ -133,7 +146,7 @@ def diff_document(
         left=_side(left, names[0], coverages[0]),
         right=_side(right, names[1], coverages[1]),
         is_one_kind_of_build=judge.is_one_kind,
-        pairs=tuple(_pair(judge, left, right, item) for item in paired),
+        pairs=tuple(_pair(judge, left, right, item, by_name) for item in paired),
         removed=tuple(
             ref_of(item) for row, item in enumerate(left.functions) if row not in with_partner[0]
         ),
@@ -145,11 +158,13 @@ def diff_document(
     )
 
 
-def _pair(judge: Judge, left: Side, right: Side, item: Paired) -> FunctionPair:
+def _pair(judge: Judge, left: Side, right: Side, item: Paired, by_name: bool) -> FunctionPair:
     judged = judge.judge(item)
     found_by: FoundBy = "likeness" if item.alone >= SURROUNDINGS else "surroundings"
     if left.code[item.row].digest == right.code[item.column].digest:
         found_by = "identical code"
+    elif by_name and left.functions[item.row].name == right.functions[item.column].name:
+        found_by = "name"
     return FunctionPair(
         left=ref_of(left.functions[item.row]),
         right=ref_of(right.functions[item.column]),

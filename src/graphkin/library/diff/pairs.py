@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from graphkin.library.candidates import score_pairs
+from graphkin.library.cascade import UNNAMED
 from graphkin.library.diff.side import Side
 from graphkin.library.models import SearchModel
 from graphkin.library.pairing import Floats
@@ -81,17 +83,37 @@ def _margins(values: Floats, owners: NDArray[np.int64], count: int) -> Floats:
     return margins
 
 
-def likely_pairs(model: SearchModel, left: Side, right: Side) -> Pairs:
+def same_names(left: Side, right: Side) -> dict[int, int]:
+    """The function of the right side that has the name of one of the left, if each has it once."""
+    places = []
+    for side in (left, right):
+        own: dict[str, list[int]] = {}
+        for row, function in enumerate(side.functions):
+            if not UNNAMED.match(function.name):
+                own.setdefault(function.name, []).append(row)
+        places.append(own)
+    return {
+        rows[0]: places[1][name][0]
+        for name, rows in places[0].items()
+        if len(rows) == 1 and len(places[1].get(name, ())) == 1
+    }
+
+
+def likely_pairs(
+    model: SearchModel, left: Side, right: Side, also: Mapping[int, int] = MappingProxyType({})
+) -> Pairs:
     """The most alike of the other side for each function of both, by their signals.
 
-    Functions of identical code are pairs as well, whatever their surroundings.
+    Functions of identical code are pairs as well, whatever their surroundings, and those of
+    ``also``: rows of the left side, with their columns.
     """
     ours, theirs = _weighted(model, left), _weighted(model, right)
     if _differ_in_width(left, right):
         ours, theirs = (side[:, : -model.embedder.config.offset_dim] for side in (ours, theirs))
     own_counts, other_counts = _counts(model, left), _counts(model, right)
     count, width = min(MOST_ALIKE, len(right)), len(right)
-    keys = [_identical(left, right)]
+    named = [row * width + column for row, column in also.items()]
+    keys = [_identical(left, right), np.array(named, dtype=np.int64)]
     best = np.zeros((0, width), np.float32)
     owners = np.zeros((0, width), np.int64)
     for start in range(0, len(left), ROWS_AT_ONCE):
@@ -163,6 +185,8 @@ def own_features(model: SearchModel, pairs: Pairs) -> dict[str, Floats]:
         "strength": strengths[0],
         "least_strength": least_strength,
         "strengths": strengths_apart,
+        "words_against": least_strength * (1 - features["words"]),
+        "shape_against": np.log2(1.0 + np.minimum(*blocks)) * (1 - features["graph"]),
         "size": _ratio(blocks[0] - 1, np.zeros(len(pairs))),
         "small": (np.minimum(*blocks) < SMALL).astype(np.float64),
         "widths_differ": np.full(len(pairs), float(_differ_in_width(pairs.left, pairs.right))),

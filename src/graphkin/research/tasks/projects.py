@@ -270,11 +270,11 @@ class ProjectTask:
 
     def functions(self, split: str) -> list[SourceFunction]:
         """The functions of ``training``, ``validation`` or ``test``."""
-        held = {"validation": self.validation, "test": self.test}
+        projects = {"validation": self.validation, "test": self.test}
         if split == "training":
             held_out = {*self.validation, *self.test}
             return [item for item in self._functions if item.project not in held_out]
-        return [item for item in self._functions if item.project in held[check_split(split)]]
+        return [item for item in self._functions if item.project in projects[check_split(split)]]
 
     @cached_property
     def _corpus(self) -> FunctionCorpus:

@@ -85,9 +85,9 @@ def batches(engine: SqliteEngine) -> set[int]:
     return {int(name.removeprefix("batch-")) for name in sizes}
 
 
-def replay(held: set[int], lines: list[list[str]]) -> tuple[set[int], list[set[int]]]:
+def replay(present: set[int], lines: list[list[str]]) -> tuple[set[int], list[set[int]]]:
     """What was acknowledged, and what may be there besides: the effect of the last call."""
-    after, possible = set(held), [set(held)]
+    after, possible = set(present), [set(present)]
     for word, number in (line for line in lines if len(line) == 2):
         before = set(after)
         if word in ("adding", "added"):
@@ -102,8 +102,8 @@ def replay(held: set[int], lines: list[list[str]]) -> tuple[set[int], list[set[i
     return after, possible
 
 
-def check_after_kill(path: Path, held: set[int], lines: list[list[str]]) -> set[int]:
-    acknowledged, possible = replay(held, lines)
+def check_after_kill(path: Path, before: set[int], lines: list[list[str]]) -> set[int]:
+    acknowledged, possible = replay(before, lines)
     with SqliteEngine.open(path) as engine:
         present = batches(engine)
         assert present in possible, f"{lines[-3:]}: {present ^ acknowledged} differ"

@@ -147,8 +147,8 @@ def parse(name: str, text: str, framed: bool, narrow: bool) -> Parsed:
     start = 0 if kind == "stack_store" else 1
     value = None
     for operand in operands[start:]:
-        if (found := _number(operand)) is not None:
-            value = found
+        if (number := _number(operand)) is not None:
+            value = number
     if name in ("inc", "dec"):
         value = 1
     is_dst_stack = bool(operands) and operands[0] in ("rsp", "esp")

@@ -114,7 +114,7 @@ def operation_names_of(mnemonic: str, text: str) -> tuple[str, ...]:
     if names is None and _SCALAR.match(first):
         return ("fconvert",)
     if names is None:
-        for prefix, found in _PREFIXES:
+        for prefix, operations in _PREFIXES:
             if first.startswith(prefix):
-                return tuple(found.split())
+                return tuple(operations.split())
     return names or ("other",)

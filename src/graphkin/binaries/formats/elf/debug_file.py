@@ -16,7 +16,8 @@ from typing import Literal
 import lief
 
 from graphkin.binaries.formats.elf.debug_folders import MAX_BUILD_ID, DebugFolders
-from graphkin.binaries.formats.elf.symbols import ALLOC, content_of, is_function, marks
+from graphkin.binaries.formats.elf.sections import ALLOC, byte_order, content_of
+from graphkin.binaries.formats.elf.symbols import is_function, marks
 
 ByteOrder = Literal["little", "big"]
 
@@ -88,7 +89,7 @@ def _separate(
     for section in sections:
         if section.name != ".gnu_debuglink":
             continue
-        name, checksum = debug_link(content_of(section, data), _byte_order(binary))
+        name, checksum = debug_link(content_of(section, data), byte_order(binary))
         for folder, path in folders.of_link(name):
             content, problem = folders.read(folder, path)
             note = problem or note
@@ -116,7 +117,7 @@ def debug_link(content: bytes, byte_order: ByteOrder) -> tuple[str, int]:
 
 def build_id_of(binary: lief.ELF.Binary, data: bytes) -> bytes:
     """The build id, from the notes; nothing where there is none."""
-    order = _byte_order(binary)
+    order = byte_order(binary)
     for section in binary.sections:
         if section.type != lief.ELF.Section.TYPE.NOTE:
             continue
@@ -131,11 +132,6 @@ def build_id_of(binary: lief.ELF.Binary, data: bytes) -> bytes:
                 return content[start : start + size] if size <= MAX_BUILD_ID else b""
             at = start + (size + 3 & ~3)
     return b""
-
-
-def _byte_order(binary: lief.ELF.Binary) -> ByteOrder:
-    is_big = binary.header.identity_data == lief.ELF.Header.ELF_DATA.MSB
-    return "big" if is_big else "little"
 
 
 def _parsed(content: bytes, binary: lief.ELF.Binary) -> DebugFile | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import lief
 import numpy as np
@@ -16,19 +15,23 @@ from graphkin.binaries.formats.elf.debug_file import find_debug_file
 from graphkin.binaries.formats.elf.debug_folders import DebugFolders
 from graphkin.binaries.formats.elf.exidx import index_starts
 from graphkin.binaries.formats.elf.objects import link
-from graphkin.binaries.formats.elf.stubs import stubs
-from graphkin.binaries.formats.elf.symbols import (
-    EXECUTABLE,
-    WRITABLE,
-    function_symbols,
+from graphkin.binaries.formats.elf.sections import (
+    byte_order,
+    code_at,
+    comment,
+    content_of,
+    is_cut,
     is_loaded,
-    without_thumb_bit,
+    line_sections,
+    section_regions,
+    segment_regions,
 )
-from graphkin.binaries.formats.elf.symbols import content_of as _content
+from graphkin.binaries.formats.elf.stubs import stubs
+from graphkin.binaries.formats.elf.symbols import function_symbols, without_thumb_bit
 from graphkin.binaries.formats.elf.symbols import marks as elf_marks
 from graphkin.binaries.formats.golang.symbols import go_ranges, with_go_functions
 from graphkin.binaries.formats.names import is_noreturn, stack_failures, text
-from graphkin.binaries.image import ByteOrder, Image, LineSections, Region, disjoint
+from graphkin.binaries.image import Image, Region, disjoint
 from graphkin.binaries.recovery.ranges import Symbol
 from graphkin.binaries.starts.clues import Clues, words_into_code
 from graphkin.binaries.starts.locate import locate
@@ -75,11 +78,7 @@ UNDEFINED = 0
 ENTRY_TAGS = (lief.ELF.DynamicEntry.TAG.INIT, lief.ELF.DynamicEntry.TAG.FINI)
 TABLES = frozenset(["symbols", "exported symbols", "unwind tables"])
 """What a file that was cut off has left, if there is anything to read in it."""
-MAX_COMMENT = 200
 HEADER_BYTES = 52
-COMPRESSED = 0x800
-MAX_INFLATED = 256 << 20
-
 lief.logging.disable()
 
 
@@ -107,7 +106,7 @@ def load_elf(data: bytes, label: str, debug_folders: DebugFolders | None = None)
             if note is not None:
                 raise FormatError(f"{label} has no function that graphkin reads: {note}")
         is_told = bool(TABLES.intersection(image.tried)) and bool(image.extents)
-        if not is_told and _is_cut(binary, data):
+        if not is_told and is_cut(binary, data):
             raise FormatError(
                 f"{label} is truncated or damaged: its headers point beyond its {len(data)} bytes"
             )
@@ -122,7 +121,7 @@ def _architecture(binary: lief.ELF.Binary, label: str) -> str:
         machine = str(header.machine_type).rpartition(".")[2]
         known = ", ".join(ARCHITECTURES.values())
         raise FormatError(f"{label} is code for {machine}; graphkin reads {known}")
-    if name not in BIG_ENDIAN and _byte_order(binary) == "big":
+    if name not in BIG_ENDIAN and byte_order(binary) == "big":
         raise FormatError(f"{label} is big-endian; graphkin reads little-endian code for {name}")
     wide = header.identity_class == lief.ELF.Header.CLASS.ELF64
     if name == "riscv64" and not wide:
@@ -133,34 +132,18 @@ def _architecture(binary: lief.ELF.Binary, label: str) -> str:
         raise FormatError(f"{label} is an object of RISC-V; graphkin reads it once it is linked")
     if name == "mips":
         mips.check(binary, label)
-        return f"mips{'64' * wide}{'el' if _byte_order(binary) == 'little' else ''}"
+        return f"mips{'64' * wide}{'el' if byte_order(binary) == 'little' else ''}"
     if name.startswith("ppc"):
         powerpc.check(binary, label)
     return name
-
-
-def _byte_order(binary: lief.ELF.Binary) -> ByteOrder:
-    is_little = binary.header.identity_data == lief.ELF.Header.ELF_DATA.LSB
-    return "little" if is_little else "big"
-
-
-def _is_cut(binary: lief.ELF.Binary, data: bytes) -> bool:
-    """Whether headers tell of bytes that the file does not have."""
-    header = binary.header
-    ends = [header.section_header_offset + header.numberof_sections * header.section_header_size]
-    ends += [segment.file_offset + segment.physical_size for segment in binary.segments]
-    ends += [
-        section.file_offset + section.size for section in binary.sections if is_loaded(section)
-    ]
-    return max(ends) > len(data)
 
 
 def _linked(
     binary: lief.ELF.Binary, data: bytes, architecture: str, debug_folders: DebugFolders | None
 ) -> Image:
     sections = list(binary.sections)
-    regions = disjoint(_section_regions(sections, data)) or disjoint(_segment_regions(binary, data))
-    order = _byte_order(binary)
+    regions = disjoint(section_regions(sections, data)) or disjoint(segment_regions(binary, data))
+    order = byte_order(binary)
     slots, pointers, imports = _relocations(binary)
     debug, note = find_debug_file(binary, data, debug_folders)
     is_mips = architecture.startswith("mips")
@@ -171,10 +154,10 @@ def _linked(
     symbols = [*static, *_functions(binary.dynamic_symbols, is_mips)]
     symbols = with_go_functions(symbols, regions, architecture, pointers)
     marks = _marks(binary, sections) if has_marks else []
-    lines = _lines(sections, data, order)
+    lines = line_sections(sections, data, order)
     if debug is not None:
         marks = marks or (debug.marks() if has_marks else [])
-        lines = lines or _lines(debug.binary.sections, debug.data, order)
+        lines = lines or line_sections(debug.binary.sections, debug.data, order)
     got = _small_data(binary) if architecture == "riscv64" else _table_base(sections)
     named: dict[int, str] = {}
     compressed: set[int] = set()
@@ -202,7 +185,7 @@ def _linked(
         named |= dict(
             entry
             for start, size in plt
-            for entry in stubs(architecture, _code(regions, start, size), start, slots, got)
+            for entry in stubs(architecture, code_at(regions, start, size), start, slots, got)
         )
     defined = {slots[at]: pointers[at] for at in slots.keys() & pointers.keys() - imports.keys()}
     imports |= {stub: name for stub, name in named.items() if name not in defined}
@@ -212,7 +195,7 @@ def _linked(
         for section in sections
         if section.name == ".eh_frame"
         for item in unwind_ranges(
-            _content(section, data), section.virtual_address, POINTERS[architecture], order
+            content_of(section, data), section.virtual_address, POINTERS[architecture], order
         )
         if not any(start <= item.start < start + size for start, size in plt)
         and item.start & ~1 not in compressed
@@ -241,7 +224,7 @@ def _linked(
         [],
         frozenset(noreturn),
         pointers,
-        _comment(sections, data),
+        comment(sections, data),
         got,
         lines,
         note,
@@ -296,7 +279,7 @@ def _pointers(
     # On MIPS, a word without a symbol is moved as a whole, and its relocation has no address.
     is_mips = binary.header.machine_type == lief.ELF.ARCH.MIPS
     if binary.header.file_type == lief.ELF.Header.FILE_TYPE.EXEC or is_mips or not pointers:
-        return words_into_code(regions, width, _byte_order(binary))
+        return words_into_code(regions, width, byte_order(binary))
     return addresses(pointers.values())
 
 
@@ -306,7 +289,7 @@ def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Ima
     unwind = [
         item
         for start, content in linked.unwind
-        for item in unwind_ranges(content, start, POINTERS[architecture], _byte_order(binary))
+        for item in unwind_ranges(content, start, POINTERS[architecture], byte_order(binary))
     ]
     if architecture == "arm":
         linked.symbols, states = without_thumb_bit(linked.symbols)
@@ -320,37 +303,15 @@ def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Ima
         [],
         [],
         frozenset(noreturn),
-        compiler=_comment(list(binary.sections), data),
+        compiler=comment(list(binary.sections), data),
         got=linked.got,
         note=mips.compressed_note(len(compressed)),
         imports=linked.names,
         marks=linked.marks,
         stack_failures=stack_failures(noreturn),
-        byte_order=_byte_order(binary),
+        byte_order=byte_order(binary),
     )
     return locate(image, Clues(linked.symbols, True, unwind, tables=("symbols", "unwind tables")))
-
-
-def _section_regions(sections: Iterable[lief.ELF.Section], data: bytes) -> Iterator[Region]:
-    view = memoryview(data)
-    for section in sections:
-        if is_loaded(section):
-            start = section.file_offset
-            content = view[start : start + section.size]
-            executable, writable = section.flags & EXECUTABLE, section.flags & WRITABLE
-            yield Region(section.virtual_address, content, bool(executable), bool(writable))
-
-
-def _segment_regions(binary: lief.ELF.Binary, data: bytes) -> Iterator[Region]:
-    """For files whose section headers were removed."""
-    view = memoryview(data)
-    for segment in binary.segments:
-        if segment.type == lief.ELF.Segment.TYPE.LOAD:
-            start = segment.file_offset
-            content = view[start : start + segment.physical_size]
-            executable = segment.has(lief.ELF.Segment.FLAGS.X)
-            writable = segment.has(lief.ELF.Segment.FLAGS.W)
-            yield Region(segment.virtual_address, content, executable, writable)
 
 
 def _marks(binary: lief.ELF.Binary, sections: Sequence[lief.ELF.Section]) -> list[tuple[int, str]]:
@@ -384,58 +345,14 @@ def _relocations(
     return slots, pointers, imports
 
 
-def _code(regions: Iterable[Region], start: int, size: int) -> bytes:
-    """The bytes of a section of code."""
-    region = next((r for r in regions if r.start <= start < r.end), None)
-    if region is None:
-        return b""
-    return bytes(region.data[start - region.start : start - region.start + size])
-
-
 def _index(sections: Iterable[lief.ELF.Section], data: bytes) -> list[int]:
     """Function starts that ARM's table for unwinding knows."""
     return [
         start
         for section in sections
         if section.name == ".ARM.exidx"
-        for start in index_starts(_content(section, data), section.virtual_address)
+        for start in index_starts(content_of(section, data), section.virtual_address)
     ]
-
-
-def _comment(sections: Iterable[lief.ELF.Section], data: bytes) -> str | None:
-    for section in sections:
-        if section.name == ".comment":
-            lines = _content(section, data)[: 4 * MAX_COMMENT].split(b"\0")
-            joined = "; ".join(dict.fromkeys(text(line) for line in lines if line))
-            return joined[:MAX_COMMENT] or None
-    return None
-
-
-def _lines(
-    sections: Iterable[lief.ELF.Section], data: bytes, order: ByteOrder
-) -> LineSections | None:
-    by_name = {text(section.name): section for section in sections}
-    names = (".debug_line", ".debug_line_str", ".debug_str")
-    if names[0] not in by_name:
-        return None
-    line, line_str, string = (
-        _inflated(by_name[name], data, order) if name in by_name else b"" for name in names
-    )
-    return LineSections(line, line_str, string, order)
-
-
-def _inflated(section: lief.ELF.Section, data: bytes, order: ByteOrder) -> bytes:
-    """The bytes of a section that may be compressed; none where that is not zlib's format."""
-    content = _content(section, data)
-    if not section.flags & COMPRESSED:
-        return content
-    wide = data[4] == 2  # ELFCLASS64
-    header, size_at = (24, slice(8, 16)) if wide else (12, slice(4, 8))
-    size = min(int.from_bytes(content[size_at], order), MAX_INFLATED)
-    try:
-        return zlib.decompressobj().decompress(content[header:], size)
-    except zlib.error:
-        return b""
 
 
 def _small_data(binary: lief.ELF.Binary) -> int | None:

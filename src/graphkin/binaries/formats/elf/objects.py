@@ -9,13 +9,8 @@ import lief
 from graphkin.binaries.formats.elf.mips import is_read
 from graphkin.binaries.formats.elf.mips_relocations import GOT_BYTES, MipsRelocator, MipsTarget
 from graphkin.binaries.formats.elf.relocations import Site, apply
-from graphkin.binaries.formats.elf.symbols import (
-    EXECUTABLE,
-    WRITABLE,
-    function_symbols,
-    is_loaded,
-    marks,
-)
+from graphkin.binaries.formats.elf.sections import EXECUTABLE, WRITABLE, is_loaded
+from graphkin.binaries.formats.elf.symbols import function_symbols, marks
 from graphkin.binaries.formats.names import text
 from graphkin.binaries.image import ByteOrder, Region
 from graphkin.binaries.recovery.ranges import Symbol

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from graphkin.binaries.formats.elf.symbols import is_function
 from graphkin.binaries.formats.names import text
 from graphkin.binaries.image import ByteOrder, Region
-from graphkin.binaries.processors.powerpc import guessed_contents, traceback_tables
+from graphkin.binaries.processors.powerpc.abi_tables import guessed_contents, traceback_tables
 from graphkin.binaries.starts.sweep import MAX_ADDRESS
 from graphkin.errors import FormatError
 

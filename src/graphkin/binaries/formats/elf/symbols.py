@@ -1,4 +1,4 @@
-"""What LIEF calls things in ELF files, for the readers of linked files and of objects."""
+"""Function symbols and mapping symbols of ELF files, linked or not."""
 
 from __future__ import annotations
 
@@ -10,25 +10,9 @@ import lief
 from graphkin.binaries.formats.names import text
 from graphkin.binaries.recovery.ranges import Symbol
 
-ALLOC = int(lief.ELF.Section.FLAGS.ALLOC)
-WRITABLE = int(lief.ELF.Section.FLAGS.WRITE)
-EXECUTABLE = int(lief.ELF.Section.FLAGS.EXECINSTR)
 KINDS = (lief.ELF.Symbol.TYPE.FUNC, lief.ELF.Symbol.TYPE.GNU_IFUNC)
 RANKS = {lief.ELF.Symbol.BINDING.GLOBAL: 0, lief.ELF.Symbol.BINDING.WEAK: 1}
-
 MARK = re.compile(r"\$([atdx])(?:\.|$)")
-
-
-def is_loaded(section: lief.ELF.Section) -> bool:
-    """Whether a section has bytes, and they end up in memory."""
-    return bool(section.flags & ALLOC) and section.type != lief.ELF.Section.TYPE.NOBITS
-
-
-def content_of(section: lief.ELF.Section, data: bytes) -> bytes:
-    """The bytes that the file really has of a section."""
-    if section.type == lief.ELF.Section.TYPE.NOBITS:
-        return b""
-    return data[section.file_offset : section.file_offset + section.size]
 
 
 def is_function(symbol: lief.ELF.Symbol) -> bool:

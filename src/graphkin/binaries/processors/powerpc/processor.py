@@ -1,8 +1,6 @@
-"""What PowerPC instructions do: to control flow, and to the registers that addresses go through.
+"""What PowerPC instructions do to control flow, and where functions keep their tables.
 
-Everything is read from the instruction words. Beside the general registers 0 to 31 there are the
-link register, the count register that indirect jumps go through, and eight fields of flags, which
-comparisons write and branches read.
+Everything is read from the instruction words.
 """
 
 from __future__ import annotations
@@ -18,19 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.binaries.image import ByteOrder, Image
-from graphkin.binaries.processors.slicing.effects import (
-    NONE,
-    Branch,
-    Call,
-    Compare,
-    Effect,
-    Load,
-    Mask,
-    Other,
-    Shift,
-    Store,
-    Sum,
+from graphkin.binaries.processors.powerpc.effects import (
+    CTR,
+    ENTRY,
+    FP,
+    LR,
+    PIC,
+    SCRATCH,
+    SP,
+    TOC,
+    effect_of,
+    signed,
 )
+from graphkin.binaries.processors.slicing.effects import NONE, Call, Effect, Load, Sum
 from graphkin.binaries.processors.slicing.switches import Switches
 from graphkin.binaries.processors.slicing.values import Values
 from graphkin.binaries.recovery.architecture import (
@@ -46,12 +44,6 @@ from graphkin.binaries.recovery.decode import Decoder, Records
 from graphkin.binaries.recovery.hardening import NoHardening
 from graphkin.binaries.recovery.listing import Listing
 
-SP, TOC, ENTRY, PIC, FP = 1, 2, 12, 30, 31
-"""The stack, the table of contents of 64-bit code, the address of a called function, the table
-of 32-bit code, and the frame of code that is not optimized."""
-LR, CTR, FLAGS = 32, 33, 34
-"""The numbers of other registers; ``FLAGS`` is that of the first field of flags."""
-SCRATCH = frozenset([0, *range(3, 13), LR, CTR, *(FLAGS + one for one in (0, 1, 5, 6, 7))])
 PROLOGUE = 32
 """Instructions in which a function sets up its frame."""
 ASKS_FOR_ADDRESS = (0x429F0005, 0x48000005)
@@ -60,28 +52,9 @@ BLRL = 0x4E800021
 PIC_REACH = 24
 """Instructions in which 32-bit code computes the address of its table."""
 MTCTR, BCTR = 0x7C0903A6, 0x4E800420
-TOC_HIGH, TOC_LOW = (0x3C4C, 0x3C40), 0x3842
-"""``addis r2, r12`` or ``lis r2``, and ``addi r2, r2``: the upper halves."""
-MAX_LANGUAGE, HAS_LENGTH, HAS_NAME, KINDS, SAVED = 15, 0x20, 0x40, 0x26, 0x63
-"""Of the table behind a function of 64-bit code; the last two are the flags that compilers set."""
 _TARGET = re.compile(rb"(?:^|, )(0x[0-9a-f]+|\d+)$")
 _FRAME = 0x7C3F0B78
 """``mr r31, r1``."""
-_LOADS = {32: (4, False), 33: (4, False), 34: (1, False), 35: (1, False), 40: (2, False),
-          41: (2, False), 42: (2, True), 43: (2, True)}  # fmt: skip
-_INDEXED_LOADS = {23: (4, False), 55: (4, False), 87: (1, False), 119: (1, False), 279: (2, False),
-                  311: (2, False), 343: (2, True), 375: (2, True), 21: (8, False), 53: (8, False),
-                  341: (4, True), 373: (4, True)}  # fmt: skip
-_WIDE_LOADS = {0: (8, False), 1: (8, False), 2: (4, True)}
-_STORES = (36, 37, 38, 39, 44, 45)
-_ARITHMETIC = (8, 9, 10, 11, 15)
-"""The lowest five bits of the functions that write the register of the first field."""
-_FIRST = frozenset([19, 20, 52, 83, 84, 116, 339, 371, 532, 534, 790])
-"""Other functions that do: flags, special registers, and loads that reserve or swap."""
-_SECOND = frozenset([24, 26, 27, 28, 51, 58, 60, 115, 122, 124, 284, 307, 316, 378, 412, 444, 476,
-                     506, 508, 536, 538, 539, 570, 792, 794, 824, 826, 827, 922, 954,
-                     986])  # fmt: skip
-"""Functions that write the register of the second field: logic, shifts, and moves of vectors."""
 _RETURNS_FROM_INTERRUPT = frozenset([18, 38, 39, 50, 51, 82, 274])
 
 
@@ -227,22 +200,22 @@ class PowerPcRegisters:
     def _computed_tables(self, listing: Listing) -> Iterator[tuple[int, int]]:
         """Registers that hold an address which was counted from that of an instruction."""
         words = listing.words()
-        asked = [at for at, word in enumerate(words) if self._address_asked_for(listing, at, word)]
+        calls = [at for at, word in enumerate(words) if self._address_asked_for(listing, at, word)]
         values: dict[int, set[int | None]] = {}
         used: dict[int, set[int]] = {}
-        for at in asked:
-            reach = range(at + 1, min(len(words), at + PIC_REACH))
-            register = next((words[one] >> 21 & 31 for one in reach if _is_mflr(words[one])), 0)
+        for call in calls:
+            reach = range(call + 1, min(len(words), call + PIC_REACH))
+            register = next((words[at] >> 21 & 31 for at in reach if _is_mflr(words[at])), 0)
             if register < 14:
                 continue
-            writers = {one for one in reach if _is_setter(words[one], register)}
+            writers = {at for at in reach if _is_setter(words[at], register)}
             used.setdefault(register, set()).update(writers)
             value = self.values.exact(listing, register, max(writers) + 1)
             values.setdefault(register, set()).add(value)
-        for register, found in values.items():
-            value = found.pop()
+        for register, computed in values.items():
+            value = computed.pop()
             others = (at for at, word in enumerate(words) if _is_setter(word, register))
-            if value is not None and not found and used[register].issuperset(others):
+            if value is not None and not computed and used[register].issuperset(others):
                 yield register, value
 
     def _address_asked_for(self, listing: Listing, position: int, word: int) -> int | None:
@@ -252,7 +225,7 @@ class PowerPcRegisters:
         if word & 0xFC000003 != 0x48000001 or self._pointer == 8:
             return None
         # Older files have ``blrl`` ahead of their table, and call that.
-        target = listing.addresses[position] + _signed(word & 0x03FFFFFC, 26)
+        target = listing.addresses[position] + signed(word & 0x03FFFFFC, 26)
         is_table = self.image.got is not None and -0x8000 < target - self.image.got < 0x10000
         return target + 4 if is_table and self.image.word(target, 4) == BLRL else None
 
@@ -274,65 +247,11 @@ def pic_slot(image: Image, address: int) -> int | None:
     words = [int.from_bytes(code[at : at + 4], "big") for at in range(0, len(code) & ~3, 4)]
     distance = 0
     if words and words[0] >> 16 == 0x3D7E:
-        distance = _signed(words.pop(0), 16) << 16
+        distance = signed(words.pop(0), 16) << 16
     is_load = len(words) > 2 and words[0] >> 16 == (0x816B if distance else 0x817E)
     if not is_load or words[1:3] != [MTCTR | 11 << 21, BCTR]:
         return None
-    return distance + _signed(words[0], 16)
-
-
-def computed_contents(
-    words: NDArray[np.int64], start: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where functions of 64-bit code compute the address of the table of contents, and what it is.
-
-    Args:
-        words: instructions.
-        start: address of the first.
-    """
-    high, low = words[:-1] >> 16, words[1:] >> 16
-    rows = np.flatnonzero(np.isin(high, TOC_HIGH) & (low == TOC_LOW))
-    halves = [((words[at] & 0xFFFF) ^ 0x8000) - 0x8000 for at in (rows, rows + 1)]
-    origin = np.where(high[rows] == TOC_HIGH[0], start + 4 * rows, 0)
-    return rows, origin + (halves[0] << 16) + halves[1]
-
-
-def guessed_contents(words: NDArray[np.int64], start: int) -> int | None:
-    """The address of the table of contents that most functions compute; None without any."""
-    _, values = computed_contents(words, start)
-    found, counts = np.unique(values, return_counts=True)
-    return int(found[counts.argmax()]) if len(found) else None
-
-
-def traceback_tables(words: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Tables behind functions of 64-bit code, which tell debuggers of them, as (first word, word
-    behind the last).
-
-    Each begins with a zero, which is no instruction. Eight bytes follow, and where they say so, the
-    length of the function and its name.
-    """
-    tables: list[tuple[int, int]] = []
-    is_first = words == 0
-    is_first[1:] &= words[:-1] >> 26 != 0
-    for at in np.flatnonzero(is_first[:-2]).tolist():
-        first, second = (int(word).to_bytes(4, "little") for word in words[at + 1 : at + 3])
-        # Compilers write byte by byte, glibc one number.
-        version, language, kind, saved = first if any(first) else second[::-1]
-        if version or language > MAX_LANGUAGE or kind & ~KINDS or saved & ~SAVED:
-            continue
-        has_length, has_name = bool(kind & HAS_LENGTH), bool(saved & HAS_NAME)
-        end = at + 3 + has_length
-        if has_name:
-            if not has_length or end >= len(words):
-                continue
-            end += (2 + (int(words[end]) & 0xFFFF) + 3) // 4
-        tables.append((at, min(end, len(words))))
-    return tables
-
-
-def _signed(value: int, bits: int) -> int:
-    sign = 1 << (bits - 1)
-    return ((value & (2 * sign - 1)) ^ sign) - sign
+    return distance + signed(words[0], 16)
 
 
 def _is_mflr(word: int) -> bool:
@@ -380,104 +299,3 @@ def _kind(word: int) -> int:
     if function == 16:
         return STOP if _is_always(word) else BRANCH
     return JUMP if _is_always(word) else SELECT
-
-
-@lru_cache(maxsize=1 << 16)
-def effect_of(word: int) -> Effect:
-    """What an instruction does, wherever it lies."""
-    opcode, first, second = word >> 26, word >> 21 & 31, word >> 16 & 31
-    base = second or NONE
-    constant = _signed(word, 16)
-    if opcode in (14, 15):  # addi, addis
-        return Sum(first, base, NONE, constant << 16 * (opcode - 14))
-    if opcode in _LOADS:
-        return Load(first, base, NONE, constant, *_LOADS[opcode])
-    if opcode in _STORES:
-        return Store(first, base, constant)
-    if opcode in (24, 25):  # ori, oris: behind lis, what they add is not there yet
-        return Sum(second, first, NONE, (word & 0xFFFF) << 16 * (opcode - 24))
-    if opcode in (10, 11):  # cmplwi, cmpwi
-        limit = word & 0xFFFF if opcode == 10 else constant
-        return Compare(FLAGS + (first >> 2), second, NONE, limit)
-    if opcode in (16, 18, 19):
-        return _transfer(word)
-    if opcode == 31:
-        return _extended(word, first, second, base)
-    if opcode == 58 and word & 3 in _WIDE_LOADS:
-        return Load(first, base, NONE, constant & ~3, *_WIDE_LOADS[word & 3])
-    if opcode == 62:
-        return Store(first, base, constant & ~3) if word & 3 < 2 else Other()
-    if opcode in (12, 13):  # addic
-        return Sum(first, second, NONE, constant)
-    if opcode == 28:  # andi.
-        mask = word & 0xFFFF
-        return Mask(second, first, mask.bit_length()) if mask & (mask + 1) == 0 else Other(second)
-    if opcode == 21:  # rlwinm
-        return _rotated(first, second, word >> 11 & 31, word >> 6 & 31, word >> 1 & 31)
-    if opcode == 30:
-        return _rotated_wide(word, first, second)
-    if opcode in (7, 8):  # mulli, subfic
-        return Other(first)
-    return Other(second) if opcode in (20, 23, 26, 27, 29) else Other()
-
-
-def _transfer(word: int) -> Effect:
-    if word & 1:
-        return Call()
-    if word >> 26 == 18 or word >> 21 & 0x10:
-        return Other() if word >> 26 == 18 or word >> 21 & 4 else Other(CTR)
-    flag = word >> 16 & 31
-    relations = ("lt", "gt") if word >> 21 & 8 else ("ge", "le")
-    if word >> 26 == 19 and word >> 1 & 0x3FF not in (16, 528, 560):
-        return Other(FLAGS + (word >> 23 & 7))  # arithmetic of flags
-    return Branch(FLAGS + (flag >> 2), relations[flag & 3]) if flag & 3 < 2 else Other()
-
-
-def _extended(word: int, first: int, second: int, base: int) -> Effect:
-    function, third = word >> 1 & 0x3FF, word >> 11 & 31
-    if function & 0x1FF == 266:  # add
-        return Sum(first, second, third, 0)
-    if function == 444 and first == third:  # mr
-        return Sum(second, first, NONE, 0)
-    if function in (922, 954, 986):  # extsh, extsb, extsw
-        return Sum(second, first, NONE, 0)
-    if function in (0, 32):  # cmpw, cmplw
-        return Compare(FLAGS + (first >> 2), second, third, 0)
-    if function in _INDEXED_LOADS:
-        width, is_signed = _INDEXED_LOADS[function]
-        if base == NONE:
-            return Load(first, third, NONE, 0, width, is_signed)
-        return Load(first, base, third, 0, width, is_signed)
-    if function in (339, 467):
-        special = {8: LR, 9: CTR}.get(second | third << 5)
-        if special is None:
-            return Other(first) if function == 339 else Other()
-        return Sum(first, special, NONE, 0) if function == 339 else Sum(special, first, NONE, 0)
-    if function & 31 in _ARITHMETIC or function in _FIRST:
-        return Other(first)
-    return Other(second) if function in _SECOND else Other()
-
-
-def _rotated(source: int, target: int, by: int, start: int, end: int) -> Effect:
-    """``slwi``, ``clrlwi``, ``srwi``, ``clrlslwi`` and ``extrwi``."""
-    if end == 31:
-        return Mask(target, source, 32 - start, moved=bool(by))
-    if end == 31 - by and start <= end:
-        # The lowest bits, scaled: of an index, it only matters how many there are.
-        bits = end - start + 1
-        return Shift(target, source, by) if not start else Mask(target, source, bits)
-    return Other(target)
-
-
-def _rotated_wide(word: int, source: int, target: int) -> Effect:
-    """``sldi``, ``clrldi``, ``srdi`` and ``clrlsldi``."""
-    function, by = word >> 2 & 7, word >> 11 & 31 | (word & 2) << 4
-    edge = word >> 6 & 31 | word & 32
-    if function == 0:
-        return Mask(target, source, 64 - edge, moved=bool(by))
-    if function == 1 and by and edge == 63 - by:
-        return Shift(target, source, by)
-    if function == 2:
-        bits = 64 - edge - by
-        return Shift(target, source, by) if bits >= 32 else Mask(target, source, bits)
-    return Other(target)

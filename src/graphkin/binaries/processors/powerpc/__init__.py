@@ -1,0 +1,1 @@
+"""PowerPC of 32 and of 64 bits."""
