@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from graphkin.library.compare import compare
     from graphkin.library.diff.diff import diff
     from graphkin.library.library import Library
+    from graphkin.library.naming import names
     from graphkin.library.records import Filter
     from graphkin.library.scan import scan
     from graphkin.models import AttentionMaps, GraphEmbedder, GraphMatcher, ModelConfig, load_model
@@ -29,6 +30,7 @@ _HOMES = {
     "compare": "graphkin.library.compare",
     "diff": "graphkin.library.diff.diff",
     "load_model": "graphkin.models",
+    "names": "graphkin.library.naming",
     "scan": "graphkin.library.scan",
 }
 
@@ -46,6 +48,7 @@ __all__ = [
     "compare",
     "diff",
     "load_model",
+    "names",
     "scan",
 ]
 

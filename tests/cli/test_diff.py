@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 import graphkin
+from graphkin.binaries.samples.bundled import path
 from graphkin.cli.diff import MIN_PROBABILITY
 from graphkin.cli.exit_codes import FOUND
 from graphkin.library.diff.diff import MIN_PROBABILITY as DEFAULT
@@ -181,3 +182,13 @@ def test_from_python(versions: tuple[Path, Path]) -> None:
 def test_defaults_agree() -> None:
     """The command line must not import the library for its help."""
     assert MIN_PROBABILITY == DEFAULT
+
+
+def test_a_page(run: Graphkin, tmp_path: Path) -> None:
+    page = tmp_path / "diff.html"
+    outcome = run("diff", path("gateway"), path("gateway-fixed"), "--html", page)
+    assert outcome.code == 0
+    assert "118 identical" in outcome.out
+    text = page.read_text(encoding="utf-8")
+    assert text == run("diff", path("gateway"), path("gateway-fixed"), "--format", "html").out
+    assert "equal instructions" in text

@@ -47,6 +47,7 @@ def read_functions(
     backend: Backend = "auto",
     min_blocks: int = 1,
     with_text: bool = False,
+    with_files: bool = False,
     with_evidence: bool = False,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     skipped: list[Skipped] | None = None,
@@ -63,6 +64,7 @@ def read_functions(
         min_blocks: functions with fewer basic blocks are left out, unless they were read with
             evidence, and say enough to be known by.
         with_text: keeps the text of every instruction.
+        with_files: tells in which file a function was written, where the backend knows.
         with_evidence: tells what functions say, where the backend knows.
         limits: what the file may cost.
         skipped: is filled with what could not be read.
@@ -79,6 +81,7 @@ def read_functions(
         backend=backend,
         min_blocks=min_blocks,
         with_text=with_text,
+        with_files=with_files,
         with_evidence=with_evidence,
         limits=limits,
     )
@@ -194,6 +197,7 @@ def _list(
     backend: Backend,
     min_blocks: int,
     with_text: bool,
+    with_files: bool,
     with_evidence: bool,
     limits: Limits,
 ) -> Iterator[Function | Small | Skipped | Coverage | GraphkinError]:
@@ -209,6 +213,7 @@ def _list(
             skipped,
             coverages=coverages,
             with_text=with_text,
+            with_files=with_files,
             with_evidence=with_evidence,
             limits=limits,
         ):

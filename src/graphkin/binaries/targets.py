@@ -109,6 +109,7 @@ def list_functions(
     *,
     coverages: list[Coverage] | None = None,
     with_text: bool = False,
+    with_files: bool = False,
     with_evidence: bool = False,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
 ) -> Iterator[Function]:
@@ -120,6 +121,7 @@ def list_functions(
         skipped: is filled with what could not be read.
         coverages: is filled with how much of the code is inside functions.
         with_text: keeps the text of every instruction.
+        with_files: tells in which file a function was written, where the backend knows.
         with_evidence: tells what functions say, where the backend knows.
         limits: what the file may cost.
 
@@ -133,6 +135,7 @@ def list_functions(
         target.path,
         backend=backend,
         with_text=with_text,
+        with_files=with_files,
         with_evidence=with_evidence,
         limits=limits,
         skipped=skipped,

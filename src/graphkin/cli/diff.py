@@ -10,6 +10,7 @@ from graphkin.cli.exit_codes import exit_with
 from graphkin.cli.options import (
     TRAINED_MODEL,
     Backend,
+    Html,
     Json,
     OutputFile,
     Raw,
@@ -41,6 +42,7 @@ def diff(
     model: Annotated[str, TRAINED_MODEL] = "functions",
     format_: Format = None,
     output: OutputFile = None,
+    html: Html = None,
     backend: Backend = "auto",
     raw: Raw = None,
     as_json: Json = False,
@@ -49,14 +51,16 @@ def diff(
     """Say of every function of two binaries what became of it.
 
     A function is identical, the same, changed, removed or added; none is paired twice. Formats:
-    table, json, csv.
+    table, json, csv, html.
     """
     from graphkin._support.files import write_atomically
     from graphkin._support.progress import steps
     from graphkin.library.diff.diff import diff as run
+    from graphkin.library.diff.side_by_side import changed_side_by_side
     from graphkin.results.diff_formats import DIFF_FORMATS
 
-    chosen = chosen_format(DIFF_FORMATS, format_, "table", output, as_json=as_json)
+    chosen = chosen_format(DIFF_FORMATS, format_, "table", output, html, as_json=as_json)
+    reader = checked_backend(backend, raw)
     with steps() as on_step:
         result = run(
             old,
@@ -64,11 +68,17 @@ def diff(
             model,
             min_probability=min_probability,
             by_name=not ignore_names,
-            backend=checked_backend(backend, raw),
+            backend=reader,
             on_step=on_step,
         )
+        comparisons = {}
+        if chosen == "html" or html is not None:
+            on_step("reading the changed functions again")
+            comparisons = changed_side_by_side(result, reader)
     show_warnings((*result.skipped, *result.warnings))
-    text = DIFF_FORMATS[chosen](result)
+    if html is not None:
+        write_atomically(html, DIFF_FORMATS["html"](result, comparisons).encode())
+    text = DIFF_FORMATS[chosen](result, comparisons)
     if output is None:
         typer.echo(text, nl=False)
     else:

@@ -62,13 +62,13 @@ def _changed_lines(pairs: Sequence[FunctionPair], width: int) -> list[str]:
             Column("address", [address_text(pair.left.address) for pair in pairs], right=True),
             Column("became", [pair.right.shown for pair in pairs], share=3),
             Column("address", [address_text(pair.right.address) for pair in pairs], right=True),
-            Column("what", [_what(pair) for pair in pairs], share=3),
+            Column("what", [changes_text(pair) for pair in pairs], share=3),
         ],
         width,
     )
 
 
-def _what(pair: FunctionPair) -> str:
+def changes_text(pair: FunctionPair) -> str:
     """Which blocks and calls are new, gone or other: ``~2 -1 +3 blocks, +memcpy``."""
     texts = []
     if pair.blocks is not None:

@@ -120,6 +120,10 @@ class LibraryFunction(FunctionRef):
     tags: Tags = {}
     """Whatever somebody wants to find it by, such as ``cve: CVE-2014-0160``."""
 
+    def to_ref(self) -> FunctionRef:
+        """Which function is meant, and no more."""
+        return FunctionRef(**{name: getattr(self, name) for name in FunctionRef.model_fields})
+
 
 class EvidenceToken(NamedTuple):
     """One thing that a block says."""
@@ -348,6 +352,54 @@ class Diff(Document):
         return sum(pair.verdict == verdict for pair in self.pairs)
 
 
+class CarriedName(Document):
+    """A name for a function that has none, and where it comes from."""
+
+    target: FunctionRef
+    """The function to name."""
+    name: Name
+    probability: Number
+    """That both are the same function."""
+    origin: FunctionRef
+    """The function that has the name."""
+    source_file: Name | None = None
+    """Where that was written, as its debug information or its symbol table says."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def demangled(self) -> Name | None:
+        """The name as C++ or Rust sources spell it; null where that is the name itself."""
+        return demangled(self.name)
+
+
+class Names(Document):
+    """Names for the functions of a binary."""
+
+    version: int = VERSION
+    """Of the document's form."""
+    tool: Tool
+    model: str
+    """Name, version and hash."""
+    source: Name
+    """Where the names come from: a file, or a library."""
+    target: Name
+    """The file whose functions get names."""
+    file_hash: str | None = None
+    """SHA-256 of the target, in hexadecimal; null where it holds several files."""
+    functions: int
+    """Of the target."""
+    named_before: int
+    """Those that have names of their own, and keep them."""
+    min_probability: float
+    """Names that are less probable are left out."""
+    names: tuple[CarriedName, ...]
+    """In the order of the target; no function is named twice, and none gives its name twice."""
+    skipped: tuple[Name, ...] = ()
+    """Functions that could not be read, and why."""
+    warnings: tuple[Name, ...] = ()
+    """Why the numbers may mean little, as in a report."""
+
+
 class FunctionSummary(NamedFunction):
     """A function in a list of functions."""
 
@@ -467,6 +519,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "result": FunctionResult,
     "comparison": Comparison,
     "diff": Diff,
+    "names": Names,
     "function": FunctionCode,
     "functions": FunctionList,
     "library": LibraryContent,

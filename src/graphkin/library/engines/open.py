@@ -14,6 +14,8 @@ ENGINES = {
     MILVUS: "graphkin.library.engines.milvus.engine:MilvusEngine",
 }
 """The engine of each scheme, imported when it is needed."""
+SQLITE_MAGIC = b"SQLite format 3\0"
+"""What a library that is a file begins with."""
 
 
 def engine_of(url: str | Path) -> type[Engine]:
@@ -22,6 +24,18 @@ def engine_of(url: str | Path) -> type[Engine]:
     module, _, name = ENGINES[scheme if colon and scheme in ENGINES else FILE].partition(":")
     engine: type[Engine] = getattr(import_module(module), name)
     return engine
+
+
+def is_library(url: str | Path) -> bool:
+    """Whether a path or a URL is that of a library, and not of another kind of file."""
+    scheme, colon, _ = str(url).partition("://")
+    if colon and scheme in ENGINES:
+        return True
+    try:
+        with Path(url).open("rb") as file:
+            return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
+    except OSError:
+        return False
 
 
 def exists(url: str | Path) -> bool:

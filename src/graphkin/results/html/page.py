@@ -21,6 +21,7 @@ def page(
     markup: Mapping[str, str],
     data: Any,
     scripts: Sequence[str] = (),
+    styles: Sequence[str] = (),
 ) -> str:
     """Fills the page ``name``: its template, style sheet and script, with ``common.css``.
 
@@ -33,8 +34,9 @@ def page(
         markup: what stands for each ``$name`` in the template; already escaped.
         data: what the script reads, as JSON.
         scripts: further parts of the script, which follow it.
+        styles: other pages whose style sheets it builds on.
     """
-    style = _asset("common.css") + _asset(f"{name}.css")
+    style = "".join(_asset(f"{part}.css") for part in ("common", *styles, name))
     script = "\n".join(_asset(f"{part}.js") for part in (name, *scripts))
     policy = (
         "default-src 'none'; base-uri 'none'; form-action 'none'; "
@@ -84,6 +86,11 @@ def facts(items: Sequence[tuple[str, str]]) -> str:
         f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>" for name, value in items if value
     )
     return f'<dl class="facts">{"".join(rows)}</dl>'
+
+
+def table_cell(markup: str, key: str | None = None) -> str:
+    """A cell of a table that sorts by the key, or by its text."""
+    return f"<td>{markup}</td>" if key is None else f'<td data-key="{text(key)}">{markup}</td>'
 
 
 def notices(sentences: Sequence[str]) -> str:

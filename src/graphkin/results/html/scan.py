@@ -7,7 +7,7 @@ from typing import Any
 from graphkin.results.coverage import coverage_text
 from graphkin.results.document import FunctionResult, Hit, Report
 from graphkin.results.grouping import count, groups, tag_title
-from graphkin.results.html.page import facts, notices, page, text
+from graphkin.results.html.page import facts, notices, page, table_cell, text
 from graphkin.results.sarif import level
 from graphkin.results.text import address_text, distance_text, number_text, share_text
 from graphkin.results.word_text import word_text, words_line
@@ -40,7 +40,7 @@ def scan_page(report: Report, title: str = "graphkin scan") -> str:
         "rows": "\n".join(_row(number, result) for number, result in enumerate(with_hits)),
         "nothing": "" if with_hits else '<p class="nothing">Nothing was found.</p>',
     }
-    return page("scan", title=title, markup=markup, data=data)
+    return page("scan", title=title, markup=markup, data=data, scripts=("rows",))
 
 
 def _row(number: int, result: FunctionResult) -> str:
@@ -49,28 +49,28 @@ def _row(number: int, result: FunctionResult) -> str:
     evidence = best.evidence
     tags = tag_title(best) if best.tags else ""
     cells = (
-        _cell(
+        table_cell(
             f'<button type="button" aria-expanded="false">{text(query.shown) or "unnamed"}'
             "</button>",
             query.shown,
         ),
-        _cell(text(query.binary)),
-        _cell(
+        table_cell(text(query.binary)),
+        table_cell(
             f'<code class="address">{address_text(query.address)}</code>', str(query.address or 0)
         ),
-        _cell(
+        table_cell(
             f'<span class="probability {level(best.probability)}">'
             f"{number_text(best.probability, 3) or '-'}</span>",
             str(-1 if best.probability is None else best.probability),
         ),
-        _cell(distance_text(best.distance), str(best.distance or 0.0)),
-        _cell(
+        table_cell(distance_text(best.distance), str(best.distance or 0.0)),
+        table_cell(
             "" if evidence is None else share_text(evidence.matched_share or 0.0),
             str(-1 if evidence is None else evidence.matched_share or 0.0),
         ),
-        _cell(f"<span>{text(best.shown)}</span>{_remarks(best)}", best.shown),
-        _cell(text(best.binary)),
-        _cell(text(tags)),
+        table_cell(f"<span>{text(best.shown)}</span>{_remarks(best)}", best.shown),
+        table_cell(text(best.binary)),
+        table_cell(text(tags)),
     )
     return f'<tr data-row="{number}">{"".join(cells)}</tr>'
 
@@ -84,7 +84,3 @@ def _remarks(hit: Hit) -> str:
 def _details(hit: Hit) -> dict[str, Any]:
     """A hit as the page's script shows it: words as text."""
     return {**hit.to_dict(), "shared": ", ".join(map(word_text, hit.shared))}
-
-
-def _cell(markup: str, key: str | None = None) -> str:
-    return f"<td>{markup}</td>" if key is None else f'<td data-key="{text(key)}">{markup}</td>'
