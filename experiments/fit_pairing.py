@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from project_search import DIRECTIONS
 
 from graphkin._support.files import write_atomically
+from graphkin.binaries.function import is_unnamed
 from graphkin.binaries.targets import parse_target
-from graphkin.library.cascade import UNNAMED
 from graphkin.library.diff.context import context_features
 from graphkin.library.diff.pairs import Pairs, likely_pairs, own_features
 from graphkin.library.diff.rounds import competing_features, round_probabilities
@@ -92,8 +92,7 @@ def example_of(model: SearchModel, left: Side, right: Side) -> Example:
     names = [np.array([item.base_name for item in side.functions]) for side in (left, right)]
     is_right = names[0][pairs.rows] == names[1][pairs.columns]
     is_named = [
-        np.array([not UNNAMED.match(item.name) for item in side.functions])
-        for side in (left, right)
+        np.array([not is_unnamed(item.name) for item in side.functions]) for side in (left, right)
     ]
     is_known = is_named[0][pairs.rows] | is_named[1][pairs.columns]
     return Example(pairs, own_features(model, pairs), is_right, is_known)

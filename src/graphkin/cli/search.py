@@ -61,7 +61,7 @@ def search(
 ) -> None:
     """Find the kin of a function in a library: nearest codes first, then reranked by matching.
 
-    Formats: hits, table, json, jsonl, csv, sarif, html.
+    Formats: hits, table, known, json, jsonl, csv, sarif, html.
     """
     from graphkin.library.records import SearchOptions
 
@@ -84,7 +84,7 @@ def scan(
 ) -> None:
     """Look up every function of the given binaries, and list probable matches.
 
-    Formats: table, hits, json, jsonl, csv, sarif, html.
+    Formats: table, hits, known, json, jsonl, csv, sarif, html.
     """
     from graphkin.library.records import SearchOptions
 

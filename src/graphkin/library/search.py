@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from graphkin.errors import ModelError
 from graphkin.graphs import Graph
 from graphkin.library.candidates import Candidate, EncodedQuery, score_candidates
-from graphkin.library.cascade import rank_signals, search_signals
+from graphkin.library.cascade import COMPETING, rank_signals, search_signals
 from graphkin.library.code_distance import distances as distances_between
 from graphkin.library.code_distance import probabilities
 from graphkin.library.engines.base import Engine, UnknownIdError
@@ -103,7 +103,8 @@ def _search_codes(
 ) -> tuple[list[list[Candidate]], dict[int, Graph]]:
     """Candidates of each query, the best first, and the graphs that were read, by id."""
     vectors = np.stack([query.vector for query in queries])
-    nearest = engine.nearest(vectors, options.candidates, options.where)
+    count = max(options.candidates, COMPETING if options.has_tags else 0)
+    nearest = engine.nearest(vectors, count, options.competing)
     candidates = [
         _candidates(model, engine, query.graph, ids[ids >= 0].tolist(), distances[ids >= 0])
         for query, ids, distances in zip(queries, nearest.ids, nearest.distances, strict=True)
@@ -113,7 +114,7 @@ def _search_codes(
         graphs = _graphs(engine, candidates)
         candidates = _reranked(model, queries, candidates, graphs)
     elif options.evidence:
-        graphs = _graphs(engine, [nearby[: options.top] for nearby in candidates])
+        graphs = _graphs(engine, [_shown(nearby, options) for nearby in candidates])
     return candidates, graphs
 
 
@@ -172,7 +173,7 @@ def _hits(
     options: SearchOptions,
 ) -> Hits:
     """The best candidates as documents, with evidence where it is asked for."""
-    best = candidates[: options.top]
+    best = _shown(candidates, options)
     kept, left_out = [], []
     for candidate in best:
         probability = candidate.probability
@@ -191,6 +192,11 @@ def _hits(
         for rank_, candidate in enumerate(kept, start=1)
     ]
     return Hits(tuple(hits), max(left_out, default=None))
+
+
+def _shown(candidates: Sequence[Candidate], options: SearchOptions) -> list[Candidate]:
+    """The best of those that have the tags that are asked for."""
+    return [item for item in candidates if options.shows(item.stored)][: options.top]
 
 
 def _evidence_of_best(

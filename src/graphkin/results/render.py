@@ -10,6 +10,7 @@ from graphkin.errors import ConfigError
 from graphkin.results.csv_rows import csv_rows
 from graphkin.results.document import Document, Report
 from graphkin.results.html.scan import scan_page
+from graphkin.results.known import known_table
 from graphkin.results.sarif import sarif
 from graphkin.results.tables import hits_tables, scan_table
 
@@ -44,6 +45,7 @@ FORMATS: dict[str, Format] = {
         evidence_top=1,
     ),
     "hits": Format("txt", "text/plain", lambda report: hits_tables(report.results, report.files)),
+    "known": Format("txt", "text/plain", lambda report: f"{known_table(report.results)}\n", 0),
     "json": Format("json", "application/json", lambda report: to_json(report) + "\n"),
     "jsonl": Format("jsonl", "application/jsonl", _json_lines),
     "csv": Format("csv", "text/csv", lambda report: "".join(csv_rows(report.results))),
@@ -55,7 +57,8 @@ FORMATS: dict[str, Format] = {
     ),
     "html": Format("html", "text/html", scan_page),
 }
-"""``table`` has a line for each function with a hit, ``hits`` every hit with its evidence; ``json``
+"""``table`` has a line for each function with a hit, ``hits`` every hit with its evidence,
+``known`` the matches of each known function; ``json``
 is the whole report as one document, ``jsonl`` a line for each function."""
 
 
