@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
-from graphkin.results.document import Hit
+from graphkin.results.document import Hit, Kin
 
 Vector = NDArray[np.uint8] | NDArray[np.float32]
 """(W,) the bytes of a code, or a float vector."""
@@ -268,3 +268,5 @@ class Hits:
     hits: tuple[Hit, ...]
     best_left_out: float | None
     """The highest probability of what was less probable than asked for."""
+    kin: tuple[Kin, ...] = ()
+    """All that competed and is not out of the question, the most probable first."""

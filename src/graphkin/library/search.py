@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from graphkin.errors import ModelError
 from graphkin.graphs import Graph
 from graphkin.library.candidates import Candidate, EncodedQuery, score_candidates
-from graphkin.library.cascade import COMPETING, rank_signals, search_signals
+from graphkin.library.cascade import COMPETING, identity, rank_signals, search_signals
 from graphkin.library.code_distance import distances as distances_between
 from graphkin.library.code_distance import probabilities
 from graphkin.library.engines.base import Engine, UnknownIdError
 from graphkin.library.models import SearchModel
 from graphkin.library.records import Hits, SearchOptions
 from graphkin.library.signals import shared_words
-from graphkin.results.document import Evidence, EvidenceToken, Hit
+from graphkin.results.document import Evidence, EvidenceToken, Hit, Kin
 from graphkin.results.evidence import best_evidence
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ PAIRS_AT_ONCE = 5_000
 """Pairs whose graphs are in memory together while they are scored."""
 EVIDENCE_WEIGHTS = 4_000_000
 """Attention weights of a pair, above which no evidence is computed for it."""
+LEAST_PROBABLE = 0.02
+"""Candidates that are less probable tell nothing of the file that the query is in."""
 SHARED_WORDS = 12
 """Words that query and hit share, the rarest, that a hit lists."""
 
@@ -191,7 +193,21 @@ def _hits(
         )
         for rank_, candidate in enumerate(kept, start=1)
     ]
-    return Hits(tuple(hits), max(left_out, default=None))
+    kin = tuple(_kin(item) for item in candidates if (item.probability or 0.0) >= LEAST_PROBABLE)
+    return Hits(tuple(hits), max(left_out, default=None), kin)
+
+
+def _kin(candidate: Candidate) -> Kin:
+    entry = candidate.stored.entry
+    return Kin(
+        candidate.stored.id,
+        identity(candidate.stored),
+        entry.binary,
+        entry.file_hash,
+        entry.address,
+        candidate.probability or 0.0,
+        candidate.distance,
+    )
 
 
 def _shown(candidates: Sequence[Candidate], options: SearchOptions) -> list[Candidate]:

@@ -2,7 +2,7 @@
 const hits = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 const body = byId("rows"),
-  heads = [...document.querySelectorAll("thead th")];
+  heads = [...document.querySelectorAll("main thead th")];
 const names = heads.map((head) => head.textContent.trim());
 const TAGS = names.indexOf("tags"),
   CHANCE = names.indexOf("probability"),
