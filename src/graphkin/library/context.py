@@ -137,11 +137,13 @@ def _changed(
     values = [
         WEIGHTS.probability(item.probability, context.of(position, item)) for item in result.kin
     ]
-    best: dict[str, float] = {}
-    for item, value in zip(result.kin, values, strict=True):
-        best[item.function] = max(value, best.get(item.function, 0.0))
-    # Different functions exclude each other, in context as without.
-    share = 1 / max(1.0, sum(best.values()))
+    own = [item.probability for item in result.kin]
+    if values == own:
+        return _with_hits(result, result.hits, min_probability)
+    # Different functions exclude each other, in context as without; models without a ranking give
+    # each a probability of its own.
+    before = _sum_of_best(result.kin, own)
+    share = min(1.0, max(1.0, before) / max(_sum_of_best(result.kin, values), BOUND))
     kin = [
         item._replace(probability=value * share)
         for item, value in zip(result.kin, values, strict=True)
@@ -151,6 +153,14 @@ def _changed(
     kin.sort(key=lambda item: -item.probability)
     hits.sort(key=lambda hit: -(hit.probability or 0.0))
     return _with_hits(result.model_copy(update={"kin": tuple(kin)}), tuple(hits), min_probability)
+
+
+def _sum_of_best(kin: Sequence[Kin], values: Sequence[float]) -> float:
+    """The probabilities of different functions together."""
+    best: dict[str, float] = {}
+    for item, value in zip(kin, values, strict=True):
+        best[item.function] = max(value, best.get(item.function, 0.0))
+    return sum(best.values())
 
 
 def _with_probability(hit: Hit, probability: float | None) -> Hit:
