@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from project_search import DIRECTIONS
 
 from graphkin._support.files import write_atomically
+from graphkin.binaries.function import is_unnamed
 from graphkin.binaries.targets import parse_target
-from graphkin.library.cascade import UNNAMED
 from graphkin.library.diff.context import context_features
 from graphkin.library.diff.pairs import Pairs, likely_pairs, own_features, with_related
 from graphkin.library.diff.rounds import competing_features, round_probabilities
@@ -115,9 +115,7 @@ def example_of(model: SearchModel, pairs: Pairs) -> Example:
     sides = pairs.left, pairs.right
     names = [np.array([item.base_name for item in side.functions]) for side in sides]
     is_right = names[0][pairs.rows] == names[1][pairs.columns]
-    is_named = [
-        np.array([not UNNAMED.match(item.name) for item in side.functions]) for side in sides
-    ]
+    is_named = [np.array([not is_unnamed(item.name) for item in side.functions]) for side in sides]
     is_known = is_named[0][pairs.rows] | is_named[1][pairs.columns]
     return Example(pairs, own_features(model, pairs), is_right, is_known)
 

@@ -23,10 +23,9 @@ from typing import Any
 from project_search import DIRECTIONS
 
 from graphkin._support.files import write_atomically
-from graphkin.binaries.function import CLONE_SUFFIX, Function
+from graphkin.binaries.function import CLONE_SUFFIX, Function, is_unnamed
 from graphkin.binaries.reading import read_functions
 from graphkin.binaries.targets import parse_target
-from graphkin.library.cascade import UNNAMED
 from graphkin.library.diff.diff import MIN_PROBABILITY
 from graphkin.library.diff.rounds import Paired, pair
 from graphkin.library.diff.side import Side, read_side
@@ -89,7 +88,7 @@ def stripped_side(model: SearchModel, path: Path) -> tuple[Side, dict[int, set[s
     names = {
         function.address: {function.base_name, *function.aliases}
         for function in read_functions(parse_target(str(path)))
-        if not UNNAMED.match(function.name)
+        if not is_unnamed(function.name)
     }
     with stripped(path) as copy:
         return read_side(model, parse_target(str(copy))), names
@@ -116,7 +115,7 @@ def counted(old: Side, new: Side, names: dict[int, set[str]], paired: list[Paire
     there = Counter(name for own in true for name in own)
     place = {name: row for row, own in enumerate(true) for name in own}
     for row, function in enumerate(old.functions):
-        if UNNAMED.match(function.name):
+        if is_unnamed(function.name):
             continue
         item = partner.get(row)
         is_right = item is not None and function.base_name in true[item.column]

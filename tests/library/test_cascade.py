@@ -314,3 +314,48 @@ def test_a_comparison_has_the_probability_of_the_ranking(model: SearchModel) -> 
     built = compare(f"{file}:{name}", f"{other}:{name}", model).document
     assert built.probability is not None
     assert 0 < built.probability < same.probability
+
+
+# --- Tags -------------------------------------------------------------------------------------
+
+
+def test_tags_choose_what_is_shown_and_not_what_competes(
+    path: Path, tmp_path: Path, queries: list[Query]
+) -> None:
+    copy = tmp_path / "library.kin"
+    copy.write_bytes(path.read_bytes())
+    with Library.open(copy) as library:
+        tagged = {"process_heartbeat", "dns_expand_name"} & {
+            item.entry.function for item in library.engine.scan()
+        }
+        for name in tagged:
+            library.tag(Filter(function=name), {"cve": "X"})
+        everything = list(look_up(library, queries, SearchOptions(top=20, rerank=20)))
+        where = Filter(tags={"cve": "X"})
+        shown = list(look_up(library, queries, SearchOptions(top=2, rerank=20, where=where)))
+    assert tagged
+    compared = 0
+    for whole, part in zip(everything, shown, strict=True):
+        assert {hit.function for hit in part.hits} <= tagged
+        assert len(part.hits) == 2  # wherever they stand, they are compared
+        best = [hit for hit in whole.hits if hit.function in tagged][:2]
+        for hit, same in zip(part.hits, best, strict=False):
+            if hit.id == same.id:
+                assert hit.probability == pytest.approx(same.probability, abs=0.05)
+                compared += 1
+        if whole.hits[0].function not in tagged:
+            assert (part.hits[0].probability or 0) <= (whole.hits[0].probability or 0) + 0.05
+    assert compared > 5
+
+
+def test_a_tagged_copy_is_found_behind_any_number_of_others(tmp_path: Path) -> None:
+    texts = [f"message {number}" for number in range(600)]
+    graphs = [saying(text, nodes=6) for text in texts]
+    with Library.create(tmp_path / "library.kin", ranking_model()) as library:
+        library.add(graphs, [{"function": f"f{number}"} for number in range(600)])
+        library.tag(Filter(function="f77"), {"cve": "X"})
+        where = Filter(tags={"cve": "*"})
+        (hits,) = library.search_many([graphs[5]], 3, rerank=3, where=where)
+        assert [hit.function for hit in hits] == ["f77"]
+        (own,) = library.search_many([graphs[77]], 3, rerank=3, where=where)
+        assert (own[0].probability or 0) > 0.9 > (hits[0].probability or 0)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 CLONE_SUFFIX = re.compile(r"\.(?:part|isra|constprop|cold|lto_priv|llvm)(?:\.\d+)*(?=\.|$)")
 """What gcc and clang append to the name of a function that they cut, cloned or privatised."""
+UNNAMED = re.compile(r"(sub|fcn|fun|func|loc)_[0-9a-f]+", re.IGNORECASE)
+"""What tools call a function whose name nobody knows."""
 MEMBER = re.compile(r"(.+)\(([^()]+)\)$", re.DOTALL)
 """A file, and what it holds: a member of an archive, or a slice of a fat file."""
 NARROW = frozenset({"x86", "arm", "mips", "mipsel", "ppc"})
@@ -35,6 +37,11 @@ def pointer_bytes(architecture: str) -> int:
 def base_name(name: str) -> str:
     """The name in the source: ``decode`` of ``decode.part.0.isra.1``."""
     return CLONE_SUFFIX.sub("", name) or name
+
+
+def is_unnamed(name: str) -> bool:
+    """Whether a name is one that a tool made up, from an address or from nothing."""
+    return not name or UNNAMED.fullmatch(name) is not None
 
 
 EvidenceKind = Literal["str", "imp", "num", "off", "flt", "dat"]

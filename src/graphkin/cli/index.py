@@ -64,6 +64,9 @@ def index(
     backend: Backend = "auto",
     raw: Raw = None,
     seconds: Seconds = 600.0,
+    named_only: Annotated[
+        bool, typer.Option("--named-only", help="Leave out functions whose names nobody knows.")
+    ] = False,
     approximate: Annotated[
         bool,
         typer.Option(
@@ -104,6 +107,7 @@ def index(
                         backend=reader,
                         limits=Limits(seconds=seconds),
                         ray=ray,
+                        named_only=named_only,
                         progress=progress,
                     )
             except KeyboardInterrupt:
@@ -122,6 +126,7 @@ def index(
         typer.echo(json.dumps({"library": library, "total": total, **_document(summary)}))
     else:
         tagged = f", {summary.tagged:,} tagged" if tags else ""
+        unnamed = f"{summary.unnamed:,} without names, " if named_only else ""
         rate = summary.rates().get("total", 0.0)
         coverage = summary.coverage
         covered = f", {share_text(coverage.share)} of their code" if coverage.code_bytes else ""
@@ -129,7 +134,7 @@ def index(
             f"{library}: {plural(summary.added, 'function')} added, {total or 0:,} in all; "
             f"{summary.known:,} known{tagged}, "
             f"{summary.small:,} smaller than {plural(min_blocks, 'block')}, "
-            f"{len(summary.skipped):,} skipped; {plural(summary.files, 'file')}{covered}, "
+            f"{unnamed}{len(summary.skipped):,} skipped; {plural(summary.files, 'file')}{covered}, "
             f"{summary.known_files:,} known; {rate:,.0f} functions/s"
         )
     if summary.skipped and not (summary.functions or summary.small or summary.known_files):

@@ -61,7 +61,8 @@ def search(
 ) -> None:
     """Find the kin of a function in a library: nearest codes first, then reranked by matching.
 
-    Formats: hits, table, json, jsonl, csv, sarif, html.
+    Formats: hits, table, known, json, jsonl, csv, sarif, cyclonedx,
+    html.
     """
     from graphkin.library.records import SearchOptions
 
@@ -84,7 +85,8 @@ def scan(
 ) -> None:
     """Look up every function of the given binaries, and list probable matches.
 
-    Formats: table, hits, json, jsonl, csv, sarif, html.
+    Formats: table, hits, known, json, jsonl, csv, sarif, cyclonedx,
+    html.
     """
     from graphkin.library.records import SearchOptions
 
@@ -130,7 +132,8 @@ def _report(
     from graphkin import __version__
     from graphkin._support.progress import counter
     from graphkin.library.processors import processor_warnings
-    from graphkin.library.scan import look_up, read_queries
+    from graphkin.library.scan import read_queries
+    from graphkin.library.whole_files import look_up_files
     from graphkin.results.coverage import coverage_of
     from graphkin.results.document import Report, Tool
 
@@ -171,7 +174,7 @@ def _report(
     warnings = processor_warnings(library.model, (query.architecture for query in queries))
     show_warnings(warnings)
     with counter("searching") as progress:
-        results = tuple(look_up(library, queries, options, progress=progress))
+        scanned = look_up_files(library, queries, options, progress=progress)
     report = Report(
         tool=Tool(version=__version__),
         library=name,
@@ -181,7 +184,8 @@ def _report(
             "min_blocks": how.min_blocks,
             "backend": checked_backend(how.backend, how.raw),
         },
-        results=results,
+        results=scanned.results,
+        components=scanned.components,
         files=tuple(files),
         skipped=tuple(map(str, [*failures, *skipped])),
         coverage=tuple(map(coverage_of, coverages)),

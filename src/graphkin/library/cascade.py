@@ -7,19 +7,19 @@ block; one regression over all of it gives each a probability.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkin.binaries.function import base_name
+from graphkin.binaries.function import base_name, is_unnamed
 from graphkin.graphs import Graph
 from graphkin.library.candidates import Candidate, EncodedQuery, score_candidates
 from graphkin.library.code_distance import distances as distances_between
-from graphkin.library.engines.base import Engine
+from graphkin.library.engines.base import Engine, Nearest
 from graphkin.library.models import SearchModel
 from graphkin.library.ranking import (
     TOO_SMALL,
@@ -35,29 +35,88 @@ NEAREST_CODES = 500
 """Functions whose signals are compared, by the distance of their codes."""
 SHARING_WORDS = 50
 """And by rare words that they share with the query."""
+NEAREST_TAGGED = 50
+"""Functions with the tags that are shown, which are compared wherever they stand among all."""
 COMPETING = 20
 """Functions that share a probability, at least: as many as the ranking was fitted with."""
-UNNAMED = re.compile(r"(sub|fcn|fun|func|loc)_[0-9a-f]+$", re.IGNORECASE)
-"""What tools call a function whose name nobody knows."""
+
+
+NO_IDS = np.zeros(0, np.int64)
+
+
+class Near(NamedTuple):
+    """Functions of the library, and how far their codes are from that of a query."""
+
+    ids: NDArray[np.int64]
+    """(N,)"""
+    distances: NDArray[np.float32]
+    """(N,)"""
+    shown: NDArray[np.int64]
+    """(S,) those of the ids that have the tags that are shown, where that is asked for."""
+
+    @classmethod
+    def of(cls, nearest: Nearest, row: int) -> Near:
+        """Those of one query."""
+        is_there = nearest.ids[row] >= 0
+        return cls(nearest.ids[row][is_there], nearest.distances[row][is_there], NO_IDS)
+
+    def joined(self, other: Near, *, shown: bool) -> Near:
+        """These, and those of the others that are not among them.
+
+        Args:
+            other: more functions.
+            shown: whether they all have the tags that are shown.
+        """
+        new = ~np.isin(other.ids, self.ids)
+        return Near(
+            np.concatenate([self.ids, other.ids[new]]),
+            np.concatenate([self.distances, other.distances[new]]),
+            np.concatenate([self.shown, other.ids]) if shown else self.shown,
+        )
+
+
+class Considered(NamedTuple):
+    """The candidates of a query before they are matched."""
+
+    ranked: list[Candidate]
+    """The most probable first."""
+    candidates: Candidates
+    """What was compared of each, in the same order."""
+    shown: list[Candidate]
+    """The best of those with the tags that are shown, where that is asked for."""
+
+    def best(self, count: int) -> list[Candidate]:
+        """The first ``count``, and those that are shown wherever they stand."""
+        first = self.ranked[:count]
+        return first + [item for item in self.shown if item not in first]
+
+    def best_first(self, count: int) -> Considered:
+        """The same in another order: those of :meth:`best`, then the others."""
+        if not self.shown:
+            return self
+        numbers = {item.stored.id: number for number, item in enumerate(self.ranked)}
+        first = [numbers[item.stored.id] for item in self.best(count)]
+        order = first + [number for number in range(len(self.ranked)) if number not in set(first)]
+        return Considered(
+            [self.ranked[number] for number in order], self.candidates.chosen(order), self.shown
+        )
 
 
 def search_signals(
     model: SearchModel, engine: Engine, queries: Sequence[EncodedQuery], options: SearchOptions
 ) -> tuple[list[list[Candidate]], dict[int, Graph]]:
     """Candidates of each query, the most probable first, and the graphs that were read, by id."""
-    vectors = np.stack([query.vector for query in queries])
-    nearest = engine.nearest(vectors, max(NEAREST_CODES, options.candidates), options.where)
     considered = [
-        _ordered(model, engine, query, ids[ids >= 0], distances[ids >= 0], options)
-        for query, ids, distances in zip(queries, nearest.ids, nearest.distances, strict=True)
+        _ordered(model, engine, query, near, options)
+        for query, near in zip(queries, _nearest(engine, queries, options), strict=True)
     ]
     graphs: dict[int, Graph] = {}
     count = max(options.rerank, options.top if options.evidence else 0)
     if count:
-        ids_read = sorted({item.stored.id for own, _ in considered for item in own[:count]})
+        ids_read = sorted({item.stored.id for own in considered for item in own.best(count)})
         graphs = dict(zip(ids_read, engine.graphs(ids_read), strict=True))
     if not options.rerank:
-        return [own for own, _ in considered], graphs
+        return [own.ranked for own in considered], graphs
     return _matched(model, queries, considered, graphs, options.rerank), graphs
 
 
@@ -68,45 +127,59 @@ def rank_signals(
     numbers = np.array(ids, dtype=np.int64)
     distances = distances_between(engine.space, query.vector, engine.vectors(ids))
     order = np.argsort(distances, kind="stable")
-    considered = _probable(model, engine, query, numbers[order], distances[order], len(ids))
+    near = Near(numbers[order], distances[order], NO_IDS)
+    considered = _probable(model, engine, query, near, SearchOptions(max(len(ids), 1)))
     graphs = dict(zip(ids, engine.graphs(ids), strict=True))
     return _matched(model, [query], [considered], graphs, len(ids))[0], graphs
 
 
+def _nearest(
+    engine: Engine, queries: Sequence[EncodedQuery], options: SearchOptions
+) -> Iterator[Near]:
+    """The nearest codes of all that competes, and of what is shown."""
+    vectors = np.stack([query.vector for query in queries])
+    count = max(NEAREST_CODES, options.candidates)
+    everything = engine.nearest(vectors, count, options.competing)
+    shown = None
+    if options.has_tags:
+        shown = engine.nearest(vectors, max(NEAREST_TAGGED, options.top), options.where)
+    for row in range(len(queries)):
+        near = Near.of(everything, row)
+        yield near if shown is None else near.joined(Near.of(shown, row), shown=True)
+
+
 def _ordered(
-    model: SearchModel,
-    engine: Engine,
-    query: EncodedQuery,
-    ids: NDArray[np.int64],
-    distances: NDArray[np.float32],
-    options: SearchOptions,
-) -> tuple[list[Candidate], Candidates]:
+    model: SearchModel, engine: Engine, query: EncodedQuery, near: Near, options: SearchOptions
+) -> Considered:
     """The candidates whose signals are most like the query's, before they are matched."""
     words, weights = rare_words(model.embedder, query.graph)
     if len(words):
-        sharing = engine.sharing(words, weights, SHARING_WORDS, options.where)
-        added = np.array([number for number, _ in sharing], dtype=np.int64)
-        added = added[~np.isin(added, ids)]
-        if len(added):
-            own = distances_between(engine.space, query.vector, engine.vectors(added.tolist()))
-            ids, distances = np.concatenate([ids, added]), np.concatenate([distances, own])
-    return _probable(model, engine, query, ids, distances, max(options.candidates, COMPETING))
+        for shown in (False, True) if options.has_tags else (False,):
+            where = options.where if shown else options.competing
+            sharing = engine.sharing(words, weights, SHARING_WORDS, where)
+            added = [number for number, _ in sharing]
+            if added:
+                distances = distances_between(engine.space, query.vector, engine.vectors(added))
+                near = near.joined(Near(np.array(added), distances, NO_IDS), shown=shown)
+    return _probable(model, engine, query, near, options)
 
 
 def _probable(
-    model: SearchModel,
-    engine: Engine,
-    query: EncodedQuery,
-    ids: NDArray[np.int64],
-    distances: NDArray[np.float32],
-    count: int,
-) -> tuple[list[Candidate], Candidates]:
-    """The best ``count`` by their signals, the most probable first, and what was compared."""
+    model: SearchModel, engine: Engine, query: EncodedQuery, near: Near, options: SearchOptions
+) -> Considered:
+    """The best by their signals, the most probable first, and what was compared."""
     ranking, signals = _ranked(model, query)
+    ids, distances, shown = near
     if not len(ids):
-        return [], Candidates(model.signals_from([]), np.zeros(0, np.int64), np.zeros(0, bool), [])
+        nothing = Candidates(model.signals_from([]), np.zeros(0, np.int64), np.zeros(0, bool), [])
+        return Considered([], nothing, [])
     records = model.signals_from(engine.signals(ids.tolist()))
-    rows = np.argsort(-ranking.totals(signals, records), kind="stable")[:count]
+    by_signals = np.argsort(-ranking.totals(signals, records), kind="stable")
+    count = max(options.candidates, COMPETING)
+    rows = by_signals[:count]
+    if options.has_tags:
+        behind = by_signals[count:]
+        rows = np.concatenate([rows, behind[np.isin(ids[behind], shown)][: options.top]])
     stored = engine.fetch(ids[rows].tolist())
     own = query.graph.digest()
     candidates = Candidates(
@@ -129,22 +202,24 @@ def _probable(
         for item, row, probability in zip(stored, rows, probabilities, strict=True)
     ]
     order = sorted(range(len(ranked)), key=lambda at: ranked[at].order)
-    return [ranked[at] for at in order], candidates.chosen(order)
+    ranked = [ranked[at] for at in order]
+    shown_best = [item for item in ranked if options.shows(item.stored)][: options.top]
+    return Considered(ranked, candidates.chosen(order), shown_best if options.has_tags else [])
 
 
 def _matched(
     model: SearchModel,
     queries: Sequence[EncodedQuery],
-    considered: Sequence[tuple[list[Candidate], Candidates]],
+    considered: Sequence[Considered],
     graphs: dict[int, Graph],
     count: int,
 ) -> list[list[Candidate]]:
     """The best ``count`` of each query in the order of all signals, the others behind them."""
     assert model.matcher is not None, "a model without was refused"
-    best = [own[:count] for own, _ in considered]
+    best = [own.best(count) for own in considered]
     scores = score_candidates(model.matcher, queries, best, graphs)
     return [
-        _with_scores(model, query, *own, own_scores, graphs)
+        _with_scores(model, query, own.best_first(count), own_scores, graphs)
         for query, own, own_scores in zip(queries, considered, scores, strict=True)
     ]
 
@@ -152,13 +227,13 @@ def _matched(
 def _with_scores(
     model: SearchModel,
     query: EncodedQuery,
-    ranked: list[Candidate],
-    candidates: Candidates,
+    considered: Considered,
     scores: NDArray[np.float32],
     graphs: dict[int, Graph],
 ) -> list[Candidate]:
     """The candidates that were matched, in their new order, and the others behind them."""
     ranking, signals = _ranked(model, query)
+    ranked, candidates = considered.ranked, considered.candidates
     count = len(scores)
     if not count:
         return ranked
@@ -193,7 +268,7 @@ def _ranked(model: SearchModel, query: EncodedQuery) -> tuple[Ranking, np.void]:
 def identity(stored: Stored) -> str:
     """Of which source function an entry is: its name, or its graph where it has none."""
     name = base_name(stored.entry.function)
-    return stored.graph_hash if not name or UNNAMED.match(name) else name
+    return stored.graph_hash if is_unnamed(name) else name
 
 
 def _note(query: np.void, blocks: int, probability: float) -> str | None:

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from graphkin.binaries.backends.choose import Backend
-from graphkin.binaries.function import Function, Skipped
+from graphkin.binaries.function import Function, Skipped, is_unnamed
 from graphkin.binaries.reading import read_functions
 from graphkin.binaries.targets import parse_target
 from graphkin.errors import ConfigError
 from graphkin.graphs.words import is_large
-from graphkin.library.cascade import UNNAMED
 from graphkin.library.diff.rounds import pair
 from graphkin.library.diff.side import Side, side_of
 from graphkin.library.engines.open import is_library
@@ -85,7 +84,7 @@ def names(
 
 def is_named(name: str) -> bool:
     """Whether a function has a name of its own, and not one that a tool made from its address."""
-    return bool(name) and UNNAMED.match(name) is None
+    return not is_unnamed(name)
 
 
 def carried_names(model: SearchModel, known: Side, unknown: Side) -> list[CarriedName]:

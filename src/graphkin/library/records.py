@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
-from graphkin.results.document import Hit
+from graphkin.results.document import Hit, Kin
 
 Vector = NDArray[np.uint8] | NDArray[np.float32]
 """(W,) the bytes of a code, or a float vector."""
@@ -217,7 +217,9 @@ class SearchOptions:
     rerank: int = 0
     """Candidates, the nearest by code, that the matcher scores again; 0 for none."""
     where: Filter | None = None
-    """The part of the library to search."""
+    """The part of the library to search. Its tags only choose what is shown: whatever tags a
+    function has, it competes for the place of the best, or a hit would be nothing but the least
+    unlike of a few."""
     min_probability: float = 0.0
     """Hits that are less probable are left out; without a calibration all stay."""
     evidence: bool = False
@@ -244,6 +246,20 @@ class SearchOptions:
         """How many of the nearest are looked at."""
         return max(self.top, self.rerank)
 
+    @property
+    def competing(self) -> Filter | None:
+        """The part of the library that is ranked, whatever tags it has."""
+        return self.where if self.where is None else replace(self.where, tags={})
+
+    @property
+    def has_tags(self) -> bool:
+        """Whether some of what is ranked is not shown."""
+        return self.where is not None and bool(self.where.tags)
+
+    def shows(self, stored: Stored) -> bool:
+        """Whether a function of the library that was ranked has the tags."""
+        return self.where is None or self.where.matches(stored.entry, stored.nodes)
+
 
 @dataclass(frozen=True)
 class Hits:
@@ -252,3 +268,5 @@ class Hits:
     hits: tuple[Hit, ...]
     best_left_out: float | None
     """The highest probability of what was less probable than asked for."""
+    kin: tuple[Kin, ...] = ()
+    """All that competed and is not out of the question, the most probable first."""

@@ -127,6 +127,8 @@ def scan(
     Raises:
         FormatError: for a file that cannot be read, or a library that is not there.
     """
+    from graphkin.library.whole_files import look_up_files  # which looks up by this module
+
     options = SearchOptions(top, rerank, where, min_probability, evidence=rerank > 0)
     names = [targets] if isinstance(targets, str | Path) else targets
     with ExitStack() as stack:
@@ -134,7 +136,8 @@ def scan(
         if not isinstance(opened, Library):
             opened = stack.enter_context(Library.open(opened))
         queries = read_queries(opened, map(str, names), backend, min_blocks, skipped=skipped)
-        yield from look_up(opened, queries, options)
+        for _, of_file in groupby(queries, key=lambda query: query.ref.binary):
+            yield from look_up_files(opened, list(of_file), options).results
 
 
 def read_queries(
@@ -247,7 +250,9 @@ def look_up(
     while chunk := list(islice(remaining, at_once)):
         hits = library.hits(_all_encoded(library.model, chunk), options)
         for query, kept in zip(chunk, hits, strict=True):
-            yield FunctionResult(query=query.ref, hits=kept.hits, best_left_out=kept.best_left_out)
+            yield FunctionResult(
+                query=query.ref, hits=kept.hits, best_left_out=kept.best_left_out, kin=kept.kin
+            )
             done += 1
             if progress is not None:
                 progress(done, max(total, done))

@@ -18,20 +18,22 @@ from numpy.typing import NDArray
 from graphkin.errors import ModelError
 from graphkin.graphs import Graph
 from graphkin.library.candidates import Candidate, EncodedQuery, score_candidates
-from graphkin.library.cascade import rank_signals, search_signals
+from graphkin.library.cascade import COMPETING, identity, rank_signals, search_signals
 from graphkin.library.code_distance import distances as distances_between
 from graphkin.library.code_distance import probabilities
 from graphkin.library.engines.base import Engine, UnknownIdError
 from graphkin.library.models import SearchModel
 from graphkin.library.records import Hits, SearchOptions
 from graphkin.library.signals import shared_words
-from graphkin.results.document import Evidence, EvidenceToken, Hit
+from graphkin.results.document import Evidence, EvidenceToken, Hit, Kin
 from graphkin.results.evidence import best_evidence
 
 PAIRS_AT_ONCE = 5_000
 """Pairs whose graphs are in memory together while they are scored."""
 EVIDENCE_WEIGHTS = 4_000_000
 """Attention weights that are in memory together; a pair with more has no evidence."""
+LEAST_PROBABLE = 0.02
+"""Candidates that are less probable tell nothing of the file that the query is in."""
 SHARED_WORDS = 12
 """Words that query and hit share, the rarest, that a hit lists."""
 
@@ -97,7 +99,8 @@ def _search_codes(
 ) -> tuple[list[list[Candidate]], dict[int, Graph]]:
     """Candidates of each query, the best first, and the graphs that were read, by id."""
     vectors = np.stack([query.vector for query in queries])
-    nearest = engine.nearest(vectors, options.candidates, options.where)
+    count = max(options.candidates, COMPETING if options.has_tags else 0)
+    nearest = engine.nearest(vectors, count, options.competing)
     candidates = [
         _candidates(model, engine, query.graph, ids[ids >= 0].tolist(), distances[ids >= 0])
         for query, ids, distances in zip(queries, nearest.ids, nearest.distances, strict=True)
@@ -107,7 +110,7 @@ def _search_codes(
         graphs = _graphs(engine, candidates)
         candidates = _reranked(model, queries, candidates, graphs)
     elif options.evidence:
-        graphs = _graphs(engine, [nearby[: options.top] for nearby in candidates])
+        graphs = _graphs(engine, [_shown(nearby, options) for nearby in candidates])
     return candidates, graphs
 
 
@@ -166,7 +169,7 @@ def _hits(
     options: SearchOptions,
 ) -> list[Hits]:
     """The best candidates of each query as documents, with evidence where it is asked for."""
-    best = [own[: options.top] for own in candidates]
+    best = [_shown(own, options) for own in candidates]
     kept = [[item for item in own if _is_probable(item, options)] for own in best]
     left_out = [[item for item in own if not _is_probable(item, options)] for own in best]
     evidence = _evidence_of_best(model, queries, kept, graphs, options)
@@ -182,9 +185,30 @@ def _hits(
                 for rank_, candidate in enumerate(own, start=1)
             ),
             max((item.probability or 0.0 for item in rest), default=None),
+            tuple(_kin(item) for item in everything if (item.probability or 0) >= LEAST_PROBABLE),
         )
-        for query, own, rest, explained in zip(queries, kept, left_out, evidence, strict=True)
+        for query, everything, own, rest, explained in zip(
+            queries, candidates, kept, left_out, evidence, strict=True
+        )
     ]
+
+
+def _kin(candidate: Candidate) -> Kin:
+    entry = candidate.stored.entry
+    return Kin(
+        candidate.stored.id,
+        identity(candidate.stored),
+        entry.binary,
+        entry.file_hash,
+        entry.address,
+        candidate.probability or 0.0,
+        candidate.distance,
+    )
+
+
+def _shown(candidates: Sequence[Candidate], options: SearchOptions) -> list[Candidate]:
+    """The best of those that have the tags that are asked for."""
+    return [item for item in candidates if options.shows(item.stored)][: options.top]
 
 
 def _is_probable(candidate: Candidate, options: SearchOptions) -> bool:

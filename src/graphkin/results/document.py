@@ -17,6 +17,7 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainSerializer,
+    SkipValidation,
     computed_field,
     model_validator,
 )
@@ -197,6 +198,20 @@ class CodeCoverage(Document):
     """What the functions were looked for by, the most certain first."""
 
 
+class Kin(NamedTuple):
+    """A function of the library that may be the same as a query, shown or not."""
+
+    id: int
+    function: str
+    """Of which source function it is: its name, or its graph where it has none."""
+    binary: str
+    file_hash: str
+    address: int | None
+    probability: float
+    distance: float
+    """Of the codes."""
+
+
 class FunctionResult(Document):
     """One query function and its hits."""
 
@@ -205,6 +220,54 @@ class FunctionResult(Document):
     """The best first."""
     best_left_out: Number = None
     """The highest probability among hits that were less probable than asked for."""
+    kin: Annotated[SkipValidation[tuple[Kin, ...]], Field(exclude=True)] = ()
+    """All that competed and is not out of the question, the most probable first: what tells which
+    binaries of the library are in a file."""
+
+
+class AddressRange(Document):
+    """Functions of one component that lie together."""
+
+    start: Address
+    """Of the first of them."""
+    last: Address
+    """Where the last of them starts."""
+    functions: int
+
+
+class ComponentBuild(Document):
+    """A binary of the library, compared with what is in a scanned file."""
+
+    binary: Name
+    file_hash: str
+    architecture: Name = ""
+    compiler: Name = ""
+    build: Name = ""
+    version: Name | None = None
+    """What the tag ``version`` says."""
+    known: int
+    """Functions that the library holds of it."""
+    functions: int
+    """Those of the scanned file that are like one of it."""
+    nearest: int
+    """Those of them to which no other build is nearer."""
+
+
+class Component(Document):
+    """Code of the library that is inside a scanned file."""
+
+    binary: Name
+    """The scanned file."""
+    name: Name
+    """What the tag ``component`` says, or what its binaries, or their folder, are called."""
+    probability: Number
+    """That it is there."""
+    functions: int
+    """Functions of the scanned file that are its."""
+    builds: tuple[ComponentBuild, ...]
+    """Its binaries in the library, the one that fits best first."""
+    ranges: tuple[AddressRange, ...]
+    """Where they lie, in the order of addresses."""
 
 
 class Tool(Document):
@@ -240,6 +303,8 @@ class Report(Document):
     """One for each query function, in the order of the files."""
     files: tuple[SearchedFile, ...] = ()
     """Those that could be read, in the order in which they were named."""
+    components: tuple[Component, ...] = ()
+    """Which binaries of the library are inside each file."""
     skipped: tuple[Name, ...] = ()
     """Files and functions that could not be read, and why."""
     coverage: tuple[CodeCoverage, ...] = ()

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from graphkin.errors import ConfigError
 from graphkin.results.csv_rows import csv_rows
+from graphkin.results.cyclonedx import cyclonedx
 from graphkin.results.document import Document, Report
 from graphkin.results.html.scan import scan_page
+from graphkin.results.known import known_table
 from graphkin.results.sarif import sarif
 from graphkin.results.tables import hits_tables, scan_table
 
@@ -40,10 +42,11 @@ FORMATS: dict[str, Format] = {
     "table": Format(
         "txt",
         "text/plain",
-        lambda report: f"{scan_table(report.results, report.files)}\n",
+        lambda report: f"{scan_table(report.results, report.files, report.components)}\n",
         evidence_top=1,
     ),
     "hits": Format("txt", "text/plain", lambda report: hits_tables(report.results, report.files)),
+    "known": Format("txt", "text/plain", lambda report: f"{known_table(report.results)}\n", 0),
     "json": Format("json", "application/json", lambda report: to_json(report) + "\n"),
     "jsonl": Format("jsonl", "application/jsonl", _json_lines),
     "csv": Format("csv", "text/csv", lambda report: "".join(csv_rows(report.results))),
@@ -53,10 +56,18 @@ FORMATS: dict[str, Format] = {
         lambda report: json.dumps(sarif(report)) + "\n",
         evidence_top=1,
     ),
+    "cyclonedx": Format(
+        "cdx.json",
+        "application/vnd.cyclonedx+json",
+        lambda report: json.dumps(cyclonedx(report)) + "\n",
+        evidence_top=0,
+    ),
     "html": Format("html", "text/html", scan_page),
 }
-"""``table`` has a line for each function with a hit, ``hits`` every hit with its evidence; ``json``
-is the whole report as one document, ``jsonl`` a line for each function."""
+"""``table`` has a line for each function with a hit, ``hits`` every hit with its evidence,
+``known`` the matches of each known function; ``json``
+is the whole report as one document, ``jsonl`` a line for each function; ``cyclonedx`` lists the
+components of each file."""
 
 
 def format_named(name: str) -> Format:

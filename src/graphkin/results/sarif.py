@@ -107,7 +107,11 @@ def sarif(report: Report, root: str | os.PathLike[str] | None = None) -> dict[st
                     _result(finding, rule_indices[finding.rule_id], artifacts, fingerprint)
                     for finding, fingerprint in zip(kept, fingerprints, strict=True)
                 ],
-                "properties": {"library": encodable(report.library), "model": report.model},
+                "properties": {
+                    "library": encodable(report.library),
+                    "model": report.model,
+                    "components": [component.to_dict() for component in report.components],
+                },
             }
         ],
     }

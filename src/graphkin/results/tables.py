@@ -8,8 +8,10 @@ from rich.cells import cell_len
 
 from graphkin.binaries.function import Function
 from graphkin.results.columns import GAP, LEAST_NAME, WIDTH, Column, table_lines
+from graphkin.results.components import component_lines
 from graphkin.results.document import (
     Comparison,
+    Component,
     Evidence,
     FunctionRef,
     FunctionResult,
@@ -74,12 +76,16 @@ def hits_tables(results: Iterable[FunctionResult], files: Sequence[SearchedFile]
 
 
 def scan_table(
-    results: Iterable[FunctionResult], files: Sequence[SearchedFile] = (), *, width: int = WIDTH
+    results: Iterable[FunctionResult],
+    files: Sequence[SearchedFile] = (),
+    components: Sequence[Component] = (),
+    *,
+    width: int = WIDTH,
 ) -> str:
     """One line for each function that has a hit, with its best one, under the tags of that hit.
 
-    Vulnerabilities come first, then other tags, then what has none; the likeliest on top. The last
-    line counts files and functions.
+    Vulnerabilities come first, then other tags, then what has none; the likeliest on top. Then
+    come the components of the files, and a last line counts files and functions.
     """
     everything = list(results)
     counts = count(everything, files)
@@ -90,6 +96,8 @@ def scan_table(
         rows = _scan_lines(group.results, width - len(GAP), names_files=names_files)
         lines += [GAP + line for line in rows]
         lines += [""]
+    if components:
+        lines += [*component_lines(components, width=width), ""]
     end = _end(counts)
     if counts.files == 1:
         binary = files[0].binary if files else everything[0].query.binary

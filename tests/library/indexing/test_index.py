@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from graphkin import GraphEmbedder, ModelConfig
+from graphkin.binaries import samples
 from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.backends.native import NativeSource
 from graphkin.binaries.corpus import FunctionRecord
@@ -130,6 +131,15 @@ def test_small_functions_are_counted(builds: Path, library: Library) -> None:
     # Other settings: the files are read again, and only what is new is added.
     assert (again.known_files, again.known) == (0, summary.added)
     assert again.added == summary.small
+
+
+def test_functions_without_names_are_left_out_on_request(library: Library) -> None:
+    stripped, named = samples.path("gateway"), samples.path("gcc-O2/libkinbeat.so")
+    summary = index_paths(library, [stripped, named], named_only=True)
+    assert {item.entry.binary for item in library.engine.scan()} == {str(named)}
+    assert summary.unnamed > 100
+    again = index_paths(library, [stripped, named])  # other settings: what was left out is added
+    assert again.added == summary.unnamed
 
 
 def test_the_library_does_not_depend_on_processes_or_batches(

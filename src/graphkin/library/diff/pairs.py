@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from graphkin.binaries.function import is_unnamed
 from graphkin.library.candidates import score_pairs
-from graphkin.library.cascade import UNNAMED
 from graphkin.library.diff.side import Side
 from graphkin.library.models import SearchModel
 from graphkin.library.pairing import Floats
@@ -95,7 +95,7 @@ def same_names(left: Side, right: Side) -> dict[int, int]:
     for side in (left, right):
         own: dict[str, list[int]] = {}
         for row, function in enumerate(side.functions):
-            if not UNNAMED.match(function.name):
+            if not is_unnamed(function.name):
                 own.setdefault(function.name, []).append(row)
         places.append(own)
     return {

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from graphkin.binaries.corpus import BinaryRecord, FunctionRecord
 from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.extraction import FileSummary
-from graphkin.binaries.function import Skipped
+from graphkin.binaries.function import Skipped, base_name, is_unnamed
 from graphkin.binaries.workers import Done, Failure
 from graphkin.graphs import Graph, TokenBags
 from graphkin.graphs.vocabulary import Vocabulary
@@ -45,7 +45,13 @@ class Pending(NamedTuple):
     callees: tuple[int, ...] | None = None
     """Addresses of functions of the same file that it calls, where all of the file is read."""
     is_small: bool = False
-    """Whether it is read for the sake of those that it calls or is called by, and not kept."""
+    is_unnamed: bool = False
+    """Whether named functions alone are asked for, and this is not one."""
+
+    @property
+    def is_kept(self) -> bool:
+        """Else it is read for the sake of those that it calls or is called by."""
+        return not self.is_small and not self.is_unnamed
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,7 @@ class FileEnd:
     """Empty where the library must not count the file as finished."""
     settings: str
     small: int = 0
+    unnamed: int = 0
     skipped: list[Skipped] = field(default_factory=list)
     seconds: float = 0.0
     """CPU time that reading took."""
@@ -80,7 +87,7 @@ class Batch:
     def take(self, path: str, functions: Sequence[Pending]) -> None:
         """Adds functions of a file."""
         self.functions += functions
-        self.counts[path] += sum(not function.is_small for function in functions)
+        self.counts[path] += sum(function.is_kept for function in functions)
 
     def without(self, known: Callable[[Iterable[bytes]], set[bytes]]) -> Batch:
         """The same batch without files of which the library holds all that is here."""
@@ -90,7 +97,7 @@ class Batch:
         new = {
             item.entry.file_hash
             for item in self.functions
-            if not item.is_small and item.key not in present
+            if item.is_kept and item.key not in present
         }
         left = [item for item in self.functions if item.entry.file_hash in new]
         files = {item.entry.file_hash for item in self.functions if item.key in present}
@@ -118,8 +125,10 @@ def ready(
     vocabulary: Vocabulary,
     tags: Mapping[str, str],
     min_blocks: int = 1,
+    *,
+    named_only: bool = False,
 ) -> Stream:
-    """Makes graphs and entries of what was read; smaller functions are marked so."""
+    """Makes graphs and entries of what was read; what is not kept is marked so."""
     for job, result in results:
         if not isinstance(result, FunctionRecord):
             yield job, result
@@ -137,6 +146,8 @@ def ready(
         if result.said is not None and job.file_hash:
             callees = tuple(result.metadata.get("callees", ()))
             made = made._replace(callees=callees, is_small=not is_large(graph, min_blocks))
+        if named_only and not made.is_small:
+            made = made._replace(is_unnamed=is_unnamed(base_name(result.name)))
         yield job, made
 
 
@@ -173,6 +184,7 @@ def batches(stream: Stream, settings: str) -> Iterator[Batch]:
     batch = Batch()
     coming: dict[str, list[Pending]] = {}
     small: Counter[str] = Counter()
+    unnamed: Counter[str] = Counter()
     summaries: dict[str, FileSummary] = {}
     changed: set[str] = set()
     for job, result in stream:
@@ -180,6 +192,7 @@ def batches(stream: Stream, settings: str) -> Iterator[Batch]:
             own = coming.setdefault(job.path, [])
             own.append(result)
             small[job.path] += result.is_small
+            unnamed[job.path] += result.is_unnamed
             if len(own) >= LARGEST_FILE:
                 batch.take(job.path, coming.pop(job.path))
             if result.entry.file_hash != job.file_hash:
@@ -200,6 +213,7 @@ def batches(stream: Stream, settings: str) -> Iterator[Batch]:
                     file_hash,
                     settings,
                     summary.small + small.pop(job.path, 0),
+                    unnamed.pop(job.path, 0),
                     skipped,
                     summary.seconds,
                     summary.coverages,
@@ -258,7 +272,7 @@ class Embedding:
         return [
             model.row(item.entry, item.graph_hash, item.graph, encoded, number)
             for number, item in enumerate(functions)
-            if not item.is_small
+            if item.is_kept
         ]
 
     def _vectors(self, functions: Sequence[Pending]) -> NDArray[np.float32]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from graphkin._support.files import PathLike
 from graphkin.binaries.corpus import BinaryRecord, FunctionCorpus
 from graphkin.binaries.extraction import FileSummary
-from graphkin.binaries.function import Skipped
+from graphkin.binaries.function import Skipped, base_name, is_unnamed
 from graphkin.binaries.workers import Done, Failure
 from graphkin.errors import ConfigError, FormatError
 from graphkin.graphs import Graph, TokenBags
@@ -21,10 +21,15 @@ from graphkin.library.indexing.file_queue import FileJob
 class CorpusJob:
     """A corpus whose functions are to be added, binary by binary."""
 
-    def __init__(self, corpus: FunctionCorpus, min_blocks: int) -> None:
+    def __init__(
+        self, corpus: FunctionCorpus, min_blocks: int, *, named_only: bool = False
+    ) -> None:
         self._corpus = corpus
         self._min_blocks = min_blocks
+        self._named_only = named_only
         self.settings = f"corpus {corpus.digest()} min_blocks={min_blocks}"
+        if named_only:
+            self.settings += " named_only"
         self.jobs: Mapping[BinaryRecord, FileJob] = {
             binary: FileJob(binary.path, binary.build, binary.file_hash)
             for binary in corpus.binaries
@@ -97,17 +102,25 @@ class CorpusJob:
         entry = self._corpus.entry(number)
         made = pending(graph, job, entry.binary, entry.name, entry.address, entry.size, tags)
         is_small = not is_large(graph, self._min_blocks)
-        return made._replace(callees=tuple(entry.callees), is_small=is_small)
+        return made._replace(
+            callees=tuple(entry.callees),
+            is_small=is_small,
+            is_unnamed=self._named_only and not is_small and is_unnamed(base_name(entry.name)),
+        )
 
 
 def open_corpora(
-    paths: Iterable[PathLike], min_blocks: int, skipped: list[Skipped]
+    paths: Iterable[PathLike],
+    min_blocks: int,
+    skipped: list[Skipped],
+    *,
+    named_only: bool = False,
 ) -> list[CorpusJob]:
     """Corpora that can be opened; the others are added to ``skipped``."""
     corpora = []
     for path in paths:
         try:
-            corpora.append(CorpusJob(FunctionCorpus.open(path), min_blocks))
+            corpora.append(CorpusJob(FunctionCorpus.open(path), min_blocks, named_only=named_only))
         except (FormatError, OSError) as error:
             skipped.append(Skipped(str(path), "", str(error)))
     return corpora

@@ -50,6 +50,8 @@ class ReadSettings:
     limits: Limits = field(default_factory=Limits)
     features: Reads = "mnemonics"
     """What the library's model reads of functions."""
+    named_only: bool = False
+    """Leave out functions whose names nobody knows."""
 
     @property
     def text(self) -> str:
@@ -57,6 +59,7 @@ class ReadSettings:
         return (
             f"{self.backend} min_blocks={self.min_blocks} seconds={self.limits.seconds:g} "
             f"function_bytes={self.limits.function_bytes}"
+            f"{' named_only' if self.named_only else ''}"
         )
 
     def pool(self, jobs: int) -> WorkerPool[FileJob, FunctionRecord | FileSummary]:

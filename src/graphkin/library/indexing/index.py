@@ -50,6 +50,7 @@ def index_paths(
     backend: Backend = "auto",
     limits: Limits | None = None,
     ray: str | None = None,
+    named_only: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> IndexSummary:
     """Adds every function of some files to a library.
@@ -68,6 +69,8 @@ def index_paths(
         backend: which source of functions reads the files.
         limits: what one file may cost.
         ray: ``local``, or the address of a Ray cluster, to read and embed files there.
+        named_only: functions whose names nobody knows are left out, but for those that are named
+            as ``BINARY:0x1234``.
         progress: called as ``progress(done, total)``, in files.
 
     Raises:
@@ -77,12 +80,12 @@ def index_paths(
     if jobs < 1 or min_blocks < 1:
         raise ConfigError(f"jobs and min_blocks count from 1, got {jobs} and {min_blocks}")
     features = library.model.vocabulary.reads
-    settings = ReadSettings(min_blocks, backend, limits or Limits(), features)
+    settings = ReadSettings(min_blocks, backend, limits or Limits(), features, named_only)
     check_reading(backend, settings.limits)
     tags = KnownFunction.from_mapping({"tags": dict(tags or {})}).tags
     summary = IndexSummary()
     with Inputs(settings.limits, as_is=is_raw(backend)) as inputs:
-        sources = _sort_paths(paths, min_blocks, inputs, summary.skipped, opens_known=bool(tags))
+        sources = _sort_paths(paths, settings, inputs, summary.skipped, opens_known=bool(tags))
         with LibraryWriter(
             library, summary, sources.queue, tags, settings.text, progress
         ) as writer:
@@ -132,7 +135,7 @@ def _add(
 
 def _sort_paths(
     paths: Sequence[PathLike],
-    min_blocks: int,
+    settings: ReadSettings,
     inputs: Inputs,
     skipped: list[Skipped],
     opens_known: bool,
@@ -141,7 +144,10 @@ def _sort_paths(
     targets = {path: target for path in paths if (target := _function_target(path)) is not None}
     are_corpora = {path: os.path.isfile(Path(path, DOCUMENT)) for path in paths}
     corpora = open_corpora(
-        distinct(Path(path) for path in paths if are_corpora[path]), min_blocks, skipped
+        distinct(Path(path) for path in paths if are_corpora[path]),
+        settings.min_blocks,
+        skipped,
+        named_only=settings.named_only,
     )
     others = [path for path in paths if path not in targets and not are_corpora[path]]
     files = inputs.files(others)
@@ -160,7 +166,10 @@ def _file_batches(
 ) -> Generator[Batch]:
     # Closed at once, so that no worker outlives an error.
     with closing(settings.pool(jobs).run(files)) as results:
-        yield from batches(ready(results, vocabulary, tags, settings.min_blocks), settings.text)
+        functions = ready(
+            results, vocabulary, tags, settings.min_blocks, named_only=settings.named_only
+        )
+        yield from batches(functions, settings.text)
 
 
 def _corpus_batches(

@@ -269,7 +269,9 @@ def _work(
             else:
                 yield _Absent(job.path)
         with closing(settings.pool(1).run(present)) as results:
-            functions = ready(results, vocabulary, tags, settings.min_blocks)
+            functions = ready(
+                results, vocabulary, tags, settings.min_blocks, named_only=settings.named_only
+            )
             for batch in batches(functions, settings.text):
                 yield embedding.chunk(batch)
 

@@ -31,7 +31,7 @@ class IndexSummary:
     """Files that were not read, because the library holds all of them, or because their content
     came under another name before."""
     functions: int = 0
-    """Read, without the small ones."""
+    """Read, without those that are left out."""
     added: int = 0
     known: int = 0
     """Functions that were read, and that the library held already."""
@@ -39,6 +39,8 @@ class IndexSummary:
     """Functions that were there already, and got the tags, or other values of them."""
     small: int = 0
     """Functions left out because they have too few blocks."""
+    unnamed: int = 0
+    """Functions left out because nobody knows their names."""
     skipped: list[Skipped] = field(default_factory=list)
     """Functions and files that could not be read, with the reasons."""
     coverage: CoverageTotal = field(default_factory=CoverageTotal)
@@ -53,9 +55,9 @@ class IndexSummary:
     """CPU time of reading and of embedding, over all processes; time of storing; of the run."""
 
     def rates(self) -> dict[str, float]:
-        """Functions a second by stage; reading counts the small ones too."""
+        """Functions a second by stage; reading counts those that are left out, too."""
         functions = dict.fromkeys(self.seconds, self.functions)
-        functions["extract"] += self.small
+        functions["extract"] += self.small + self.unnamed
         return {stage: functions[stage] / spent for stage, spent in self.seconds.items() if spent}
 
 
@@ -164,6 +166,7 @@ class LibraryWriter:
             self._counts.pop(end.path, None)
             summary.functions += self._most.pop(end.path, 0)
             summary.small += end.small
+            summary.unnamed += end.unnamed
             summary.skipped += end.skipped
             summary.coverage.add(end.coverages)
             summary.seconds["extract"] += end.seconds

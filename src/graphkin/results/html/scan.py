@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from graphkin.results.components import fit_text, ranges_text
 from graphkin.results.coverage import coverage_text
-from graphkin.results.document import FunctionResult, Hit, Report
+from graphkin.results.document import Component, FunctionResult, Hit, Report
 from graphkin.results.grouping import count, groups, tag_title
 from graphkin.results.html.page import facts, notices, page, table_cell, text
 from graphkin.results.sarif import level
@@ -37,10 +39,35 @@ def scan_page(report: Report, title: str = "graphkin scan") -> str:
         "title": text(title),
         "facts": facts(numbers),
         "warnings": notices(report.warnings),
+        "components": _components(report.components),
         "rows": "\n".join(_row(number, result) for number, result in enumerate(with_hits)),
         "nothing": "" if with_hits else '<p class="nothing">Nothing was found.</p>',
     }
     return page("scan", title=title, markup=markup, data=data, scripts=("rows",))
+
+
+def _components(components: Sequence[Component]) -> str:
+    """A table of what is in the files; nothing where nothing is known."""
+    if not components:
+        return ""
+    titles = ("component", "in", "probability", "functions", "fits best", "addresses")
+    rows = (
+        (
+            text(item.name),
+            text(item.binary),
+            number_text(item.probability, 3),
+            f"{item.functions:,} of {item.builds[0].known:,}",
+            text(fit_text(item)),
+            f'<code class="address">{text(ranges_text(item))}</code>',
+        )
+        for item in components
+    )
+    head = "".join(f"<th>{title}</th>" for title in titles)
+    body = "\n".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
+    return (
+        '<section class="components"><h2>Components</h2>'
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></section>"
+    )
 
 
 def _row(number: int, result: FunctionResult) -> str:

@@ -4,7 +4,7 @@
 const pageData = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 const body = byId("rows"),
-  heads = [...document.querySelectorAll("thead th")];
+  heads = [...document.querySelectorAll("main thead th")];
 const names = heads.map((head) => head.textContent.trim());
 const rows = [...body.rows].map((row) => {
   const cells = [...row.cells];

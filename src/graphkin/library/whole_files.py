@@ -1,0 +1,56 @@
+"""Whole files looked up in a library: hits in their context, and the components of each file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphkin.library.components import find_components, library_components
+from graphkin.library.context import in_context
+from graphkin.library.library import Library
+from graphkin.library.records import SearchOptions
+from graphkin.library.scan import Query, look_up
+from graphkin.results.document import Component, FunctionResult
+
+if TYPE_CHECKING:
+    from graphkin._support.progress import Progress
+
+LIFTED_FROM = 0.2
+"""Hits that are less probable by themselves are not lifted above one half by any context."""
+
+
+class ScannedFiles(NamedTuple):
+    """What is known of some files."""
+
+    results: tuple[FunctionResult, ...]
+    """In the order of the queries."""
+    components: tuple[Component, ...]
+
+
+def look_up_files(
+    library: Library,
+    queries: Sequence[Query],
+    options: SearchOptions,
+    *,
+    progress: Progress | None = None,
+) -> ScannedFiles:
+    """The results of all functions of some files, and the components in each file."""
+    own_options = replace(options, min_probability=min(options.min_probability, LIFTED_FROM))
+    own = list(look_up(library, queries, own_options, progress=progress))
+    return with_components(library, own, options.min_probability)
+
+
+def with_components(
+    library: Library, own: Sequence[FunctionResult], min_probability: float = 0.0
+) -> ScannedFiles:
+    """Results, of each file together, in their context, and the components in each file."""
+    known = library_components(library.engine, (item for result in own for item in result.kin))
+    results: list[FunctionResult] = []
+    components: list[Component] = []
+    for _, of_file in groupby(own, key=lambda result: result.query.binary):
+        lifted = in_context(list(of_file), known.names, min_probability)
+        results += lifted
+        components += find_components(lifted, known)
+    return ScannedFiles(tuple(results), tuple(components))
