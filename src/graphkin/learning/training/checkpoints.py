@@ -121,7 +121,9 @@ def _check_same(saved: dict[str, Any], expected: dict[str, Any], path: Path) -> 
     defaults = ModelConfig().to_dict()
     added = {name: defaults[name] for name in ADDED_OPTIONS if name in expected.get("model", {})}
     saved = {**saved, "model": {**added, **saved.get("model", {})}}
-    saved["training"] = {**ADDED_SETTINGS, **saved.get("training", {})}
+    ours = expected.get("training", {})
+    settings = {name: value for name, value in ADDED_SETTINGS.items() if name in ours}
+    saved["training"] = {**settings, **saved.get("training", {})}
     for table in sorted({*saved, *expected}):
         ours, theirs = expected.get(table, {}), saved.get(table, {})
         for key in sorted({*ours, *theirs}):
