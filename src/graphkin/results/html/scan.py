@@ -63,7 +63,7 @@ def _components(components: Sequence[Component]) -> str:
         for item in components
     )
     head = "".join(f"<th>{title}</th>" for title in titles)
-    body = "\n".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
+    body = "\n".join(f"<tr>{''.join(map(table_cell, row))}</tr>" for row in rows)
     return (
         '<section class="components"><h2>Components</h2>'
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></section>"
