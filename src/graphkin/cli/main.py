@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from graphkin.cli import (
+    agents,
     build,
     calibrate,
     compare,
@@ -57,6 +58,7 @@ for verb in (
     calibrate,
     reproduce,
     serve,
+    agents,
     schema,
 ):
     verb.register(app)
