@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from graphkin.cli import (
+    agents,
     build,
     calibrate,
     compare,
@@ -59,6 +60,7 @@ for verb in (
     graphs,
     reproduce,
     serve,
+    agents,
     schema,
 ):
     verb.register(app)

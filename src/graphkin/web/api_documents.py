@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from graphkin.library.diff.diff import MIN_PROBABILITY as DIFF_MIN_PROBABILITY
 from graphkin.library.records import Filter
 from graphkin.library.scan import MIN_BLOCKS, MIN_PROBABILITY, RERANK, TOP
 from graphkin.results.document import (
@@ -172,6 +173,43 @@ class Scan(ApiDocument):
     seconds: float
     warnings: tuple[str, ...] = ()
     """Why the results may mean little, as in a report."""
+
+
+class DiffRequest(Request):
+    left: Text
+    """The old file."""
+    right: Text
+    """The new one."""
+    min_probability: Annotated[float, Field(ge=0, le=1)] = DIFF_MIN_PROBABILITY
+    """Functions whose best partner is less probable have none."""
+    by_name: bool = True
+    """Functions whose name both files have once are pairs; else names do not count."""
+
+
+class DiffCounts(ApiDocument):
+    """Functions that have each verdict."""
+
+    identical: int
+    same: int
+    changed: int
+    removed: int
+    added: int
+
+
+class DiffState(ApiDocument):
+    id: str
+    left: Binary
+    right: Binary
+    state: State
+    step: str
+    """What it does right now."""
+    done: int
+    """Functions that were read."""
+    total: int
+    counts: DiffCounts | None
+    """When it is done."""
+    error: str | None
+    seconds: float
 
 
 class AdditionRequest(Request):

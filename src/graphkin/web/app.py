@@ -21,7 +21,7 @@ from graphkin.library.library import Library
 from graphkin.web import api_documents as api
 from graphkin.web.guard import Guard, cookie_of, same, session_of
 from graphkin.web.http_errors import ERRORS, RequestError, body, document, status_of
-from graphkin.web.routes import binaries, library, scans, search
+from graphkin.web.routes import binaries, diffs, library, scans, search
 from graphkin.web.server import Options, Server, ServerDep
 
 STATIC = Path(str(files("graphkin.web"))) / "static"
@@ -58,7 +58,7 @@ def create_app(opened: Library, options: Options) -> FastAPI:
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _unexpected)
-    for router in (binaries.router, search.router, scans.router, library.router):
+    for router in (binaries.router, search.router, scans.router, diffs.router, library.router):
         app.include_router(router)
     _add_status(app)
     _add_session(app, options)

@@ -38,10 +38,12 @@ class ServerLimits:
     """Of a function that is searched for."""
     comparison_weights: int = 12_000_000
     """Blocks of one function times those of the other: so many weights has each attention map."""
+    diff_functions: int = 40_000
+    """Of each of two files that are compared function by function."""
     top: int = 200
     rerank: int = 1_000
     jobs: int = 32
-    """Scans and additions that the server remembers."""
+    """Scans, diffs and additions that the server remembers, of each."""
 
 
 MOST_WAITING_JOBS = 8

@@ -14,6 +14,7 @@ from graphkin.binaries import samples
 from graphkin.library.engines.open import engine_of
 from graphkin.library.library import Library
 from graphkin.results.drawing.layout import lay_out
+from graphkin.web.diffs import DiffJob
 from graphkin.web.http_errors import RequestError
 from graphkin.web.index_job import IndexJob
 from graphkin.web.jobs import BoundedPool, JobQueue
@@ -63,6 +64,7 @@ class Server:
         self.reading = BoundedPool("reading", limits.extractions, limits.waiting)
         self.browsing = BoundedPool("browsing", limits.extractions, limits.waiting)
         self.scans: JobQueue[ScanJob] = JobQueue("scans", limits.jobs)
+        self.diffs: JobQueue[DiffJob] = JobQueue("diffs", limits.jobs)
         self.index_jobs: JobQueue[IndexJob] = JobQueue("indexing", limits.jobs)
 
     @property
@@ -87,6 +89,7 @@ class Server:
 
     def close(self) -> None:
         self.scans.close()
+        self.diffs.close()
         self.index_jobs.close()
         for pool in (self.computing, self.receiving, self.reading, self.browsing):
             pool.close()

@@ -18,6 +18,7 @@ from graphkin.binaries.demangling import demangled
 from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.inputs import Input, Inputs
 from graphkin.binaries.reading import read_function as find_in_container
+from graphkin.binaries.reading import read_functions
 from graphkin.binaries.targets import Target, choose, parse_target
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import FormatError
@@ -145,6 +146,17 @@ class Reader:
             return _bounded(function, path)
         task = partial(read_function, address=address, member=member, limits=self._file_limits())
         return self._results(task, Input(str(path)), path)[0]
+
+    def with_text(self, path: Path) -> Iterator[Function]:
+        """Every function of a file with the text of its instructions and what it says.
+
+        Raises:
+            FormatError: for a file that cannot be read within its budget, or has no functions.
+        """
+        for function in read_functions(
+            Target(str(path)), with_text=True, with_evidence=True, limits=self._file_limits()
+        ):
+            yield _bounded(function, path)
 
     def _file_limits(self) -> Limits:
         limits = self._limits

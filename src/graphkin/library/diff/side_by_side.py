@@ -7,7 +7,7 @@ and only so many functions are kept as a person may look at.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
@@ -38,11 +38,25 @@ def changed_side_by_side(diff: Diff, backend: Backend = "auto") -> dict[int, tup
     Raises:
         FormatError: for a file that cannot be read any more.
     """
+    left, right = (
+        read_functions(parse_target(name), backend=backend, with_text=True, with_evidence=True)
+        for name in (diff.left.binary, diff.right.binary)
+    )
+    return side_by_side(diff, left, right)
+
+
+def side_by_side(
+    diff: Diff, left_functions: Iterable[Function], right_functions: Iterable[Function]
+) -> dict[int, tuple[BlockRow, ...]]:
+    """The same, from functions that are read with the text of their instructions.
+
+    Nothing is read where nothing changed.
+    """
     numbers = list(_shown_pairs(diff))
     if not numbers:
         return {}
-    left = _read(diff.left.binary, [diff.pairs[number].left for number in numbers], backend)
-    right = _read(diff.right.binary, [diff.pairs[number].right for number in numbers], backend)
+    left = _chosen(left_functions, [diff.pairs[number].left for number in numbers])
+    right = _chosen(right_functions, [diff.pairs[number].right for number in numbers])
     return {
         number: tuple(block_rows(*functions, is_one_kind=diff.is_one_kind_of_build))
         for number, pair in ((number, diff.pairs[number]) for number in numbers)
@@ -62,11 +76,8 @@ def _shown_pairs(diff: Diff) -> Iterator[int]:
         yield number
 
 
-def _read(name: str, wanted: Sequence[FunctionRef], backend: Backend) -> dict[Place, Function]:
+def _chosen(functions: Iterable[Function], wanted: Sequence[FunctionRef]) -> dict[Place, Function]:
     places = {_place(ref) for ref in wanted}
-    functions = read_functions(
-        parse_target(name), backend=backend, with_text=True, with_evidence=True
-    )
     own = (((function.binary, function.address), function) for function in functions)
     return {place: function for place, function in own if place in places}
 

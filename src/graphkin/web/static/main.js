@@ -4,6 +4,7 @@ import { loadStatus, onRefused, onStatus } from "./api.js";
 import { loadBinaries } from "./binaries.js";
 import { compareView } from "./compare.js";
 import { askForToken, logIn, prepareDialogs, showHelp } from "./dialogs.js";
+import { diffView } from "./diff.js";
 import { byId, failure, fill } from "./dom.js";
 import { baseName, plural } from "./format.js";
 import { libraryView } from "./library.js";
@@ -13,7 +14,13 @@ import { searchView } from "./search.js";
 import { acceptDrops } from "./uploads.js";
 
 const TYPING = "input, textarea, select, [contenteditable]";
-const TITLES = { search: "Search", compare: "Compare", scan: "Scan", library: "Library" };
+const TITLES = {
+  search: "Search",
+  compare: "Compare",
+  scan: "Scan",
+  diff: "Diff",
+  library: "Library",
+};
 let shown = null;
 
 function showView(views, { view, params }) {
@@ -77,6 +84,7 @@ async function connect() {
     search: searchView(),
     compare: compareView(),
     scan: scanView(),
+    diff: diffView(),
     library: libraryView(),
   };
   start((route) => showView(views, route));

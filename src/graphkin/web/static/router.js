@@ -1,6 +1,6 @@
 // The address bar: every state that a person may want to come back to is a link.
 
-export const VIEWS = ["search", "compare", "scan", "library"];
+export const VIEWS = ["search", "compare", "scan", "diff", "library"];
 
 let handle = () => {};
 

@@ -1,0 +1,1 @@
+"""Tools for agents: what graphkin can do, over the Model Context Protocol."""
