@@ -10,13 +10,22 @@ but one; that one, stripped, is looked up. Downloads are kept in --cache.
 
 from __future__ import annotations
 
+import argparse
+import json
 import shutil
 import subprocess
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from graphkin import Library
+from graphkin.binaries import samples
 from graphkin.binaries.building import open_source
 from graphkin.binaries.building.debian import fetch
+from graphkin.library.indexing.index import index_paths
+from graphkin.library.records import Filter, SearchOptions
+from graphkin.library.scan import read_queries
+from graphkin.library.whole_files import look_up_files
 
 COMPILERS = {
     "gcc-O0": ["gcc-12", "-O0"],

@@ -25,7 +25,13 @@ from graphkin.library.models import SearchModel
 from graphkin.library.records import Filter, Stored
 from graphkin.library.scan import Query
 from graphkin.models import GraphMatcher
-from graphkin.results.document import EvidenceToken, FunctionRef, FunctionResult, PatchVerdict
+from graphkin.results.document import (
+    EvidenceToken,
+    FunctionRef,
+    FunctionResult,
+    PatchVerdict,
+    Repair,
+)
 from graphkin.results.grouping import CVE_TAG, FIXED_TAG, listed
 from graphkin.results.shared_words import have_same_width
 from graphkin.results.word_text import word_text
@@ -162,7 +168,7 @@ def judge(
     probability = 1 / (1 + math.exp(-odds))
     if is_vulnerable != is_fixed:
         probability = EQUAL if is_fixed else 1 - EQUAL
-    verdict = "cannot tell"
+    verdict: Repair = "cannot tell"
     if max(probability, 1 - probability) >= LEAST_SURE:
         verdict = "fixed" if probability > 0.5 else "vulnerable"
     pair = pairs[nearest]

@@ -194,12 +194,15 @@ class CodeCoverage(Document):
     """What the functions were looked for by, the most certain first."""
 
 
+Repair = Literal["vulnerable", "fixed", "cannot tell"]
+
+
 class PatchVerdict(Document):
     """Whether a function is the vulnerable or the repaired version of a known one."""
 
     identifier: Name
     """Of the vulnerability: what the tags ``cve`` and ``fixed`` say."""
-    verdict: Literal["vulnerable", "fixed", "cannot tell"]
+    verdict: Repair
     probability: Number
     """That it is repaired, if it is the known function at all."""
     vulnerable: FunctionRef
