@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphkin.library.components import find_components, library_components
 from graphkin.library.context import in_context
 from graphkin.library.library import Library
+from graphkin.library.patches import PatchJudge
 from graphkin.library.records import SearchOptions
 from graphkin.library.scan import Query, look_up
 from graphkin.results.document import Component, FunctionResult
@@ -39,7 +40,10 @@ def look_up_files(
     """The results of all functions of some files, and the components in each file."""
     own_options = replace(options, min_probability=min(options.min_probability, LIFTED_FROM))
     own = list(look_up(library, queries, own_options, progress=progress))
-    return with_components(library, own, options.min_probability)
+    scanned = with_components(library, own, options.min_probability)
+    judge = PatchJudge(library.model, library.engine)
+    judged = map(judge.judged, queries, scanned.results)
+    return scanned._replace(results=tuple(judged))
 
 
 def with_components(

@@ -21,7 +21,7 @@ COLUMNS = (
     "query_binary", "query_function", "query_address", "query_blocks",
     "rank", "rank_by_distance", "probability", "score", "distance", "matched_share",
     "binary", "function", "address", "blocks", "architecture", "compiler", "build", "tags",
-    "query_demangled", "demangled", "shared", "note",
+    "query_demangled", "demangled", "shared", "note", "patched",
 )  # fmt: skip
 FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"
 """Letters that begin a formula; some programs read the wide ones of East Asia alike."""
@@ -34,12 +34,18 @@ def csv_rows(results: Iterable[FunctionResult]) -> Iterator[str]:
     ``query_demangled`` and ``demangled`` are how C++ and Rust sources spell a name, where that is
     not the name itself. ``shared`` is what both say, with ``;`` between and strings in quotes; JSON
     has it whole. Addresses are hexadecimal, tags ``key=value`` with ``;`` between, and what is not
-    known is empty. A query without hits has no row.
+    known is empty. ``patched`` says which of two known versions the query is. A query without hits
+    has no row.
     """
     yield csv_line(COLUMNS)
     for result in results:
         for hit in result.hits:
-            yield csv_line(_cells(result.query, hit))
+            yield csv_line([*_cells(result.query, hit), cell(_patched(result))])
+
+
+def _patched(result: FunctionResult) -> str:
+    """``CVE-...=fixed``, ``=vulnerable`` or ``=cannot tell``, with ``;`` between."""
+    return ";".join(f"{item.identifier}={item.verdict}" for item in result.patches)
 
 
 def _cells(query: FunctionRef, hit: Hit) -> list[str]:

@@ -198,6 +198,25 @@ class CodeCoverage(Document):
     """What the functions were looked for by, the most certain first."""
 
 
+Repair = Literal["vulnerable", "fixed", "cannot tell"]
+
+
+class PatchVerdict(Document):
+    """Whether a function is the vulnerable or the repaired version of a known one."""
+
+    identifier: Name
+    """Of the vulnerability: what the tags ``cve`` and ``fixed`` say."""
+    verdict: Repair
+    probability: Number
+    """That it is repaired, if it is the known function at all."""
+    vulnerable: FunctionRef
+    """Of the builds that the function was compared with, the one that is most like it."""
+    fixed: FunctionRef
+    """The repaired version of the same build."""
+    reasons: tuple[Name, ...]
+    """What speaks for either."""
+
+
 class Kin(NamedTuple):
     """A function of the library that may be the same as a query, shown or not."""
 
@@ -220,6 +239,8 @@ class FunctionResult(Document):
     """The best first."""
     best_left_out: Number = None
     """The highest probability among hits that were less probable than asked for."""
+    patches: tuple[PatchVerdict, ...] = ()
+    """Where the library holds a hit's vulnerable and repaired versions: which of the two it is."""
     kin: Annotated[SkipValidation[tuple[Kin, ...]], Field(exclude=True)] = ()
     """All that competed and is not out of the question, the most probable first: what tells which
     binaries of the library are in a file."""

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from graphkin.results.document import FunctionResult, Hit, LibraryFunction, SearchedFile
 
-CVE_TAG = "cve"
+CVE_TAG, FIXED_TAG = "cve", "fixed"
+"""Vulnerabilities that a function has, and those that it is the repaired version of."""
 CVE = re.compile(r"CVE-\d{4}-\d{4,19}", re.IGNORECASE)
 UNTAGGED = "no tags"
 
@@ -26,8 +27,13 @@ class Group:
 
 def vulnerabilities(function: LibraryFunction) -> tuple[str, ...]:
     """What the tag ``cve`` lists, with commas or spaces between, each once."""
-    listed = re.split(r"[,;\s]+", function.tags.get(CVE_TAG, ""))
-    return tuple(dict.fromkeys(_spelled(name) for name in listed if name))
+    return listed(function.tags.get(CVE_TAG, ""))
+
+
+def listed(value: str) -> tuple[str, ...]:
+    """The identifiers in the value of a tag, with commas or spaces between, each once."""
+    names = re.split(r"[,;\s]+", value)
+    return tuple(dict.fromkeys(_spelled(name) for name in names if name))
 
 
 def _spelled(name: str) -> str:

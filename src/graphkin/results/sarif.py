@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from graphkin.binaries.function import MEMBER
-from graphkin.results.document import FunctionRef, FunctionResult, Hit, Report
+from graphkin.results.document import FunctionRef, FunctionResult, Hit, PatchVerdict, Report
 from graphkin.results.grouping import likelihood, vulnerabilities
+from graphkin.results.patches import verdict_text
 from graphkin.results.sarif_rules import UNTAGGED, message_text, rule, rule_ids, severity
 from graphkin.results.text import address_text, encodable, plural, share_text, shortened
 from graphkin.results.word_text import words_line
@@ -51,6 +52,8 @@ class Finding(NamedTuple):
     rule_id: str
     hits: list[Hit]
     """The likeliest first."""
+    patches: tuple[PatchVerdict, ...] = ()
+    """Verdicts on the rule."""
 
 
 def sarif(report: Report, root: str | os.PathLike[str] | None = None) -> dict[str, Any]:
@@ -126,7 +129,13 @@ def _findings(result: FunctionResult, tag_filter: Collection[str]) -> list[Findi
     if result.hits and not by_rule:
         by_rule[UNTAGGED] = list(result.hits)
     return [
-        Finding(result.query, name, sorted(hits, key=likelihood)) for name, hits in by_rule.items()
+        Finding(
+            result.query,
+            name,
+            sorted(hits, key=likelihood),
+            tuple(item for item in result.patches if item.identifier == name),
+        )
+        for name, hits in by_rule.items()
     ]
 
 
@@ -171,13 +180,14 @@ def _result(
     document: dict[str, Any] = {
         "ruleId": finding.rule_id,
         "ruleIndex": rule_index,
-        "level": level(hit.probability),
+        "level": "note" if _is_fixed(finding) else level(hit.probability),
         "message": {"text": _message(finding)},
         "locations": [_location(query, artifacts.location(query.binary))],
         "partialFingerprints": fingerprint,
         "properties": {
             **hit.model_dump(mode="json", include={"probability", "score", "distance"}),
             "hits": [_hit(item) for item in finding.hits],
+            "patches": [item.to_dict() for item in finding.patches],
         },
     }
     if document["properties"]["probability"] is not None:
@@ -188,6 +198,11 @@ def _result(
 def _hit(hit: Hit) -> dict[str, Any]:
     shown = hit.model_copy(update={"shared": hit.shared[:MOST_WORDS]})
     return shown.model_dump(mode="json", include=HIT_FIELDS)
+
+
+def _is_fixed(finding: Finding) -> bool:
+    """Whether the function is, in all likelihood, the repaired version."""
+    return bool(finding.patches) and all(item.verdict == "fixed" for item in finding.patches)
 
 
 def level(probability: float | None) -> str:
@@ -235,6 +250,7 @@ def _message(finding: Finding) -> str:
         parts.append(f"; both say {message_text(words_line(hit.shared, MOST_LETTERS))}")
     if hit.note:
         parts.append(f"; {message_text(shortened(hit.note, MOST_LETTERS))}")
+    parts += [f"; {message_text(verdict_text(item))}" for item in finding.patches]
     address = address_text(query.address)
     return "".join(parts) + (f". It is at {address}." if address else ".")
 

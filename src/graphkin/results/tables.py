@@ -19,6 +19,7 @@ from graphkin.results.document import (
     SearchedFile,
 )
 from graphkin.results.grouping import Counts, count, groups
+from graphkin.results.patches import verdict_text
 from graphkin.results.shared_words import said_lists
 from graphkin.results.text import (
     address_text,
@@ -60,7 +61,7 @@ def search_table(result: FunctionResult, *, width: int = WIDTH) -> str:
         ],
         width,
     )
-    lines = [head, table[0]]
+    lines = [head, *_verdicts(result, width), table[0]]
     for line, hit in zip(table[1:], hits, strict=True):
         lines += [line, *_details(hit, width)]
     return "\n".join(lines)
@@ -142,9 +143,13 @@ def _scan_lines(results: Sequence[FunctionResult], width: int, *, names_files: b
         columns.append(Column("both say", [first_word(hit.shared) for hit in best], share=FUNCTION))
     head, *rows = table_lines(columns, width)
     lines = [head]
-    for row, hit in zip(rows, best, strict=True):
-        lines += [row, *_note(hit, width)]
+    for row, result in zip(rows, results, strict=True):
+        lines += [row, *_note(result.hits[0], width), *_verdicts(result, width)]
     return lines
+
+
+def _verdicts(result: FunctionResult, width: int) -> list[str]:
+    return [INDENT + shortened(verdict_text(item), width - len(INDENT)) for item in result.patches]
 
 
 def _measures(hits: Sequence[Hit]) -> list[Column]:

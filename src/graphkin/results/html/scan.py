@@ -10,6 +10,7 @@ from graphkin.results.coverage import coverage_text
 from graphkin.results.document import Component, FunctionResult, Hit, Report
 from graphkin.results.grouping import count, groups, tag_title
 from graphkin.results.html.page import facts, notices, page, table_cell, text
+from graphkin.results.patches import verdict_text
 from graphkin.results.sarif import level
 from graphkin.results.text import address_text, distance_text, number_text, share_text
 from graphkin.results.word_text import word_text, words_line
@@ -95,17 +96,19 @@ def _row(number: int, result: FunctionResult) -> str:
             "" if evidence is None else share_text(evidence.matched_share or 0.0),
             str(-1 if evidence is None else evidence.matched_share or 0.0),
         ),
-        table_cell(f"<span>{text(best.shown)}</span>{_remarks(best)}", best.shown),
+        table_cell(f"<span>{text(best.shown)}</span>{_remarks(result)}", best.shown),
         table_cell(text(best.binary)),
         table_cell(text(tags)),
     )
     return f'<tr data-row="{number}">{"".join(cells)}</tr>'
 
 
-def _remarks(hit: Hit) -> str:
-    """What both say, and why the probability is what it is."""
+def _remarks(result: FunctionResult) -> str:
+    """Whether it is repaired, what both say, and why the probability is what it is."""
+    hit = result.hits[0]
+    verdicts = map(verdict_text, result.patches)
     said = f"both say {words_line(hit.shared, MOST_LETTERS)}" if hit.shared else ""
-    return "".join(f"<small>{text(line)}</small>" for line in (said, hit.note) if line)
+    return "".join(f"<small>{text(line)}</small>" for line in (*verdicts, said, hit.note) if line)
 
 
 def _details(hit: Hit) -> dict[str, Any]:
