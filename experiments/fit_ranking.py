@@ -1,13 +1,14 @@
 """Fits how a search orders candidates and how probable they are, on projects that no model saw.
 
     python experiments/fit_ranking.py CORPUS --model FOLDER --projects NAME,NAME,... \\
-        [--queries 250] [-o ranking.json]
+        [--queries 200] [-o ranking.json]
 
 The folder has ``embedder/`` and ``matcher/``; the ranking is written beside them. The projects must
 be left out of the training of both (``graphkin train projects --set task.validation=...``), because
 on functions that they were trained on their vectors agree too well. They are looked up among the
 functions of all projects but those of the test, as a large library has them; each query once with
-its answer, and once without.
+its answer, and once without. Some of them are as in a firmware, where callers are others, and
+imports are linked in.
 """
 
 from __future__ import annotations
@@ -47,10 +48,12 @@ FIRST = {
     "callee_count": 0.07,
     "caller_count": 0.07,
 }
-DROPPED_CALLERS = 0.3
+DROPPED_CALLERS = 0.4
 """Share of the queries in files whose callers are taken as unknown: a program links a part of a
 library, and its functions have other callers there."""
-QUERIES = 250
+LINKED = 0.3
+"""Share of the queries that are as in a program which holds the libraries that it uses."""
+QUERIES = 200
 """Of each direction, by default."""
 HIDDEN = 8
 """Width of the hidden layer of the regressions."""
@@ -80,7 +83,7 @@ def searches_of(
     """Queries of some projects, among the functions of all but those of the test."""
     every = {binary.build for binary in FunctionCorpus.open(Path(corpus)).binaries}
     others = tuple(sorted(every - {*projects, *TEST}))
-    return Searches(ProjectTask(corpus), model, projects, queries, others)
+    return Searches(ProjectTask(corpus), model, projects, queries, others, LINKED)
 
 
 def fit(searches: Searches) -> Ranking:
@@ -102,13 +105,7 @@ def fit(searches: Searches) -> Ranking:
             print(f"{variant}: {count} queries", flush=True)
         if not in_files:
             lists = _lists(ranking, examples, VARIANTS["pair"], True)
-            regressions["pair"] = fit_odds(
-                [
-                    (features[row][None], 0 if row == right else None)
-                    for features, right in lists
-                    for row in range(len(features))
-                ]
-            )
+            regressions["pair"] = fit_odds(_pairs(lists))
     sizes = [len(searches.pool(pool).numbers) for _, pool in directions]
     about = {
         "projects": sorted(searches.projects),
@@ -161,6 +158,18 @@ def _lists(
         columns = np.column_stack([features[name] for name in names])
         lists.append((columns, int(right[0]) if len(right) else None))
     return lists
+
+
+def _pairs(lists: list[Example]) -> list[Example]:
+    """Of each query the right candidate by itself, and the best of the wrong ones: who compares two
+    functions has a reason to."""
+    pairs: list[Example] = []
+    for features, right in lists:
+        if right is not None:
+            pairs.append((features[right][None], 0))
+        wrong = [row for row in range(len(features)) if row != right]
+        pairs += [(features[row][None], None) for row in wrong[:1]]
+    return pairs
 
 
 def fit_odds(lists: list[Example], hidden: int = HIDDEN) -> Odds:

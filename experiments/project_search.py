@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from graphkin.binaries.corpus import FunctionCorpus
 from graphkin.graphs import Graph
-from graphkin.graphs.words import KINDS, kinds_of
+from graphkin.graphs.words import KIND_SHIFT, KINDS, kinds_of
 from graphkin.library.candidates import score_pairs
 from graphkin.library.cascade import NEAREST_CODES, SHARING_WORDS
 from graphkin.library.engines.base import COMMON_WORD
@@ -30,7 +30,7 @@ from graphkin.library.signals import (
 )
 from graphkin.models import GraphEmbedder
 from graphkin.models.similarity import hamming_distances
-from graphkin.research.tasks.projects import NARROW, ProjectTask
+from graphkin.research.tasks.projects import NARROW, ProjectTask, without_words
 
 DIRECTIONS = {
     "XO+XC": ("x86_64-gcc-O0", "x86_64-clang-O3"),
@@ -44,6 +44,7 @@ DIRECTIONS = {
     "XA MIPS": ("x86_64-gcc-O2", "mipsel-gcc-O2"),
     "MIPS endian": ("mips-gcc-O2", "mipsel-gcc-O2"),
 }
+IMPORTS = KINDS.index("imp")
 RARE = 5.0
 """Rarity above which a constant says something."""
 MATCHED = 20
@@ -56,18 +57,14 @@ CHUNK = 100
 class Pool:
     """The functions of one configuration, of all projects of a split."""
 
-    task: ProjectTask
     embedder: GraphEmbedder
     numbers: list[int]
     """In the corpus; those of at least five blocks."""
     names: list[tuple[str, str]]
     """Project and name of each."""
+    graphs: list[Graph]
     records: Records
     codes: NDArray[np.uint8]
-
-    @cached_property
-    def graphs(self) -> list[Graph]:
-        return [self.task.graph(number) for number in self.numbers]
 
     @cached_property
     def words(self) -> dict[int, list[int]]:
@@ -106,9 +103,15 @@ class Searches:
         projects: tuple[str, ...],
         queries: int = 0,
         others: tuple[str, ...] = (),
+        linked: float = 0.0,
     ) -> None:
-        """Queries are functions of some projects; pools hold those of other projects as well."""
+        """Queries are functions of some projects; pools hold those of other projects as well.
+
+        A share of the queries, ``linked``, is as in a program that holds the libraries it uses:
+        what they import are functions of the same file, and no names.
+        """
         self.task, self.model, self.projects, self.queries = task, model, projects, queries
+        self.others, self.linked = others, linked
         self._corpus = FunctionCorpus.open(Path(task.corpus))
         functions = task.functions_of(projects)
         self._named = {
@@ -119,7 +122,7 @@ class Searches:
             if entry.binary.build in {*projects, *others}:
                 by_project = self._members.setdefault(entry.binary.library, {})
                 by_project.setdefault(entry.binary.build, []).append(number)
-        self._pools: dict[str, Pool] = {}
+        self._pools: dict[tuple[str, bool], Pool] = {}
         self._near: dict[tuple[tuple[str, str], int], NDArray[np.int64]] = {}
 
     def has(self, direction: tuple[str, str]) -> bool:
@@ -127,20 +130,36 @@ class Searches:
         return all(build in self._members for build in direction)
 
     def pool(self, configuration: str) -> Pool:
-        if configuration not in self._pools:
-            self._pools[configuration] = self._make_pool(configuration)
-        return self._pools[configuration]
+        """The functions that are searched."""
+        return self._pool(configuration, is_asked=False)
 
-    def _make_pool(self, configuration: str) -> Pool:
+    def asked(self, configuration: str) -> Pool:
+        """The functions that are looked up."""
+        return self._pool(configuration, is_asked=bool(self.others) or self.linked > 0)
+
+    def _pool(self, configuration: str, is_asked: bool) -> Pool:
+        key = configuration, is_asked
+        if key not in self._pools:
+            self._pools[key] = self._make_pool(configuration, is_asked)
+        return self._pools[key]
+
+    def _make_pool(self, configuration: str, is_asked: bool) -> Pool:
         embedder = self.model.embedder
+        rng = np.random.default_rng(0)
         numbers: list[int] = []
         names: list[tuple[str, str]] = []
+        kept: list[Graph] = []
         records, codes = [], []
         for project, members in sorted(self._members[configuration].items()):
+            if is_asked and project not in self.projects:
+                continue
             entries = [self._corpus.entry(number) for number in members]
             graphs = [self.task.graph(number) for number in members]
-            vectors = embedder.encode(graphs)
             around = [Surroundings(entry.address, entry.callees) for entry in entries]
+            if is_asked:
+                for row in np.flatnonzero(rng.random(len(graphs)) < self.linked).tolist():
+                    graphs[row], around[row] = linked_in(graphs[row], around[row])
+            vectors = embedder.encode(graphs)
             narrow = [configuration.startswith(NARROW)] * len(graphs)
             signals = signals_of(embedder, graphs, vectors, narrow, around)
             large = [
@@ -150,12 +169,13 @@ class Searches:
             codes.append(embedder.codes_of(vectors)[large])
             numbers += [members[row] for row in large]
             names += [(project, entries[row].name) for row in large]
+            kept += [graphs[row] for row in large]
         signals = np.concatenate(records)
-        return Pool(self.task, embedder, numbers, names, signals, np.concatenate(codes))
+        return Pool(embedder, numbers, names, kept, signals, np.concatenate(codes))
 
     def answers(self, direction: tuple[str, str]) -> list[tuple[int, int]]:
         """(row of a query, row of its answer), at random if not all are wanted."""
-        asked, pool = self.pool(direction[0]), self.pool(direction[1])
+        asked, pool = self.asked(direction[0]), self.pool(direction[1])
         place = {
             self._named[number]: row
             for row, number in enumerate(pool.numbers)
@@ -175,7 +195,7 @@ class Searches:
         """The rows of the pool that a query considers: the nearest codes, and rare words."""
         key = direction, row
         if key not in self._near:
-            asked, pool = (self.pool(build) for build in direction)
+            asked, pool = self.asked(direction[0]), self.pool(direction[1])
             distances = hamming_distances(asked.codes[row][None], pool.codes)[0]
             nearest = np.argsort(distances, kind="stable")[:NEAREST_CODES]
             sharing = np.array(pool.sharing(asked.graphs[row]), dtype=np.int64)
@@ -192,6 +212,15 @@ class Searches:
             return False
         rarity = self.model.embedder.words.rarity_of(words.hashes[kinds == KINDS.index("num")])
         return not (rarity > RARE).any()
+
+
+def linked_in(graph: Graph, around: Surroundings) -> tuple[Graph, Surroundings]:
+    """A function of a program that holds what it would import."""
+    imports = [] if graph.node_words is None else np.unique(graph.node_words.hashes).tolist()
+    imports = [word for word in imports if word >> KIND_SHIFT == IMPORTS]
+    # Their addresses are those of no function that is known.
+    callees = (*around.callees, *(-1 - number for number in range(len(imports))))
+    return without_words(graph, [IMPORTS]), around._replace(callees=callees)
 
 
 def without_files(records: Records) -> Records:
@@ -226,7 +255,7 @@ def run(
     matched: bool,
 ) -> Iterator[Search]:
     """What each query considers: the nearest codes, in the order of vectors, cut and matched."""
-    asked, pool = searches.pool(direction[0]), searches.pool(direction[1])
+    asked, pool = searches.asked(direction[0]), searches.pool(direction[1])
     ours, theirs = (
         side.records if in_files else without_files(side.records) for side in (asked, pool)
     )

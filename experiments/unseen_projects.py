@@ -72,7 +72,7 @@ def measure(searches: Searches) -> dict[str, dict[str, Measures]]:
 
 def stages(searches: Searches, direction: tuple[str, str]) -> dict[str, Measures]:
     """The measures of every stage in one direction."""
-    asked, pool = (searches.pool(build) for build in direction)
+    asked, pool = searches.asked(direction[0]), searches.pool(direction[1])
     answers = searches.answers(direction)
     silent = np.array([searches.says_nothing(asked.graphs[row]) for row, _ in answers])
     size = len(pool.numbers)

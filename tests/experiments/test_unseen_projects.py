@@ -10,6 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from graphkin.graphs.words import KIND_SHIFT, KINDS
 from graphkin.library.models import SearchModel
 from graphkin.library.odds import probabilities_of
 from graphkin.library.ranking import VARIANTS, Ranking
@@ -58,13 +59,34 @@ def searches(search: ModuleType, corpus: Path, model: SearchModel) -> object:
 
 
 def test_queries_are_of_some_projects_and_pools_of_all(searches: object) -> None:
-    asked, pool = (searches.pool(build) for build in DIRECTION)  # type: ignore[attr-defined]
+    asked, pool = searches.asked(DIRECTION[0]), searches.pool(DIRECTION[1])  # type: ignore[attr-defined]
+    assert {project for project, _ in asked.names} == set(ASKED)
     assert {project for project, _ in pool.names} == {*ASKED, *OTHERS}
     answers = searches.answers(DIRECTION)  # type: ignore[attr-defined]
     assert answers
     for row, answer in answers:
         assert asked.names[row] == pool.names[answer]
         assert asked.names[row][0] in ASKED
+
+
+def test_queries_of_a_program_that_holds_its_libraries(
+    search: ModuleType, corpus: Path, model: SearchModel
+) -> None:
+    """They say no names of imports, and call as many functions as before."""
+    task = ProjectTask(str(corpus))
+    plain, linked = (
+        search.Searches(task, model, ASKED, linked=share).asked(DIRECTION[0])
+        for share in (0.0, 1.0)
+    )
+    imports = 0
+    for row, graph in enumerate(plain.graphs):
+        words = set(graph.node_words.hashes.tolist())
+        kept = {word for word in words if KINDS[word >> KIND_SHIFT] != "imp"}
+        assert set(linked.graphs[row].node_words.hashes.tolist()) == kept
+        added = linked.records[row]["callee_count"] - plain.records[row]["callee_count"]
+        assert added == len(words - kept)
+        imports += added
+    assert imports
 
 
 def test_a_search_without_its_answer(

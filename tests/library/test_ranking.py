@@ -119,7 +119,6 @@ def test_builds_of_one_function_do_not_compete() -> None:
     assert features["margin"] == pytest.approx([total[0] - total[2], total[1] - total[2],
                                                 total[2] - total[0]])  # fmt: skip
     assert features["score_margin"] == pytest.approx([2, 3, -3])
-    assert features["rivals"] == pytest.approx(total[2])
     assert features["on_stack_there"] == pytest.approx([0, 0.5, 1])
 
 

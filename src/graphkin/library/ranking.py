@@ -37,7 +37,6 @@ ALONE = (
     "size",
     "widths_differ",
     "equal",
-    "rivals",
     "density",
     "density_there",
     "more_blocks",
@@ -46,9 +45,9 @@ ALONE = (
 """Features of a pair: products of vectors; their weighted sum, and by how much it is above that of
 the best other function; logarithms of ratios of blocks, edges and operations, and of the numbers of
 callees; how much the query says, and the one of the two that says less; the logarithm of the
-query's blocks; whether pointers differ in width; whether the graphs are equal; the mean of the sums
-of those that come next. How two builds of a function were made decides how alike they are; so
-operations in a block, on both sides, and ratios with their signs are among the features."""
+query's blocks; whether pointers differ in width; whether the graphs are equal. How two builds of a
+function were made decides how alike they are; so operations in a block, on both sides, and ratios
+with their signs are among the features."""
 IN_FILES = (*AROUND, "caller_count", "has_callees", "has_callers")
 """Where both are known with all functions of their files: products of what they call and are called
 by, the ratio of the numbers of callers, and whether both have any."""
@@ -62,9 +61,7 @@ VARIANTS = {
     "matched": ALONE + MATCHED,
     "alone in files": ALONE + IN_FILES,
     "matched in files": ALONE + IN_FILES + MATCHED,
-    "pair": tuple(
-        name for name in ALONE + MATCHED if not name.endswith("margin") and name != "rivals"
-    ),
+    "pair": tuple(name for name in ALONE + MATCHED if not name.endswith("margin")),
 }
 """What is known of a pair: of functions alone or in their files, before or after the matcher saw
 them; and of two functions that are compared by themselves, without any others."""
@@ -72,8 +69,6 @@ UNIQUE_EQUAL = 0.99
 """Least probability of a function that is equal to the query, where no other name has it."""
 SMALL_BLOCKS, SMALL_STRENGTH = 8, 10.0
 """A function with fewer blocks, which says less, is too small to be told from others like it."""
-RIVALS = 10
-"""Functions whose mean tells how many others are like the query."""
 LEVEL = 0.03
 """Totals that are no further apart are level: nothing tells such candidates apart."""
 TOO_SMALL = "too small to tell"
@@ -169,7 +164,6 @@ class Ranking:
             "size": np.full(len(records), np.log2(max(blocks, 1))),
             "widths_differ": widths_differ.astype(np.float64),
             "equal": candidates.equal.astype(np.float64),
-            "rivals": np.full(len(records), _next_best(total, candidates.identities)),
             "density": np.full(len(records), density),
             "density_there": _density(operations, candidates.blocks),
             "more_blocks": _times_more(blocks, candidates.blocks),
@@ -264,12 +258,6 @@ def _density(operations: Any, blocks: NDArray[np.int64]) -> NDArray[np.float64]:
     """Operations in a block, as log2."""
     density: NDArray[np.float64] = np.log2((1.0 + np.float64(operations)) / np.maximum(blocks, 1))
     return density
-
-
-def _next_best(values: NDArray[np.float64], identities: Sequence[str]) -> float:
-    """The mean of the best functions after the first; 0 without any."""
-    ordered = sorted(best_of_each(values, identities).values(), reverse=True)[1 : 1 + RIVALS]
-    return float(np.mean(ordered)) if ordered else 0.0
 
 
 def _margins(values: NDArray[np.float64], identities: Sequence[str]) -> NDArray[np.float64]:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from graphkin._support.settings import check_at_least, check_types
 from graphkin.binaries.corpus import FunctionCorpus
@@ -141,19 +142,7 @@ class ProjectTask:
     def without_kinds(self, graph: Graph, rng: Generator) -> Graph:
         """The graph, now and then without some kinds of words."""
         dropped = np.flatnonzero(rng.random(len(KINDS)) < self.dropped_kinds)
-        words = graph.node_words
-        if words is None or not len(dropped) or not len(words.hashes):
-            return graph
-        kept = ~np.isin(kinds_of(words.hashes), dropped)
-        counts = np.concatenate([[0], np.cumsum(kept)])
-        bags = WordBags(words.hashes[kept], counts[words.offsets])
-        return Graph(
-            graph.num_nodes,
-            graph.edges,
-            directed=graph.directed,
-            node_tokens=graph.node_tokens,
-            node_words=bags,
-        )
+        return without_words(graph, dropped) if len(dropped) else graph
 
     def evaluation_set(self, split: Split) -> EvaluationSet:
         """Pairs and triplets of any two builds; dissimilar functions are of the same project."""
@@ -331,6 +320,22 @@ def _store(path: str) -> FunctionCorpus:
 @lru_cache(maxsize=1 << 20)
 def _graph(path: str, number: int) -> Graph:
     return _store(path).store[number]
+
+
+def without_words(graph: Graph, kinds: Sequence[int] | NDArray[np.int64]) -> Graph:
+    """The graph without words of some kinds, by their positions in ``KINDS``."""
+    words = graph.node_words
+    if words is None or not len(words.hashes):
+        return graph
+    kept = ~np.isin(kinds_of(words.hashes), kinds)
+    counts = np.concatenate([[0], np.cumsum(kept)])
+    return Graph(
+        graph.num_nodes,
+        graph.edges,
+        directed=graph.directed,
+        node_tokens=graph.node_tokens,
+        node_words=WordBags(words.hashes[kept], counts[words.offsets]),
+    )
 
 
 def _pairs(
