@@ -39,7 +39,6 @@ class DiffJob(Job):
         self._reader = reader
         self._uploads = uploads
         self._request = request
-        self._most_functions = most_functions
         self.left, self.right = uploads.get(request.left), uploads.get(request.right)
         for upload in (self.left, self.right):
             if upload.count > most_functions:

@@ -1,8 +1,17 @@
 // The table of a diff: a row for each function, filtered by verdict and by text.
 
 import { cautions, failure, fill, make } from "./dom.js";
-import { addressKey, count, nameOf, percent, plural, seconds, words } from "./format.js";
-import { compareLink, named, probabilityBar } from "./hits.js";
+import {
+  addressKey,
+  count,
+  nameOf,
+  percent,
+  plural,
+  probability,
+  seconds,
+  words,
+} from "./format.js";
+import { compareLink, named } from "./hits.js";
 import { growing, sorter } from "./lists.js";
 
 const FORMATS = ["html", "json", "csv"];
@@ -223,7 +232,7 @@ function makeRow(row) {
     cell("became", "wide mono", named(became(row))),
     cell("verdict", "", make("span", { class: `verdict ${row.verdict}` }, row.verdict)),
     cell("alike", "number", row.similarity === null ? "" : percent(row.similarity)),
-    cell("probability", "", row.probability === null ? "" : probabilityBar(row.probability)),
+    cell("probability", "number", row.probability === null ? "" : probability(row.probability)),
     cell("address", "mono", [left?.address, right?.address].filter(Boolean).join(" → ")),
     cell("what changed", "wide", row.what),
     make("td", { class: "act" }, isPair && compareLink(left.reference, right.reference, nameOf(right))),
