@@ -24,7 +24,7 @@ def test_the_demo_finds_the_vulnerable_function(run: Graphkin, tmp_path: Path) -
     assert outcome.code == 0, outcome.err
     document = json.loads(outcome.out)
     assert own.exists()
-    assert document["files"] == len(samples.KNOWN)
+    assert document["files"] == len(samples.KNOWN) + len(samples.FIXED_LIBRARIES)
     scans = {firmware["firmware"]: firmware for firmware in document["firmwares"]}
     assert [*scans, *document["not_scanned"]] == FIRMWARES
     for name, scan in scans.items():
@@ -37,6 +37,11 @@ def test_the_demo_finds_the_vulnerable_function(run: Graphkin, tmp_path: Path) -
         assert scan["shared"] > 50
         assert scan["right"] > scan["shared"] / 3
         assert NAME in Path(document["comparisons"][name]).read_text()
+    (verdict,) = scans["gateway"]["suspect"]["patches"]
+    assert verdict["verdict"] == "vulnerable"
+    assert document["repaired"]["query"]["address"] == "0x4024d0"
+    (verdict,) = document["repaired"]["patches"]
+    assert verdict["verdict"] == "fixed"
     assert sum(document["seconds"].values()) < 120
     for name in ("library", "report"):
         assert Path(document[name]).stat().st_size > 1000

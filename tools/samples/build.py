@@ -52,6 +52,7 @@ FIRMWARES = {
 }
 
 LIBRARIES = {
+    "libkinbeat-fixed.so": ["heartbeat"],
     "libkinbeat.so": ["heartbeat"],
     "libkinmedia.so": [
         "base64", "checksum", "sha256", "cipher", "lzw", "rle", "inflate", "lz", "image", "audio",
@@ -65,7 +66,6 @@ LIBRARIES = {
         "session",
     ],
 }  # fmt: skip
-FIXED_BUILD, FIXED_LIBRARY = "gcc-O2", {"libkinbeat-fixed.so": ["heartbeat"]}
 FIRMWARE_UNITS = [
     "gateway", "shell", "guard", "control", "journal", "pool", "system", "heartbeat", "session",
     "dns", "http", "url", "address", "mqtt", "modbus", "base64", "checksum", "sha256",
@@ -133,12 +133,11 @@ def build_libraries(folder: Path, name: str) -> list[Path]:
     """Makes the libraries of one build, ``gcc-O2`` say; returns their files."""
     compiler, level = name.split("-")
     folder.mkdir(parents=True, exist_ok=True)
-    libraries = LIBRARIES | (FIXED_LIBRARY if name == FIXED_BUILD else {})
-    for library, units in libraries.items():
+    for library, units in LIBRARIES.items():
         flags = [f"-{level}", *LIBRARY_COMPILE, *_defines(library)]
         link = [*LIBRARY_LINK, f"-Wl,-soname,{library}"]
         _compile_and_link(COMPILERS[compiler], units, flags, {folder / library: link})
-    return [folder / library for library in libraries]
+    return [folder / library for library in LIBRARIES]
 
 
 def build_firmware(file: Path, compiler: str) -> dict[int, str]:

@@ -16,6 +16,7 @@ from graphkin.cli.options import Json, OutputFolder
 if TYPE_CHECKING:
     from graphkin.library.library import Library
     from graphkin.library.models import SearchModel
+    from graphkin.library.scan import Query
     from graphkin.results.document import FunctionResult
 
 TAG, IDENTIFIER = samples.TAG
@@ -82,6 +83,7 @@ class FirmwareScan:
     def _verdict(self) -> list[str]:
         if self.suspect is None:
             return [f"No function has kin with the tag {TAG}={IDENTIFIER}: it was not found."]
+        from graphkin.results.patches import short_verdict
         from graphkin.results.text import address_text
 
         query, hit = self.suspect.query, self.suspect.hits[0]
@@ -89,6 +91,7 @@ class FirmwareScan:
         return [
             f"Likeliest: {address_text(query.address)}, with probability {hit.probability:.2f}.",
             f"Before it was stripped, its name was `{true}`.",
+            *map(short_verdict, self.suspect.patches),
         ]
 
 
@@ -101,6 +104,8 @@ class DemoResult:
     functions: int
     """In the library."""
     firmwares: tuple[FirmwareScan, ...]
+    repaired: FunctionResult | None
+    """The likeliest function of the firmware with the repair."""
     not_scanned: tuple[str, ...]
     """Firmwares for processors that the library's model does not know."""
     seconds: dict[str, float]
@@ -110,7 +115,11 @@ class DemoResult:
     """Firmware to the page that shows its suspect beside the best hit."""
 
     def to_dict(self) -> dict[str, Any]:
-        return {**vars(self), "firmwares": [firmware.to_dict() for firmware in self.firmwares]}
+        return {
+            **vars(self),
+            "firmwares": [firmware.to_dict() for firmware in self.firmwares],
+            "repaired": None if self.repaired is None else self.repaired.to_dict(),
+        }
 
     def to_text(self) -> str:
         lines = [
@@ -124,14 +133,29 @@ class DemoResult:
         if self.not_scanned:
             names = " and ".join(self.not_scanned)
             lines += [f"{names} are not scanned: this model knows {PROCESSOR} only.", ""]
+        lines += self._repaired_lines()
         lines += [
-            "A hit says that the code is kin: the patched function would look much the same.",
+            "A hit says that the code is kin. Whether it is repaired is told where the library has",
+            f"the repaired function, too: here it is tagged fixed={IDENTIFIER}.",
             "",
             f"Indexed, scanned and drawn in {sum(self.seconds.values()):.1f} s.",
             f"report: {self.report}",
             *(f"which block matches which: {page}" for page in self.comparisons.values()),
         ]
         return "\n".join(lines)
+
+    def _repaired_lines(self) -> list[str]:
+        if self.repaired is None or not self.repaired.patches:
+            return []
+        from graphkin.results.patches import short_verdict
+        from graphkin.results.text import address_text
+
+        address = address_text(self.repaired.query.address)
+        return [
+            f"Firmware: {samples.FIXED_FIRMWARE.name}, the same with the repair, at {address}:",
+            *map(short_verdict, self.repaired.patches),
+            "",
+        ]
 
 
 def run_demo(output: Path, model: SearchModel | None = None) -> DemoResult:
@@ -146,7 +170,7 @@ def run_demo(output: Path, model: SearchModel | None = None) -> DemoResult:
 
     from graphkin import __version__
     from graphkin._support.files import write_atomically
-    from graphkin.library.indexing.index import index_samples
+    from graphkin.library.indexing.index import index_paths, index_samples
     from graphkin.library.library import DEFAULT_MODEL, Library
     from graphkin.library.scan import MIN_PROBABILITY
     from graphkin.results.document import Report, Tool
@@ -160,11 +184,13 @@ def run_demo(output: Path, model: SearchModel | None = None) -> DemoResult:
     began = time.monotonic()
     with Library.create(path, model or DEFAULT_MODEL) as library:
         index_samples(library)
+        index_paths(library, samples.FIXED_LIBRARIES, tags={"fixed": IDENTIFIER})
         functions = len(library)
         indexed = time.monotonic()
         crosses = library.model.vocabulary.reads == "evidence"
         targets = {PROCESSOR: samples.FIRMWARE, **(samples.CROSS_FIRMWARES if crosses else {})}
         firmwares = tuple(scan_firmware(library, *target) for target in targets.items())
+        repaired = _likeliest(_scan_tagged(library, samples.FIXED_FIRMWARE)[1])
         scanned = time.monotonic()
         comparisons = {}
         for firmware in firmwares:
@@ -182,9 +208,10 @@ def run_demo(output: Path, model: SearchModel | None = None) -> DemoResult:
     title = f"Scan of {', '.join(firmware.firmware for firmware in firmwares)}"
     write_atomically(output / "report.html", scan_page(report, title=title).encode())
     return DemoResult(
-        files=len(samples.KNOWN),
+        files=len(samples.KNOWN) + len(samples.FIXED_LIBRARIES),
         functions=functions,
         firmwares=firmwares,
+        repaired=repaired,
         not_scanned=tuple(
             file.name
             for processor, file in samples.CROSS_FIRMWARES.items()
@@ -204,14 +231,10 @@ def run_demo(output: Path, model: SearchModel | None = None) -> DemoResult:
 def scan_firmware(library: Library, processor: str, file: Path) -> FirmwareScan:
     """Looks up a firmware's functions among those with the tag, and in the whole library."""
     from graphkin._support.progress import counter
-    from graphkin.library.records import Filter, SearchOptions
-    from graphkin.library.scan import MIN_PROBABILITY, RERANK, TOP, look_up, read_queries
+    from graphkin.library.records import SearchOptions
+    from graphkin.library.scan import RERANK, look_up
 
-    queries = list(read_queries(library, [str(file)]))
-    where = Filter(tags={TAG: IDENTIFIER})
-    tagged = SearchOptions(TOP, RERANK, where, MIN_PROBABILITY, evidence=True)
-    with counter(f"scanning {file.name} for the tag") as progress:
-        results = tuple(look_up(library, queries, tagged, progress=progress))
+    queries, results = _scan_tagged(library, file)
     with counter(f"scanning {file.name} for all") as progress:
         everything = list(look_up(library, queries, SearchOptions(1, RERANK), progress=progress))
     known_names = {item.entry.function for item in library.engine.scan()}
@@ -227,6 +250,20 @@ def scan_firmware(library: Library, processor: str, file: Path) -> FirmwareScan:
         shared=len(shared),
         right=sum(true == name for true, name in shared),
     )
+
+
+def _scan_tagged(library: Library, file: Path) -> tuple[list[Query], tuple[FunctionResult, ...]]:
+    """The functions of a firmware, and those of them that are kin of what has the tag."""
+    from graphkin._support.progress import counter
+    from graphkin.library.records import Filter, SearchOptions
+    from graphkin.library.scan import MIN_PROBABILITY, RERANK, TOP, read_queries
+    from graphkin.library.whole_files import look_up_files
+
+    queries = list(read_queries(library, [str(file)]))
+    where = Filter(tags={TAG: IDENTIFIER})
+    tagged = SearchOptions(TOP, RERANK, where, MIN_PROBABILITY, evidence=True)
+    with counter(f"scanning {file.name} for the tag") as progress:
+        return queries, look_up_files(library, queries, tagged, progress=progress).results
 
 
 def _likeliest(results: tuple[FunctionResult, ...]) -> FunctionResult | None:

@@ -32,6 +32,10 @@ CROSS_FIRMWARES = {"AArch64": ELF / "gateway-aarch64", "MIPS": ELF / "gateway-mi
 byte first."""
 VULNERABLE = ("gcc-O2/libkinbeat.so", "process_heartbeat")
 """File, as :func:`path` takes it, and function."""
+FIXED_LIBRARIES = tuple(ELF / build / "libkinbeat-fixed.so" for build in BUILDS)
+"""The libraries with the vulnerable function, repaired; the demo indexes them, too."""
+FIXED_FIRMWARE = ELF / "gateway-fixed"
+"""The firmware with the repaired function."""
 TAG = ("cve", "DEMO-2014-0001")
 """Key and value of the tag for ``libkinbeat.so``. The identifier is made up: no such entry exists
 in any list of vulnerabilities."""
