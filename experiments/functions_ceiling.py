@@ -23,7 +23,7 @@ import numpy as np
 from graphkin import Graph
 from graphkin._support.files import write_atomically
 from graphkin.learning.task import RetrievalPool
-from graphkin.research.reproduce.sections import HARDEST, HARDEST_POOLS
+from graphkin.research.reproduce.table_layout import HARDEST, HARDEST_POOLS
 from graphkin.research.tasks.functions.pools import build_named, pools_between
 from graphkin.research.tasks.functions.task import FunctionTask
 

@@ -40,7 +40,7 @@ from graphkin.models import load_model
 from graphkin.models.calibration import Calibration, Logistic
 from graphkin.models.joining import join
 from graphkin.models.saving import WEIGHTS_FILE
-from graphkin.research.reproduce.sections import HARDEST, HARDEST_POOLS
+from graphkin.research.reproduce.table_layout import HARDEST, HARDEST_POOLS
 from graphkin.research.tasks.functions.pools import build_named, pools_between
 from graphkin.research.tasks.functions.task import FunctionTask
 from graphkin.results.document import Hit

@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from graphkin.research.reproduce.sections import BASELINES
+from graphkin.research.reproduce.table_layout import BASELINES
 
 STEPS = 8_000
 RESULT = Path(__file__).parent / "results" / "functions-short.json"

@@ -26,7 +26,7 @@ from graphkin.cli.task_options import (
     Size,
     function_options,
 )
-from graphkin.research.reproduce.sections import BASELINES
+from graphkin.research.reproduce.table_layout import BASELINES
 
 if TYPE_CHECKING:
     from graphkin.learning.evaluation import PairScorer

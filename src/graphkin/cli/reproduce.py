@@ -72,7 +72,7 @@ def reproduce(
     from graphkin._support.files import write_atomically
     from graphkin.research.reproduce.cells import fill
     from graphkin.research.reproduce.render.text_tables import to_markdown, to_text
-    from graphkin.research.reproduce.sections import sections_of
+    from graphkin.research.reproduce.table_layout import sections_of
 
     if quick and rerun:
         raise ConfigError("--quick and --rerun exclude each other; choose one")

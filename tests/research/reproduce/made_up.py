@@ -6,7 +6,7 @@ from pathlib import Path
 
 from graphkin.research.reproduce.experiment import Evaluation, Experiment, TaskSpec
 from graphkin.research.reproduce.results import Measurement, Result, write_result
-from graphkin.research.reproduce.sections import PAIRS, Variant, edit_row
+from graphkin.research.reproduce.table_layout import PAIRS, Variant, edit_row
 
 DATA = "ab" * 32
 TINY = TaskSpec(

@@ -22,7 +22,7 @@ from graphkin.research.reproduce.attention_figure import (
 from graphkin.research.reproduce.cells import fill
 from graphkin.research.reproduce.render.png import draw
 from graphkin.research.reproduce.results import Result, read_result, write_result
-from graphkin.research.reproduce.sections import CASES, DISTANCE1, DISTANCE2, ISOMORPHIC
+from graphkin.research.reproduce.table_layout import CASES, DISTANCE1, DISTANCE2, ISOMORPHIC
 
 CONFIG = ModelConfig.named("gmn", node_dim=8, message_dim=8, graph_dim=8, steps=5)
 

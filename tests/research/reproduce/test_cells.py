@@ -18,7 +18,7 @@ from graphkin.research.reproduce.results import (
     stored_folder,
     write_result,
 )
-from graphkin.research.reproduce.sections import RETRIEVAL
+from graphkin.research.reproduce.table_layout import RETRIEVAL
 from tests.research.reproduce.made_up import folder_of, result
 
 GROUP = "table1-n20-p0.2-gmn-paper"

@@ -18,7 +18,7 @@ from graphkin.research.reproduce.plan.experiments import (
     group_order,
 )
 from graphkin.research.reproduce.results import CHECKOUT, read_results
-from graphkin.research.reproduce.sections import SECTIONS, TABLES, sections_of
+from graphkin.research.reproduce.table_layout import SECTIONS, TABLES, sections_of
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from graphkin.errors import ConfigError
 from graphkin.research.reproduce.cells import fill
 from graphkin.research.reproduce.render.png import check_destination, draw
 from graphkin.research.reproduce.render.text_tables import QUICK, to_markdown, to_text
-from graphkin.research.reproduce.sections import FUNCTION_STEPS, TABLES, sweep_row
+from graphkin.research.reproduce.table_layout import FUNCTION_STEPS, TABLES, sweep_row
 from tests.research.reproduce.made_up import result
 
 GROUP = "table1-n20-p0.2-gmn-paper"

@@ -16,7 +16,7 @@ from graphkin.binaries.evidence.comparisons import added_by_condition
 from graphkin.binaries.evidence.data import LOAD, TAKE
 from graphkin.binaries.evidence.operations import pack
 from graphkin.binaries.evidence.paths import Paths, Value
-from graphkin.binaries.evidence.steps import (
+from graphkin.binaries.evidence.register_steps import (
     ADD,
     BELOW,
     CONSTANT,

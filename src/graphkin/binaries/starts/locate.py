@@ -12,7 +12,7 @@ from graphkin.binaries.entropy import entropy
 from graphkin.binaries.image import Image, Region, UnwindRange
 from graphkin.binaries.recovery.ranges import arrange
 from graphkin.binaries.starts.clues import Clues
-from graphkin.binaries.starts.search import Search, StartRows
+from graphkin.binaries.starts.straight_through import Search, StartRows
 from graphkin.binaries.starts.sweep import FILLER, MAX_ADDRESS, NOT_CODE, CodeFacts, Sweep, marks_of
 
 Ranges = list[tuple[int, int]]

@@ -16,7 +16,7 @@ from graphkin.models import AttentionMaps, GraphMatcher
 from graphkin.models.saving import SHIPPED
 from graphkin.research.reproduce.measure import digest_of
 from graphkin.research.reproduce.results import Measurement, Result
-from graphkin.research.reproduce.sections import (
+from graphkin.research.reproduce.table_layout import (
     ATTENTION_STEPS,
     CHAINS,
     DISTANCE1,

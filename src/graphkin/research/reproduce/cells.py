@@ -12,7 +12,13 @@ from graphkin.research.reproduce.experiment import MEASURES
 from graphkin.research.reproduce.paper import PAPER
 from graphkin.research.reproduce.plan.experiments import all_experiments, group_order
 from graphkin.research.reproduce.results import Result
-from graphkin.research.reproduce.sections import LEARNED, Section, TableLine, Variant, sections_of
+from graphkin.research.reproduce.table_layout import (
+    LEARNED,
+    Section,
+    TableLine,
+    Variant,
+    sections_of,
+)
 
 BOTH: tuple[Variant, ...] = ("paper", "ours")
 CellKey = tuple[str, str, str, str, Variant]

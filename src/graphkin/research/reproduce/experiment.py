@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from graphkin.research.reproduce.sections import BASELINES, NEIGHBOUR, PAIRS, RETRIEVAL, Variant
+from graphkin.research.reproduce.table_layout import BASELINES, NEIGHBOUR, PAIRS, RETRIEVAL, Variant
 
 TaskKind = Literal["edits", "functions", "meshes"]
 Budget = Literal["short", "paper"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphkin.research.reproduce.sections import (
+from graphkin.research.reproduce.table_layout import (
     K14,
     LEARNED,
     MESH_SPLITS,

@@ -11,7 +11,7 @@ from typing import Any
 from graphkin._support.files import read_file, write_atomically
 from graphkin._support.settings import build, check_types
 from graphkin.errors import FormatError, StorageError
-from graphkin.research.reproduce.sections import (
+from graphkin.research.reproduce.table_layout import (
     TABLE1,
     TABLE3,
     Variant,

@@ -33,8 +33,8 @@ from graphkin.binaries.evidence.comparisons import FLIPPED, IN_OPERANDS
 from graphkin.binaries.evidence.data import LOAD, STORE
 from graphkin.binaries.evidence.instructions import KEPT, Instructions
 from graphkin.binaries.evidence.operations import pack
+from graphkin.binaries.evidence.register_steps import FROM_PC, INSERT, PAGE, POOL, Step
 from graphkin.binaries.evidence.registers import follow
-from graphkin.binaries.evidence.steps import FROM_PC, INSERT, PAGE, POOL, Step
 from graphkin.binaries.recovery.architecture import BRANCH, CALL, JUMP
 
 _SIZES = {"b": 1, "h": 2, "s": 4, "d": 8, "q": 16, "v": 16}

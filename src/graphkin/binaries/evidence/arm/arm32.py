@@ -36,8 +36,8 @@ from graphkin.binaries.evidence.comparisons import FLIPPED
 from graphkin.binaries.evidence.data import LOAD, STORE
 from graphkin.binaries.evidence.instructions import Frames, Instructions, Key
 from graphkin.binaries.evidence.operations import MOST, pack
+from graphkin.binaries.evidence.register_steps import FROM_PC, INSERT, Step
 from graphkin.binaries.evidence.registers import follow
-from graphkin.binaries.evidence.steps import FROM_PC, INSERT, Step
 from graphkin.binaries.recovery.architecture import CALL, JUMP, STOP
 
 _STACK = frozenset(["sp"])

@@ -6,7 +6,7 @@ import re
 
 from graphkin.binaries.evidence import tokens as said
 from graphkin.binaries.evidence.data import LOAD
-from graphkin.binaries.evidence.steps import (
+from graphkin.binaries.evidence.register_steps import (
     ADD,
     CONSTANT,
     COPY,

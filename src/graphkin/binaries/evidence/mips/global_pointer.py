@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from graphkin.binaries.evidence.collect import Body
 from graphkin.binaries.evidence.mips.syntax import SETS_GP
 from graphkin.binaries.evidence.paths import Value
-from graphkin.binaries.evidence.steps import COPY, LOW, SUM, UPPER, Step
+from graphkin.binaries.evidence.register_steps import COPY, LOW, SUM, UPPER, Step
 
 _REACH = 64
 """Instructions in which a function computes it."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from graphkin.binaries.evidence.collect import Body
 from graphkin.binaries.evidence.instructions import Instructions
+from graphkin.binaries.evidence.mips.constant_tables import swap_tables
 from graphkin.binaries.evidence.mips.global_pointer import find_global_pointer
 from graphkin.binaries.evidence.mips.syntax import COMPARES, SCALES, parse
-from graphkin.binaries.evidence.mips.tables import swap_tables
 from graphkin.binaries.evidence.operations import UNKNOWN, Codes, pack, parse_table
+from graphkin.binaries.evidence.register_steps import MEMORY, SUM, Step
 from graphkin.binaries.evidence.registers import follow
-from graphkin.binaries.evidence.steps import MEMORY, SUM, Step
 from graphkin.binaries.recovery.architecture import BRANCH, CALL, JUMP, STOP
 
 _WITHOUT_OPERANDS = parse_table("""

@@ -7,7 +7,7 @@ import re
 from graphkin.binaries.evidence import tokens as said
 from graphkin.binaries.evidence.data import LOAD, STORE
 from graphkin.binaries.evidence.operations import pack, parse_table
-from graphkin.binaries.evidence.steps import (
+from graphkin.binaries.evidence.register_steps import (
     BELOW,
     CONSTANT,
     COPY,

@@ -10,7 +10,7 @@ from graphkin.research.reproduce.plan.edits import ATTENTION_GROUP, edit_experim
 from graphkin.research.reproduce.plan.full_budget import full_budget_experiments
 from graphkin.research.reproduce.plan.functions import function_experiments
 from graphkin.research.reproduce.plan.meshes import mesh_experiments
-from graphkin.research.reproduce.sections import TARGETS
+from graphkin.research.reproduce.table_layout import TARGETS
 
 ATTENTION_MODEL = f"{ATTENTION_GROUP}-seed0"
 """The experiment whose attention is drawn."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphkin.research.reproduce.experiment import Evaluation, Experiment, TaskSpec
-from graphkin.research.reproduce.sections import (
+from graphkin.research.reproduce.table_layout import (
     FEATURES,
     FUNCTION_STEPS,
     HARDEST,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphkin.research.reproduce.experiment import Evaluation, Experiment, TaskSpec
-from graphkin.research.reproduce.sections import LEARNED, MESH_FOLDS, MESH_SPLITS, mesh_row
+from graphkin.research.reproduce.table_layout import LEARNED, MESH_FOLDS, MESH_SPLITS, mesh_row
 from graphkin.research.tasks.meshes import STRONG_MODEL, STRONG_TRAINING
 
 SEEDS = (0,)

@@ -17,7 +17,7 @@ from graphkin.research.reproduce.render.text_tables import (
     table_of,
 )
 from graphkin.research.reproduce.results import Result
-from graphkin.research.reproduce.sections import (
+from graphkin.research.reproduce.table_layout import (
     EDIT_STEPS,
     FEATURES,
     FUNCTION_STEPS,

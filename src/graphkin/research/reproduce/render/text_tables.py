@@ -8,7 +8,7 @@ from itertools import groupby
 
 from graphkin.research.reproduce.cells import Cell, Filled, counts
 from graphkin.research.reproduce.results import Result
-from graphkin.research.reproduce.sections import METRIC_NAMES, MODEL_LABELS, Variant
+from graphkin.research.reproduce.table_layout import METRIC_NAMES, MODEL_LABELS, Variant
 
 NOT_MEASURED = "not measured"
 QUICK = "quick run: proves the pipeline, the numbers mean nothing"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from graphkin.binaries.evidence.collect import Body
-from graphkin.binaries.evidence.steps import COPY, LOW, MEMORY, SUM, Step
+from graphkin.binaries.evidence.register_steps import COPY, LOW, MEMORY, SUM, Step
 from graphkin.binaries.function import Token
 
 _WIDTHS = {"lh": 2, "lhu": 2, "lw": 4, "lwu": 4, "lwc1": 4, "ld": 8, "ldc1": 8}

@@ -1,0 +1,124 @@
+"""Vulnerable or repaired: verdicts on the bundled pair, and on graphs made for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphkin import Graph, Library
+from graphkin.binaries import samples
+from graphkin.graphs import WordBags
+from graphkin.graphs.words import word_hash
+from graphkin.library.indexing.index import index_paths
+from graphkin.library.patches import PatchJudge, VersionPair, judge
+from graphkin.library.records import KnownFunction, SearchOptions, Stored
+from graphkin.library.scan import Query, read_queries
+from graphkin.library.whole_files import look_up_files
+from graphkin.results.document import EvidenceToken, FunctionRef, PatchVerdict
+from graphkin.results.patches import verdict_text
+
+FUNCTION, IDENTIFIER = samples.VULNERABLE[1], samples.TAG[1]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
+    with Library.create(tmp_path_factory.mktemp("patches") / "library.kin") as library:
+        for tag, name in (("cve", "libkinbeat.so"), ("fixed", "libkinbeat-fixed.so")):
+            files = [samples.path(f"{build}/{name}") for build in ("gcc-O2", "gcc-O1", "clang-O1")]
+            index_paths(library, files, tags={tag: IDENTIFIER})
+        yield library
+
+
+def verdict(library: Library, target: str) -> PatchVerdict | None:
+    queries = list(read_queries(library, [target]))
+    (result,) = look_up_files(library, queries, SearchOptions(10, 20)).results
+    return result.patches[0] if result.patches else None
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("gcc-O2/libkinbeat.so", "vulnerable"),
+        ("gcc-O2/libkinbeat-fixed.so", "fixed"),
+        ("gcc-O3/libkinbeat.so", "vulnerable"),
+        ("gcc-O3/libkinbeat-fixed.so", "fixed"),
+    ],
+)
+def test_which_of_two_versions_a_function_is(library: Library, file: str, expected: str) -> None:
+    said = verdict(library, f"{samples.path(file)}:{FUNCTION}")
+    assert said is not None
+    assert (said.identifier, said.verdict) == (IDENTIFIER, expected)
+    assert said.vulnerable.binary.endswith("libkinbeat.so")
+    assert said.fixed.binary.endswith("libkinbeat-fixed.so")
+    assert said.reasons
+    assert said.reasons[0] in verdict_text(said)
+
+
+def test_another_function_has_no_verdict(library: Library) -> None:
+    path = samples.path("gcc-O2/libkinproto.so")
+    queries = list(read_queries(library, [f"{path}:url_parse"]))
+    options = SearchOptions(3, 20, min_probability=0.5)
+    (result,) = look_up_files(library, queries, options).results
+    assert result.patches == ()
+
+
+def test_without_a_repaired_version_nothing_is_said(tmp_path: Path) -> None:
+    file = samples.path("gcc-O2/libkinbeat.so")
+    with Library.create(tmp_path / "library.kin") as library:
+        index_paths(library, [file], tags={"cve": IDENTIFIER})
+        assert verdict(library, f"{file}:{FUNCTION}") is None
+
+
+def graph(*words: str, nodes: int = 8) -> Graph:
+    hashes = np.array([word_hash("num", word) for word in words], dtype=np.uint64)
+    return Graph(
+        nodes,
+        [(node, node + 1) for node in range(nodes - 1)],
+        directed=True,
+        node_tokens=[[node % 5] for node in range(nodes)],
+        node_words=WordBags(hashes, np.array([0, *[len(hashes)] * nodes])),
+    )
+
+
+def stored(number: int, own: Graph) -> Stored:
+    return Stored(number, KnownFunction("f", architecture="arm"), own.num_nodes, own.digest())
+
+
+def asked(own: Graph, *said: str) -> Query:
+    ref = FunctionRef(function="sub_1", binary="fw", address=1, blocks=own.num_nodes)
+    return Query(ref, own, "arm", said=tuple(EvidenceToken("num", text) for text in said))
+
+
+def test_words_of_one_version_decide_and_are_quoted(library: Library) -> None:
+    before, after = graph("1000", "44"), graph("1000", "44", "7777", nodes=9)
+    pair = VersionPair(stored(1, before), stored(2, after), before, after)
+    matcher = library.model.matcher
+    assert matcher is not None
+    repaired = judge(matcher, asked(graph("1000", "7777", nodes=9), "7777"), "X", [pair])
+    assert repaired.verdict == "fixed"
+    assert "says 7777, which only the repaired one says" in repaired.reasons
+    left = judge(matcher, asked(graph("1000", "44", "5")), "X", [pair])
+    assert left.verdict == "vulnerable"
+    assert "does not say 7777, which only the repaired one says" in left.reasons
+    assert (left.probability or 0) < 0.3 < 0.7 < (repaired.probability or 0)
+
+
+def test_what_is_as_near_to_both_cannot_be_told(library: Library) -> None:
+    before, after = graph("1000", "44"), graph("1000", "55")
+    pair = VersionPair(stored(1, before), stored(2, after), before, after)
+    matcher = library.model.matcher
+    assert matcher is not None
+    assert judge(matcher, asked(graph("1000")), "X", [pair]).verdict == "cannot tell"
+
+
+def test_versions_are_compared_in_builds_of_one_kind(library: Library) -> None:
+    pairs = PatchJudge(library.model, library.engine)._known_pairs(
+        next(iter(library.engine.scan())).id, IDENTIFIER
+    )
+    assert len(pairs) == 3
+    for pair in pairs:
+        assert pair.vulnerable.entry.build == pair.fixed.entry.build
+        assert pair.vulnerable.graph_hash != pair.fixed.graph_hash
