@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import graphkin
 from graphkin.binaries.samples.bundled import FIRMWARE, KNOWN, path, true_names
+from graphkin.binaries.targets import parse_target
 from graphkin.cli import names as command
 from graphkin.errors import ConfigError
+from graphkin.library.diff.side import read_side
 from graphkin.library.indexing.index import index_paths
 from graphkin.library.library import Library
-from graphkin.library.naming import MIN_PROBABILITY, is_named, names, recognised_names
+from graphkin.library.models import search_model
+from graphkin.library.naming import (
+    MIN_PROBABILITY,
+    carried_names,
+    is_named,
+    names,
+    recognised_names,
+)
 from graphkin.results.document import FunctionResult, Hit, Names
 from graphkin.results.function import ref_of
 from tests.function_samples import function
@@ -55,8 +65,18 @@ def test_what_a_document_says_of_its_files(carried: Names) -> None:
     assert carried.functions == len(true_names())
     assert carried.named_before == 0
     assert carried.file_hash is not None
-    is_token = next(item for item in carried.names if item.name == "is_token")
-    assert is_token.source_file == "http.c"
+
+
+def test_source_files_come_along() -> None:
+    """What is local to a file says so in the symbol table."""
+    model = search_model("functions")
+    known = read_side(model, parse_target(str(PROTO)))
+    nameless = [replace(item, name=f"sub_{item.address:x}") for item in known.functions]
+    found = carried_names(model, known, replace(known, functions=nameless))
+    files = {item.name: item.source_file for item in found}
+    assert files["is_token"] == "http.c"
+    assert files["url_parse"] is None
+    assert all(item.name == item.origin.function for item in found)
 
 
 def test_functions_that_have_names_keep_them() -> None:

@@ -12,22 +12,22 @@ import pytest
 
 FROM_WHEEL = """
 import ctypes, sys
-from libr import r_main
-arguments = [argument.encode() for argument in ["radare2", *sys.argv[1:]]]
-kind = ctypes.POINTER(ctypes.c_char)
-texts = [ctypes.cast(ctypes.create_string_buffer(text), kind) for text in arguments]
-r_main.r_main_radare2(len(texts), (kind * len(texts))(*texts))
+library, *arguments = sys.argv[1:]
+texts = [text.encode() for text in ["radare2", *arguments]]
+ctypes.CDLL(library).r_main_radare2(len(texts), (ctypes.c_char_p * len(texts))(*texts))
 """
+"""The wheel's own modules need a package that setuptools has no more; its libraries do not."""
 SECONDS = 300
 
 
 def radare2(file: Path, *commands: str, folder: Path) -> str:
     """What it prints while it runs some commands on a file."""
-    program = shutil.which("radare2")
+    program, wheel = shutil.which("radare2"), importlib.util.find_spec("libr")
     if program is not None:
         start = [program]
-    elif importlib.util.find_spec("libr") is not None:
-        start = [sys.executable, "-c", FROM_WHEEL]
+    elif wheel is not None and wheel.origin is not None:
+        library = Path(wheel.origin).parent / "libr" / "libr_main.so"
+        start = [sys.executable, "-c", FROM_WHEEL, str(library)]
     else:
         pytest.skip("there is no radare2, nor the wheel r2libr of the extra test")
     options = ["-N", "-q", "-e", "scr.color=0", "-c", ";".join(commands), str(file)]
