@@ -14,13 +14,24 @@ from hypothesis import strategies as st
 from graphkin.errors import FormatError
 from graphkin.library.diff.code import CodeForm
 from graphkin.library.diff.context import ROUNDS_OF_SHARING, context_features
-from graphkin.library.diff.pairs import MOST_ALIKE, Pairs, likely_pairs, own_features, with_related
+from graphkin.library.diff.pairs import (
+    MOST_ALIKE,
+    Pairs,
+    likely_pairs,
+    own_features,
+    same_names,
+    with_related,
+)
 from graphkin.library.diff.rounds import (
+    CONTRADICTED,
     IDENTICAL,
     LEAST_PROBABILITY,
+    SAME_NAME,
     assigned,
     pair,
+    round_probabilities,
     with_identical,
+    with_names,
 )
 from graphkin.library.diff.side import Side
 from graphkin.library.models import SearchModel
@@ -208,6 +219,35 @@ def test_what_is_around_a_probable_pair_is_paired() -> None:
     assert {(2, 3), (1, 2), (3, 4)} <= keys
     assert {(a, b) for a in left.calls[2] for b in right.calls[3]} <= keys
     assert len(with_related(pairs, np.array([0.1]))) == 1
+
+
+def test_files_of_one_function() -> None:
+    pairs = Pairs(side(1, 1), side(1, 2), np.array([0]), np.array([0]))
+    assert context_features(pairs, np.array([0.9]))["neighbours"].tolist() == [0.0]
+
+
+def test_names_that_both_have_once_make_pairs() -> None:
+    left, right = side(4, 1), side(4, 2)
+    for own, names in ((left, "f g sub_10 g"), (right, "g f sub_10 h")):
+        for function, name in zip(own.functions, names.split(), strict=True):
+            function.name = name  # type: ignore[misc]
+    assert same_names(left, right) == {0: 1}
+    pairs = Pairs(left, right, np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2]))
+    probabilities = with_names(pairs, np.array([0.9, 0.1, 0.8, 0.7]), {0: 1})
+    assert probabilities.tolist() == [0.0, SAME_NAME, 0.0, 0.7]
+
+
+def test_two_that_say_much_and_nothing_alike_are_no_pair() -> None:
+    assert MODEL.pairing is not None
+    left, right = side(1, 1), side(1, 2)
+    pairs = Pairs(left, right, np.array([0]), np.array([0]))
+    names = OWN_NAMES + CONTEXT_NAMES
+    likely = {name: np.array([5.0]) for name in names} | {"least_strength": np.array([9.0])}
+    contradicted = likely | {"words": np.array([0.0]), "graph": np.array([0.1])}
+    own = MODEL.pairing.rounds[1]
+    sure = replace(own, known=replace(own.known, weights=(0.0,) * len(names), bias=12.0))
+    assert round_probabilities(pairs, likely, sure, 1)[0] > 0.9
+    assert round_probabilities(pairs, contradicted, sure, 1)[0] == CONTRADICTED
 
 
 def test_an_empty_side_has_no_pairs() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +12,7 @@ from graphkin.binaries.backends.choose import Backend
 from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.function import Skipped
 from graphkin.binaries.targets import parse_target
+from graphkin.library.diff.pairs import same_names
 from graphkin.library.diff.rounds import SURROUNDINGS, Paired, pair
 from graphkin.library.diff.side import Side, read_side
 from graphkin.library.diff.verdict import Judge
@@ -138,6 +139,7 @@ def diff_document(
 ) -> Diff:
     """The document of two sides whose functions are paired."""
     judge = Judge(left, right, paired)
+    named = same_names(left, right) if by_name else {}
     with_partner = {item.row for item in paired}, {item.column for item in paired}
     architectures = [item.architecture for side in (left, right) for item in side.functions]
     return Diff(
@@ -146,7 +148,7 @@ def diff_document(
         left=_side(left, names[0], coverages[0]),
         right=_side(right, names[1], coverages[1]),
         is_one_kind_of_build=judge.is_one_kind,
-        pairs=tuple(_pair(judge, left, right, item, by_name) for item in paired),
+        pairs=tuple(_pair(judge, left, right, item, named) for item in paired),
         removed=tuple(
             ref_of(item) for row, item in enumerate(left.functions) if row not in with_partner[0]
         ),
@@ -158,12 +160,14 @@ def diff_document(
     )
 
 
-def _pair(judge: Judge, left: Side, right: Side, item: Paired, by_name: bool) -> FunctionPair:
+def _pair(
+    judge: Judge, left: Side, right: Side, item: Paired, names: Mapping[int, int]
+) -> FunctionPair:
     judged = judge.judge(item)
     found_by: FoundBy = "likeness" if item.alone >= SURROUNDINGS else "surroundings"
     if left.code[item.row].digest == right.code[item.column].digest:
         found_by = "identical code"
-    elif by_name and left.functions[item.row].name == right.functions[item.column].name:
+    elif names.get(item.row) == item.column:
         found_by = "name"
     return FunctionPair(
         left=ref_of(left.functions[item.row]),

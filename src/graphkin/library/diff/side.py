@@ -61,9 +61,11 @@ class Side:
     def following(self) -> sparse.csr_array:
         """(N, N) 1 where the column is next to the row in the file, less where it follows later."""
         count = len(self)
-        steps = range(1, min(NEIGHBOURS + 1, count))
-        bands = [np.full(count - step, 1 / step) for step in steps]
-        return sparse.csr_array(sparse.diags_array(bands, offsets=steps, shape=(count, count)))
+        rows = np.arange(count)
+        near = [(rows[:-step], step) for step in range(1, min(NEIGHBOURS + 1, count))]
+        own = np.concatenate([rows[:0], *(starts for starts, _ in near)])
+        others = np.concatenate([rows[:0], *(starts + step for starts, step in near)])
+        return sparse.csr_array((1 / (others - own), (own, others)), shape=(count, count))
 
 
 def read_side(
