@@ -48,6 +48,7 @@ def test_rows() -> None:
         "demangled": "",
         "shared": '"heartbeat of %d bytes"; 0x9e3779b9; memcpy',
         "note": "one of 3 equal copies",
+        "patched": "",
     }
     unknown = ("probability", "score", "matched_share", "address", "tags", "shared", "note")
     assert [rows[1][name] for name in unknown] == [""] * 7

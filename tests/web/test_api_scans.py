@@ -70,6 +70,8 @@ def test_reports(client: TestClient) -> None:
     for form, actual in report.items():
         assert actual.headers["content-disposition"] == f'attachment; filename="scan-{scan}.{form}"'
     document = report["json"].json()
+    components = client.get(f"/api/scans/{scan}").json()["components"]
+    assert document["components"] == components
     results = document["results"]
     assert (document["tool"]["name"], document["library"]) == ("graphkin", "samples.kin")
     assert document["options"]["min_probability"] == SCAN.get("min_probability", 0.5)

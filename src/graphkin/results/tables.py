@@ -19,7 +19,7 @@ from graphkin.results.document import (
     SearchedFile,
 )
 from graphkin.results.grouping import Counts, count, groups
-from graphkin.results.patches import verdict_text
+from graphkin.results.patches import short_verdict
 from graphkin.results.shared_words import said_lists
 from graphkin.results.text import (
     address_text,
@@ -144,12 +144,18 @@ def _scan_lines(results: Sequence[FunctionResult], width: int, *, names_files: b
     head, *rows = table_lines(columns, width)
     lines = [head]
     for row, result in zip(rows, results, strict=True):
-        lines += [row, *_note(result.hits[0], width), *_verdicts(result, width)]
+        lines += [row, *_note(result.hits[0], width)]
+        lines += [INDENT + short_verdict(item) for item in result.patches]
     return lines
 
 
 def _verdicts(result: FunctionResult, width: int) -> list[str]:
-    return [INDENT + shortened(verdict_text(item), width - len(INDENT)) for item in result.patches]
+    """Whether it is repaired, and a line for each reason."""
+    lines = []
+    for item in result.patches:
+        lines.append(GAP + short_verdict(item))
+        lines += [INDENT + shortened(reason, width - len(INDENT)) for reason in item.reasons]
+    return lines
 
 
 def _measures(hits: Sequence[Hit]) -> list[Column]:

@@ -11,6 +11,7 @@ from graphkin.library.records import Filter
 from graphkin.library.scan import MIN_BLOCKS, MIN_PROBABILITY, RERANK, TOP
 from graphkin.results.document import (
     CodeCoverage,
+    Component,
     FunctionResult,
     FunctionSummary,
     LibraryBinary,
@@ -173,6 +174,8 @@ class Scan(ApiDocument):
     seconds: float
     warnings: tuple[str, ...] = ()
     """Why the results may mean little, as in a report."""
+    components: tuple[Component, ...] = ()
+    """Which binaries of the library are inside the file, once it is scanned."""
 
 
 class DiffRequest(Request):

@@ -8,7 +8,8 @@ from graphkin.library.library import Library
 from graphkin.library.processors import processor_warnings
 from graphkin.library.records import SearchOptions
 from graphkin.library.scan import Query, encoded_by_file, look_up
-from graphkin.results.document import FunctionResult, Report, Tool
+from graphkin.library.whole_files import with_components
+from graphkin.results.document import Component, FunctionResult, Report, Tool
 from graphkin.web import api_documents as api
 from graphkin.web.jobs import Job
 from graphkin.web.upload_reader import bounded
@@ -48,6 +49,8 @@ class ScanJob(Job):
         """Of every function, in order."""
         self.with_hits: list[FunctionResult] = []
         """Those with a hit, as watchers see them; it only grows."""
+        self.components: tuple[Component, ...] = ()
+        """Known at the end."""
         self._warnings: tuple[str, ...] = ()
 
     def work(self) -> None:
@@ -66,6 +69,8 @@ class ScanJob(Job):
             if result.hits:
                 self.with_hits.append(bounded(result))
             self.checkpoint()
+        # Rows that were shown stay as they are; the components have the whole file to go by.
+        self.components = with_components(self._library, self.results).components
 
     def _queries(self) -> list[Query]:
         """All functions of the file, encoded together where that tells more of them."""
@@ -88,6 +93,7 @@ class ScanJob(Job):
             error=self.error,
             seconds=round(self.seconds, 3),
             warnings=self._warnings,
+            components=self.components,
         )
 
     def report(self, library: str) -> Report:
@@ -98,6 +104,7 @@ class ScanJob(Job):
             model=str(self._library.model_id),
             options={**self._options.to_dict(), "min_blocks": self._min_blocks},
             results=tuple(self.results),
+            components=self.components,
             skipped=tuple(self.upload.facts.reasons),
             warnings=self._warnings,
         )

@@ -27,7 +27,7 @@ import { href } from "./router.js";
 import { wordText } from "./words.js";
 
 const REFRESH_MS = 250;
-const FORMATS = ["html", "json", "csv", "sarif"];
+const FORMATS = ["html", "json", "csv", "sarif", "cyclonedx"];
 
 const best = (result) => result.hits[0];
 const COLUMNS = [
@@ -73,6 +73,7 @@ export function resultsTable({ cancel, again }) {
   const head = make("div", { class: "scan-head" });
   const bar = make("progress", { max: 1, "aria-label": "Progress of the scan" });
   const note = make("p", { class: "quiet" });
+  const components = make("div", { class: "components" });
   const trouble = make("div");
   const filter = make("input", {
     type: "search",
@@ -123,6 +124,7 @@ export function resultsTable({ cancel, again }) {
       bar,
       note,
       trouble,
+      components,
       make("div", { class: "filter-line" }, make("label", { class: "grow" }, filter), shown),
       make("div", { class: "fits" }, table, end, nothing),
     ),
@@ -143,6 +145,7 @@ export function resultsTable({ cancel, again }) {
       bar.hidden = over;
       if (scan.total) bar.value = scan.done / scan.total;
       fill(note, noteOf(scan));
+      fill(components, componentsOf(scan.components ?? []));
       fill(trouble, scan.error ? failure({ message: scan.error }) : null, cautions(scan.warnings));
       // While rows keep coming, reading out every number would drown all else.
       shown.setAttribute("aria-live", over ? "polite" : "off");
@@ -180,6 +183,27 @@ function noteOf(scan) {
   if (scan.state === "waiting") return "Waiting for another scan to end.";
   const done = `${count(scan.done)} of ${plural(scan.total, "function")} looked up`;
   return `${done}, ${count(scan.found)} with probable kin, ${seconds(scan.seconds)}`;
+}
+
+/** A line for each binary of the library that is inside the file. */
+function componentsOf(components) {
+  if (!components.length) return null;
+  const lines = components.map((component) => {
+    const [best] = component.builds;
+    const fit = [best.version, best.architecture, best.build].filter(Boolean).join(" ");
+    const others = component.builds.length > 1 ? `, of ${component.builds.length} builds` : "";
+    const share = `${count(component.functions)} of ${plural(best.known, "known function")}`;
+    const where = component.ranges.map((range) => `${range.start}-${range.last}`).join(", ");
+    return make(
+      "li",
+      { title: where },
+      named(component.name),
+      make("span", { class: "quiet" }, ` ${share}; fits best: `),
+      named(fit || best.binary),
+      make("span", { class: "quiet" }, others),
+    );
+  });
+  return [make("h2", {}, "Components"), make("ul", {}, ...lines)];
 }
 
 function headOf(scan, over, cancel, again) {
