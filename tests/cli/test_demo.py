@@ -7,9 +7,10 @@ from pathlib import Path
 
 from graphkin.binaries import samples
 from graphkin.cli.demo import IDENTIFIER, TAG, run_demo
+from graphkin.library.models import SearchModel
 from graphkin.library.scan import MIN_PROBABILITY
 from tests.command_line import Graphkin
-from tests.library.sample_models import evidence_model, search_model
+from tests.library.sample_models import search_model
 
 NAME = samples.VULNERABLE[1]
 CROSS = [file.name for file in samples.CROSS_FIRMWARES.values()]
@@ -60,8 +61,8 @@ def test_the_demo_again_in_the_same_folder_as_text(run: Graphkin, tmp_path: Path
     assert all(len(line) <= 100 for line in first.out.splitlines() if not line.startswith(pages))
 
 
-def test_a_model_that_reads_evidence_finds_it_across_processors(tmp_path: Path) -> None:
-    result = run_demo(tmp_path, evidence_model())
+def test_the_shipped_model_finds_it_across_processors(tmp_path: Path) -> None:
+    result = run_demo(tmp_path, SearchModel.load("functions"))
     assert [scan.firmware for scan in result.firmwares] == FIRMWARES
     assert result.not_scanned == ()
     for scan in result.firmwares:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sys
+from collections.abc import Sequence
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -328,13 +329,13 @@ class TestScan:
     ):
         """The table shows the best hit of a function; the page shows them all."""
         explained: list[object] = []
-        explain = GraphMatcher.explain
+        explain = GraphMatcher.explain_many
 
-        def watched(self: GraphMatcher, *graphs: Graph) -> object:
-            explained.append(graphs)
-            return explain(self, *graphs)
+        def watched(self: GraphMatcher, pairs: Sequence[tuple[Graph, Graph]]) -> object:
+            explained.extend(pairs)
+            return explain(self, pairs)
 
-        monkeypatch.setattr(GraphMatcher, "explain", watched)
+        monkeypatch.setattr(GraphMatcher, "explain_many", watched)
         counts = []
         for options in ((), ("--format", "sarif"), ("--json",), ("--html", tmp_path / "page.html")):
             explained.clear()

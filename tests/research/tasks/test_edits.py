@@ -310,8 +310,8 @@ def test_evaluation_set_refuses_labels_that_do_not_fit():
     a = Graph(1)
     with pytest.raises(GraphError, match=r"shape \(1,\)"):
         EvaluationSet(((a, a),), np.ones(2, dtype=np.float32), ())
-    with pytest.raises(GraphError, match=r"\+1 or -1, got \[0.0\]"):
-        EvaluationSet(((a, a),), np.zeros(1, dtype=np.float32), ())
+    with pytest.raises(GraphError, match=r"\+1 and -1, 1 and 0, or booleans.* got 2"):
+        EvaluationSet(((a, a),), np.full(1, 2, dtype=np.float32), ())
 
 
 def test_description_rebuilds_the_task():
