@@ -328,13 +328,13 @@ class TestScan:
     ):
         """The table shows the best hit of a function; the page shows them all."""
         explained: list[object] = []
-        explain = GraphMatcher.explain
+        explain = GraphMatcher.explain_many
 
-        def watched(self: GraphMatcher, *graphs: Graph) -> object:
-            explained.append(graphs)
-            return explain(self, *graphs)
+        def watched(self: GraphMatcher, pairs: list[tuple[Graph, Graph]]) -> object:
+            explained.extend(pairs)
+            return explain(self, pairs)
 
-        monkeypatch.setattr(GraphMatcher, "explain", watched)
+        monkeypatch.setattr(GraphMatcher, "explain_many", watched)
         counts = []
         for options in ((), ("--format", "sarif"), ("--json",), ("--html", tmp_path / "page.html")):
             explained.clear()
