@@ -161,14 +161,16 @@ def _lists(
 
 
 def _pairs(lists: list[Example]) -> list[Example]:
-    """Of each query the right candidate by itself, and the best of the wrong ones: who compares two
+    """Of each query the right candidate by itself, and one of the wrong ones: who compares two
     functions has a reason to."""
+    rng = np.random.default_rng(0)
     pairs: list[Example] = []
     for features, right in lists:
         if right is not None:
             pairs.append((features[right][None], 0))
         wrong = [row for row in range(len(features)) if row != right]
-        pairs += [(features[row][None], None) for row in wrong[:1]]
+        if wrong:
+            pairs.append((features[rng.choice(wrong)][None], None))
     return pairs
 
 

@@ -117,6 +117,8 @@ def card(
     trained = about[0].get("task", {}).get("projects", 0)
     held_out = '", "'.join(about[0].get("task", {}).get("validation", ()))
     scores = table(results) if results else "Not measured yet."
+    counts = [cell["queries"] for row in results.values() for cell in row.values()]
+    queries = f"{max(counts):,} queries a direction at most. " if counts else ""
     return f"""\
 # functions
 
@@ -152,7 +154,7 @@ matcher `{hashes["matcher"]}`.
 
 ## Scores
 
-Functions of the test projects, which nobody looked at before, in one pool of all of them; see
+Functions of the test projects in one pool of all of them. {queries}See
 `experiments/unseen_projects.py`. "In files" knows callers and callees.
 {scores}
 
