@@ -42,9 +42,9 @@ class Context(NamedTuple):
 class ContextWeights:
     """What is added to the log-odds of a candidate."""
 
-    near: float = 1.18
-    company: float = 1.0
-    sharpened: float = 0.48
+    near: float = 1.5
+    company: float = 0.73
+    sharpened: float = 0.5
     """Times the log-odds: in company, what was likely before is more so."""
 
     def probability(self, own: float, context: Context) -> float:
