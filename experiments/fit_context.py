@@ -65,7 +65,8 @@ class Example(NamedTuple):
 def scanned_functions(library: Library, file: Path, *, is_known: bool) -> Iterator[Scanned]:
     """The functions of a file, stripped, in the order of their addresses."""
     names: dict[int, set[str]] = {}
-    for symbol in lief.ELF.parse(str(file)).symtab_symbols:
+    binary = lief.ELF.parse(str(file))  # its symbols do not outlive it
+    for symbol in binary.symtab_symbols:
         if symbol.type == lief.ELF.Symbol.TYPE.FUNC and symbol.size:
             names.setdefault(symbol.value, set()).add(base_name(str(symbol.name)))
     with TemporaryDirectory() as folder:

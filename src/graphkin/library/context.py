@@ -42,9 +42,9 @@ class Context(NamedTuple):
 class ContextWeights:
     """What is added to the log-odds of a candidate."""
 
-    near: float = 1.18
-    company: float = 1.0
-    sharpened: float = 0.48
+    near: float = 1.5
+    company: float = 0.73
+    sharpened: float = 0.5
     """Times the log-odds: in company, what was likely before is more so."""
 
     def probability(self, own: float, context: Context) -> float:
@@ -140,10 +140,8 @@ def _changed(
     own = [item.probability for item in result.kin]
     if values == own:
         return _with_hits(result, result.hits, min_probability)
-    # Different functions exclude each other, in context as without; models without a ranking give
-    # each a probability of its own.
-    before = _sum_of_best(result.kin, own)
-    share = min(1.0, max(1.0, before) / max(_sum_of_best(result.kin, values), BOUND))
+    # Different functions exclude each other, in context as without.
+    share = 1 / max(1.0, _sum_of_best(result.kin, values))
     kin = [
         item._replace(probability=value * share)
         for item, value in zip(result.kin, values, strict=True)

@@ -38,7 +38,10 @@ def look_up_files(
     progress: Progress | None = None,
 ) -> ScannedFiles:
     """The results of all functions of some files, and the components in each file."""
-    own_options = replace(options, min_probability=min(options.min_probability, LIFTED_FROM))
+    own_options = options
+    if library.model.ranking is not None:
+        least = min(options.min_probability, LIFTED_FROM)
+        own_options = replace(options, min_probability=least)
     own = list(look_up(library, queries, own_options, progress=progress))
     scanned = with_components(library, own, options.min_probability)
     judge = PatchJudge(library.model, library.engine)
@@ -49,7 +52,13 @@ def look_up_files(
 def with_components(
     library: Library, own: Sequence[FunctionResult], min_probability: float = 0.0
 ) -> ScannedFiles:
-    """Results, of each file together, in their context, and the components in each file."""
+    """Results, of each file together, in their context, and the components in each file.
+
+    Both build on probabilities that different functions share. Those of a model without a ranking
+    do not: its results stay as they are, and nothing is said of components.
+    """
+    if library.model.ranking is None:
+        return ScannedFiles(tuple(own), ())
     known = library_components(library.engine, (item for result in own for item in result.kin))
     results: list[FunctionResult] = []
     components: list[Component] = []
