@@ -3,8 +3,8 @@
 A library may hold a function with the tag ``cve=X`` and its repaired version with ``fixed=X``. The
 two differ by a few instructions, other compilers change many more. So builds of one kind are
 compared in pairs: what differs between the two of a pair is the repair, and only that is asked for
-in the function that was found. ``experiments/patched.py`` builds pairs from Debian's archive, and
-fits and measures the weights.
+in the function that was found. The weights were fitted on five pairs from Debian's archive, which
+``experiments/patched.py`` builds beside six others, and measures all of them.
 """
 
 from __future__ import annotations
