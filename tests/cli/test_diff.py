@@ -179,6 +179,29 @@ def test_from_python(versions: tuple[Path, Path]) -> None:
     assert len(steps) == 3
 
 
+def test_identical_code_stays_whatever_is_asked_for(
+    run: Graphkin, versions: tuple[Path, Path]
+) -> None:
+    old, _ = versions
+    outcome = run("diff", old, old, "--min-probability", "1", "--exit-code")
+    assert outcome.code == 0
+    assert "0 removed, 0 added (one kind of build)" in outcome.out
+
+
+def test_functions_of_other_names_are_no_pairs(run: Graphkin, compile_c: Compile) -> None:
+    """Programs that have nothing to do with each other; without names, some look alike."""
+    body = "int {}(int *p, int n) {{ int s = 0; while (n--) s += p[n] {} 3; return s; }}"
+    left = "\n".join(body.format(f"left_{at}", sign) for at, sign in enumerate("*+-"))
+    right = "\n".join(body.format(f"right_{at}", sign) for at, sign in enumerate("&|^"))
+    files = [
+        compile_c(source, "-O2", "-shared", "-fPIC", name=name)
+        for source, name in ((left, "left.so"), (right, "right.so"))
+    ]
+    document = json.loads(run("diff", *files, "--json").out)
+    doubtful = [pair for pair in document["pairs"] if pair["probability"] < 0.9]
+    assert not [pair for pair in doubtful if pair["left"]["function"].startswith("left_")]
+
+
 def test_defaults_agree() -> None:
     """The command line must not import the library for its help."""
     assert MIN_PROBABILITY == DEFAULT

@@ -42,9 +42,10 @@ def steps() -> Iterator[Callable[[str], None]]:
         yield lambda what: print(what, file=sys.stderr, flush=True)
         return
     from rich.console import Console
+    from rich.markup import escape
 
     with Console(stderr=True).status("starting") as status:
-        yield status.update
+        yield lambda what: status.update(escape(what))
 
 
 def status_bar() -> rich.progress.Progress:

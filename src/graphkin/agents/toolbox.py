@@ -15,7 +15,7 @@ from graphkin.errors import ConfigError
 from graphkin.graphs.words import is_large
 from graphkin.library.compare import compare_functions
 from graphkin.library.diff.diff import MIN_PROBABILITY as PAIR_PROBABILITY
-from graphkin.library.diff.diff import diff_document
+from graphkin.library.diff.diff import diff_document, probable
 from graphkin.library.diff.rounds import pair
 from graphkin.library.diff.side import side_of
 from graphkin.library.library import Library
@@ -136,9 +136,7 @@ class Toolbox:
             left, right = (
                 side_of(model, self._functions(target, with_text=True)) for target in targets
             )
-            paired = [
-                item for item in pair(model, left, right) if item.probability >= PAIR_PROBABILITY
-            ]
+            paired = probable(pair(model, left, right), left, right, PAIR_PROBABILITY)
             names = targets[0].binary, targets[1].binary
             document = diff_document(model, left, right, paired, names=names)
         changed = sorted(document.pairs, key=lambda item: item.similarity or 0.0)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from graphkin.binaries.function import Function
 from graphkin.errors import ConfigError
-from graphkin.library.diff.diff import diff_document
+from graphkin.library.diff.diff import diff_document, probable
 from graphkin.library.diff.rounds import pair
 from graphkin.library.diff.side import Side, side_of
 from graphkin.library.diff.side_by_side import side_by_side
@@ -55,11 +55,12 @@ class DiffJob(Job):
         left, right = self._side(model, self.left), self._side(model, self.right)
         self.step = "pairing functions"
         self.checkpoint()
-        paired = [
-            item
-            for item in pair(model, left, right, by_name=self._request.by_name)
-            if item.probability >= self._request.min_probability
-        ]
+        paired = probable(
+            pair(model, left, right, by_name=self._request.by_name),
+            left,
+            right,
+            self._request.min_probability,
+        )
         self.checkpoint()
         self.result = self._with_references(
             diff_document(

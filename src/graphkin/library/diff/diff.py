@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +21,7 @@ from graphkin.library.processors import processor_warnings
 from graphkin.results.coverage import coverage_of
 from graphkin.results.document import Diff, DiffSide, FoundBy, FunctionPair, Tool
 from graphkin.results.function import ref_of
+from graphkin.results.text import printable
 
 MIN_PROBABILITY = 0.1
 """Of a pair. A function has few candidates in another build of its program, and each is taken once,
@@ -99,7 +100,7 @@ def diff_files(
     )
     step("pairing functions")
     everything = pair(loaded, old, new, by_name=by_name)
-    paired = [item for item in everything if item.probability >= min_probability]
+    paired = probable(everything, old, new, min_probability)
     document = diff_document(
         loaded,
         old,
@@ -121,9 +122,21 @@ def _read(
     coverages: list[Coverage],
     step: Callable[[str], None],
 ) -> Side:
-    step(f"reading {name}")
+    step(f"reading {printable(name)}")
     target = parse_target(name)
     return read_side(model, target, backend=backend, skipped=skipped, coverages=coverages)
+
+
+def probable(
+    paired: Iterable[Paired], left: Side, right: Side, min_probability: float
+) -> list[Paired]:
+    """The pairs that are as probable as asked for, and those of identical code."""
+    return [
+        item
+        for item in paired
+        if item.probability >= min_probability
+        or left.code[item.row].digest == right.code[item.column].digest
+    ]
 
 
 def diff_document(

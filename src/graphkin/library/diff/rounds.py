@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
+from graphkin.binaries.function import is_unnamed
 from graphkin.errors import ModelError
 from graphkin.library.diff.context import context_features
 from graphkin.library.diff.pairs import (
@@ -38,6 +39,8 @@ are different ones, whatever lies around them: one may have taken the place of t
 26,478 true pairs 20 are so."""
 CONTRADICTED = 0.09
 """Too little for a pair of a diff."""
+RENAMED = 0.9
+"""Probability from which on two functions of different names are taken for the same."""
 SURROUNDINGS = 0.5
 """A pair that is less probable by itself was found by its surroundings."""
 LEAST_PROBABILITY = 0.05
@@ -83,6 +86,8 @@ def pair(model: SearchModel, left: Side, right: Side, *, by_name: bool = True) -
     for number, own in enumerate(others, start=1):
         known = features | context_features(pairs, probabilities)
         probabilities = with_names(pairs, round_probabilities(pairs, known, own, number), names)
+    if by_name:
+        probabilities = with_other_names(pairs, probabilities)
     return [
         Paired(
             int(pairs.rows[number]),
@@ -117,7 +122,7 @@ def competing_features(pairs: Pairs, exponent: Floats) -> Floats:
 
 
 def with_names(pairs: Pairs, probabilities: Floats, names: Mapping[int, int]) -> Floats:
-    """Functions of one name are a pair, and in no other.
+    """Functions of one name are a pair, and in no other; others of two names need to be sure.
 
     Args:
         pairs: P of them.
@@ -132,6 +137,22 @@ def with_names(pairs: Pairs, probabilities: Floats, names: Mapping[int, int]) ->
     is_pair = expected[pairs.rows] == pairs.columns
     is_other = (expected[pairs.rows] >= 0) | is_taken[pairs.columns]
     return np.where(is_pair, SAME_NAME, np.where(is_other, 0.0, probabilities))
+
+
+def with_other_names(pairs: Pairs, probabilities: Floats) -> Floats:
+    """Functions of two different names are no pair, unless that is sure: somebody renamed it."""
+    ours, theirs = (
+        np.array([not is_unnamed(function.name) for function in side.functions], dtype=bool)
+        for side in (pairs.left, pairs.right)
+    )
+    names = [
+        np.array([function.name for function in side.functions], dtype=object)
+        for side in (pairs.left, pairs.right)
+    ]
+    is_renamed = ours[pairs.rows] & theirs[pairs.columns]
+    is_renamed &= names[0][pairs.rows] != names[1][pairs.columns]
+    is_doubtful = is_renamed & (probabilities < RENAMED)
+    return np.where(is_doubtful, np.minimum(probabilities, CONTRADICTED), probabilities)
 
 
 def with_identical(pairs: Pairs, probabilities: Floats) -> Floats:

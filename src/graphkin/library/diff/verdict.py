@@ -19,6 +19,8 @@ SURE, LARGE = 0.9, 5
 ONE_KIND = 0.25
 """Share of them that is identical between builds of one kind, at least; between compilers and
 levels hardly any is."""
+LIKELY = 0.5
+"""Probability from which on two functions of different builds are said to be the same."""
 SAME_WORDS = 0.5
 """Cosine of what two functions say, below which they are not the same source any more."""
 TELLING = 10.0
@@ -53,7 +55,8 @@ class Judge:
             return Judged("identical", 1.0, None, (), ())
         if not self.is_one_kind:
             similarity = self._likeness(item)
-            verdict: Verdict = "same" if self._says_the_same(item) else "changed"
+            is_likely = item.probability >= LIKELY and self._says_the_same(item)
+            verdict: Verdict = "same" if is_likely else "changed"
             return Judged(verdict, similarity, None, removed, added)
         is_same = left.mnemonics == right.mnemonics and not removed and not added
         blocks = block_changes(left.blocks, right.blocks)
