@@ -67,12 +67,12 @@ class Toolbox:
 
     def show(self, target: str, offset: int, limit: int) -> Answer:
         """The functions of a file, or the code of one."""
-        found = self._folders.target(target)
-        if found.function is not None:
-            function = read_function(found, limits=self._limits)
+        parsed = self._folders.target(target)
+        if parsed.function is not None:
+            function = read_function(parsed, limits=self._limits)
             text = "\n".join(map(printable, to_text(function).split("\n")))
             return {"text": text[:MOST_LETTERS], "complete": len(text) <= MOST_LETTERS}
-        functions = [_line(function) for function in self._functions(found, with_evidence=False)]
+        functions = [_line(function) for function in self._functions(parsed, with_evidence=False)]
         return {"total": len(functions), "functions": functions[offset : offset + _most(limit)]}
 
     def compare(self, left: str, right: str) -> Answer:

@@ -215,9 +215,9 @@ def find_components(
             _Match(position, ordered[position].query.address or 0, votes[position][name])
             for position in own
         ]
-        found = _component(name, ordered[0].query.binary, matches, votes, library)
-        if (found.probability or 0.0) >= LEAST_SURE:
-            components.append(found)
+        component = _component(name, ordered[0].query.binary, matches, votes, library)
+        if (component.probability or 0.0) >= LEAST_SURE:
+            components.append(component)
     return sorted(components, key=lambda item: (-item.functions, item.name))
 
 

@@ -37,11 +37,11 @@ def by_known_function(results: Iterable[FunctionResult]) -> list[KnownFunctionMa
             best.setdefault((base_name(hit.shown), tag_title(hit)), hit)
         for key, hit in best.items():
             matches.setdefault(key, []).append(Match(result.query, hit))
-    found = [
+    functions = [
         KnownFunctionMatches(function, tags, sorted(own, key=lambda match: likelihood(match.hit)))
         for (function, tags), own in matches.items()
     ]
-    return sorted(found, key=_order)
+    return sorted(functions, key=_order)
 
 
 def _order(known: KnownFunctionMatches) -> tuple[int, tuple[float, float, float], str]:
@@ -53,13 +53,13 @@ def _order(known: KnownFunctionMatches) -> tuple[int, tuple[float, float, float]
 def known_table(results: Sequence[FunctionResult], *, width: int = WIDTH) -> str:
     """For each known function that was found a title, and a line for each match."""
     lines: list[str] = []
-    found = by_known_function(results)
-    for known in found:
+    functions = by_known_function(results)
+    for known in functions:
         tags = "" if known.tags == UNTAGGED else f"{GAP}{known.tags}"
         lines.append(shortened(f"{known.function}{tags}", width))
         rows = table_lines(_columns(known.matches), width - len(GAP))
         lines += [*(GAP + row for row in rows), ""]
-    return "\n".join([*lines, f"{plural(len(found), 'known function')} found"])
+    return "\n".join([*lines, f"{plural(len(functions), 'known function')} found"])
 
 
 def _columns(matches: Sequence[Match]) -> list[Column]:
