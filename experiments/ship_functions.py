@@ -155,7 +155,7 @@ matcher `{hashes["matcher"]}`.
 ## Scores
 
 Functions of the test projects in one pool of all of them. {queries}See
-`experiments/unseen_projects.py`. "In files" knows callers and callees.
+`experiments/unseen_projects.py`. "In files" knows callers, callees and neighbours.
 {scores}
 
 ## Limits
