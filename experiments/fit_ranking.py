@@ -53,7 +53,7 @@ FIRST = {
 DROPPED_CALLERS = 0.4
 """Share of the queries in files whose callers are taken as unknown: a program links a part of a
 library, and its functions have other callers there."""
-OTHER_NEIGHBOURS = 0.4
+OTHER_NEIGHBOURS = 0.2
 """Share of those that get the neighbours of another query: a program that was put together by other
 rules, or holds a copy of one function alone, has other code beside it."""
 LINKED = 0.3
