@@ -116,6 +116,7 @@ def fit(searches: Searches) -> Ranking:
         "projects": sorted(searches.projects),
         "queries": count,
         "pools": [min(sizes), max(sizes)],
+        "corpus": FunctionCorpus.open(Path(searches.task.corpus)).digest(),
     }
     return Ranking(ranking.order, regressions, about)
 
