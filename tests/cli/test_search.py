@@ -249,6 +249,18 @@ class TestSearch:
         outcome = run("search", library, target, "--exit-code", "--min-probability", 1)
         assert outcome.code == 0
 
+    def test_a_repaired_function_is_shown_and_is_not_what_was_asked_for(
+        self, run: Graphkin, model: Path, tmp_path: Path
+    ):
+        path, fixed = tmp_path / "library.kin", samples.path("gcc-O2/libkinbeat-fixed.so")
+        run("index", path, fixed, "--model", model, "--add-tag", "fixed=X-1")
+        for tag, found in (("cve", True), ("cve=X-*", True), ("cve=Y", False), ("other", False)):
+            outcome = run("search", path, f"{fixed}:{NAME}", "--tag", tag, "--exit-code")
+            assert outcome.code == 0
+            assert ("fixed=X-1" in outcome.out) == found
+        run("index", path, KNOWN, "--add-tag", "cve=X-1")
+        assert run("search", path, f"{KNOWN}:{NAME}", "--tag", "cve", "--exit-code").code == 20
+
     @pytest.mark.parametrize(
         ("arguments", "code", "message"),
         [
