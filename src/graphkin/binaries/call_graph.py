@@ -110,7 +110,10 @@ class CallGraph:
             return cls(
                 tuple(FunctionNode(*node) for node in functions),
                 tuple(imports),
-                tuple(Link(*link[:2], LINKS[link[2]], bool(link[3])) for link in links),
+                tuple(
+                    Link(source, target, LINKS[kind], bool(is_import))
+                    for source, target, kind, is_import in links
+                ),
             )
         except (ValueError, TypeError, LookupError, zlib.error, RecursionError) as error:
             raise FormatError(f"a call graph is damaged: {error!r}") from error
