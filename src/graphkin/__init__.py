@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from graphkin.library.library import Library
     from graphkin.library.naming import names
     from graphkin.library.records import Filter
+    from graphkin.library.report import search
     from graphkin.library.scan import scan
     from graphkin.models import AttentionMaps, GraphEmbedder, GraphMatcher, ModelConfig, load_model
 
@@ -32,6 +33,7 @@ _HOMES = {
     "load_model": "graphkin.models",
     "names": "graphkin.library.naming",
     "scan": "graphkin.library.scan",
+    "search": "graphkin.library.report",
 }
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "load_model",
     "names",
     "scan",
+    "search",
 ]
 
 

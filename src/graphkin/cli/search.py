@@ -27,15 +27,12 @@ from graphkin.cli.search_options import (
     Rerank,
     Top,
 )
-from graphkin.errors import GraphkinError
 from graphkin.results.text import plural, printable
 
 if TYPE_CHECKING:
-    from graphkin.binaries.coverage import Coverage
-    from graphkin.binaries.function import Skipped
     from graphkin.library.library import Library
     from graphkin.library.records import SearchOptions
-    from graphkin.results.document import Report, SearchedFile
+    from graphkin.results.document import FunctionResult, Report, SearchedFile
 
 WORTH_A_LOOK = 0.1
 """A probability that is above that of most functions."""
@@ -109,90 +106,59 @@ def _report_and_exit(
     formats = [chosen] if how.html is None else [chosen, "html"]
     options = replace(options, evidence_top=evidence_top(formats))
     with Library.open(library, graphs_folder=how.graphs_folder) as opened:
-        report, is_complete = _report(opened, library, targets, options, how)
+        report, is_complete = _report(opened, targets, options, how)
     if how.html is not None:
         _write(report, "html", how.html)
     _write(report, chosen, how.output)
-    has_hit = how.exit_code and any(result.hits for result in report.results)
+    has_hit = how.exit_code and any(_counts(result, options) for result in report.results)
     exit_with(has_hit=has_hit, is_partial=not is_complete)
 
 
+def _counts(result: FunctionResult, options: SearchOptions) -> bool:
+    """Whether a function has a hit with the tags that are asked for: repaired ones have not."""
+    tags = set() if options.where is None else set(options.where.tags)
+    return any(tags <= hit.tags.keys() for hit in result.hits)
+
+
 def _report(
-    library: Library,
-    name: str,
-    targets: Sequence[str],
-    options: SearchOptions,
-    how: ReportOptions,
+    library: Library, targets: Sequence[str], options: SearchOptions, how: ReportOptions
 ) -> tuple[Report, bool]:
     """Looks up the functions of all targets; says, too, whether all that was named was read.
 
     A file that cannot be read is named on stderr, and the others go on; where none can be read,
     the command fails.
     """
-    from graphkin import __version__
     from graphkin._support.progress import counter
-    from graphkin.library.processors import processor_warnings
-    from graphkin.library.scan import read_queries
-    from graphkin.library.whole_files import look_up_files
-    from graphkin.results.coverage import coverage_of
-    from graphkin.results.document import Report, Tool
+    from graphkin.library.report import make_report, read_targets
 
     if not len(library):
         typer.echo("graphkin: the library is empty; nothing can be found in it", err=True)
-    skipped: list[Skipped] = []
-    files: list[SearchedFile] = []
-    coverages: list[Coverage] = []
-    failures: list[GraphkinError] = []
-    queries = list(
-        read_queries(
-            library,
-            targets,
-            checked_backend(how.backend, how.raw),
-            how.min_blocks,
-            skipped=skipped,
-            files=files,
-            coverages=coverages,
-            on_error=failures.append,
-        )
-    )
-    show_skipped(skipped)
-    show_coverage(coverages)
+    backend = checked_backend(how.backend, how.raw)
+    read = read_targets(library, targets, backend, how.min_blocks)
+    failures = read.failures
+    show_skipped(read.skipped)
+    show_coverage(read.coverages)
     if len(failures) == len(targets) == 1:
         raise failures[0]
     for error in failures:
         typer.echo(f"graphkin: {printable(str(error))}", err=True)
     if len(failures) == len(targets):
         raise typer.Exit(failures[0].exit_code)
-    if not queries:
-        _explain_nothing(files, how.min_blocks)
+    if not read.queries:
+        _explain_nothing(read.files, how.min_blocks)
     if options.min_probability and not library.model.knows_probabilities:
         typer.echo(
             "graphkin: the library's model has no calibration, so --min-probability leaves "
             "nothing out",
             err=True,
         )
-    warnings = processor_warnings(library.model, (query.architecture for query in queries))
-    show_warnings(warnings)
     with counter("searching") as progress:
-        scanned = look_up_files(library, queries, options, progress=progress)
-    report = Report(
-        tool=Tool(version=__version__),
-        library=name,
-        model=str(library.model_id),
-        options={
-            **options.to_dict(),
-            "min_blocks": how.min_blocks,
-            "backend": checked_backend(how.backend, how.raw),
-        },
-        results=scanned.results,
-        components=scanned.components,
-        files=tuple(files),
-        skipped=tuple(map(str, [*failures, *skipped])),
-        coverage=tuple(map(coverage_of, coverages)),
-        warnings=warnings,
-    )
+        report = make_report(
+            library, read, options, min_blocks=how.min_blocks, backend=backend, progress=progress
+        )
+    show_warnings(report.warnings)
     _hint(report, options.min_probability)
-    return report, bool(queries) and not failures and not is_incomplete(skipped, targets)
+    return report, bool(read.queries) and not failures and not is_incomplete(read.skipped, targets)
 
 
 def _explain_nothing(files: Sequence[SearchedFile], min_blocks: int) -> None:

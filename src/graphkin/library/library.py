@@ -56,6 +56,11 @@ class Library:
             raise StorageError(f"the library {self._path} is closed; open it again")
         return self._engine
 
+    @property
+    def path(self) -> str | Path:
+        """Its file, or its address."""
+        return self._path
+
     @classmethod
     def create(
         cls,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
 from graphkin.results.document import Hit, Kin
+from graphkin.results.grouping import CVE_TAG, FIXED_TAG
 
 Vector = NDArray[np.uint8] | NDArray[np.float32]
 """(W,) the bytes of a code, or a float vector."""
@@ -257,8 +258,18 @@ class SearchOptions:
         return self.where is not None and bool(self.where.tags)
 
     def shows(self, stored: Stored) -> bool:
-        """Whether a function of the library that was ranked has the tags."""
-        return self.where is None or self.where.matches(stored.entry, stored.nodes)
+        """Whether a function of the library that was ranked has the tags.
+
+        Who asks for vulnerable functions is shown their repaired versions as well: that a file has
+        one of those is the answer, and silence would not tell it from a file that has neither.
+        """
+        if self.where is None or self.where.matches(stored.entry, stored.nodes):
+            return True
+        tags = dict(self.where.tags)
+        if CVE_TAG not in tags:
+            return False
+        tags[FIXED_TAG] = tags.pop(CVE_TAG)
+        return replace(self.where, tags=tags).matches(stored.entry, stored.nodes)
 
 
 @dataclass(frozen=True)

@@ -591,6 +591,8 @@ class LibraryContent(Document):
     graphs: int
     """Different graphs among them."""
     binaries: int
+    call_graphs: int = 0
+    """Files of which it holds who calls whom."""
     bytes: dict[str, int]
     architectures: dict[str, int]
     compilers: dict[str, int]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from textwrap import wrap
 
 from rich.cells import cell_len
 
@@ -26,6 +27,7 @@ from graphkin.results.text import (
     distance_text,
     number_text,
     plural,
+    printable,
     share_text,
     shortened,
 )
@@ -145,16 +147,23 @@ def _scan_lines(results: Sequence[FunctionResult], width: int, *, names_files: b
     lines = [head]
     for row, result in zip(rows, results, strict=True):
         lines += [row, *_note(result.hits[0], width)]
-        lines += [INDENT + short_verdict(item) for item in result.patches]
+        lines += _verdicts(result, width)
     return lines
 
 
 def _verdicts(result: FunctionResult, width: int) -> list[str]:
-    """Whether it is repaired, and a line for each reason."""
+    """Whether it is repaired, and why: whole sentences, on as many lines as they take."""
     lines = []
     for item in result.patches:
-        lines.append(GAP + short_verdict(item))
-        lines += [INDENT + shortened(reason, width - len(INDENT)) for reason in item.reasons]
+        lines.append(INDENT + printable(short_verdict(item)))
+        for reason in item.reasons:
+            lines += wrap(
+                printable(reason),
+                width,
+                initial_indent=2 * INDENT,
+                subsequent_indent=2 * INDENT + GAP,
+                break_on_hyphens=False,
+            )
     return lines
 
 

@@ -125,9 +125,10 @@ class NativeSource(FunctionSource):
                     continue
                 flow = Flow(image, listing, architecture, deadline.check)
                 blocks, edges = flow.recover(self.with_text)
-                callees = None
+                callees, links = None, b""
                 if collector is not None:
-                    blocks, callees = collector.read(listing, blocks, flow.spans, flow.dropped)
+                    said = collector.read(listing, blocks, flow.spans, flow.dropped)
+                    blocks, callees, links = said
             except OutOfTime:
                 left = len(image.extents) - number
                 reason = f"the time of {self.limits.seconds:g} s is over with {left} functions left"
@@ -150,6 +151,7 @@ class NativeSource(FunctionSource):
                 unit=extent.unit,
                 defined_in=files.get(extent.start),
                 callees=callees,
+                links=links,
             )
 
     def _problem(self, extent: Extent) -> str | None:
