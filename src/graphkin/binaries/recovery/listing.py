@@ -62,6 +62,9 @@ class Listing:
         self.bases: dict[str, dict[int, tuple[int, int | None]]] = {}
         """For registers of 32-bit x86, then positions: where it was found out whether they hold
         the base of the global offset table, and the base."""
+        self.base_spans: dict[str, tuple[int, int, int | None]] = {}
+        """For registers of 32-bit x86, where that was last asked: behind the first position, and
+        up to the second one, they hold the same."""
         self.writes: dict[int, tuple[str, str]] = {}
         """For instructions of 32-bit x86: what is written, and from what."""
         self._texts: dict[int, str] = {}
