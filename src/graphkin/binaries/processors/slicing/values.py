@@ -184,7 +184,7 @@ class Values:
     def _last_write(
         self, listing: Listing, register: int, position: int, end: int
     ) -> tuple[int, Effect] | None:
-        """The nearest instruction ahead of a position, and behind ``end``, that wrote a register."""
+        """The nearest instruction behind ``end``, and ahead of a position, that wrote to it."""
         effect_of, is_scratch = self._semantics.effect, register in self._semantics.scratch
         for at in range(position - 1, end, -1):
             effect = effect_of(listing, at)
