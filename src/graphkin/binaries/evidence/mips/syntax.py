@@ -81,10 +81,6 @@ _REALS = {"lwc1": 4, "ldc1": 8}
 _UNALIGNED = frozenset(["lwl", "lwr", "ldl", "ldr", "swl", "swr", "sdl", "sdr"])
 """Two of them access one word, at its first byte and at its last one."""
 _OPERAND = re.compile(r"(\S*)\((\w+)\)$")
-_FIELD = re.compile(rb"\$([a-z]\w+), (-?(?:0x[0-9a-f]+|\d+))?\(\$(\w+)\)$")
-"""Operands of most loads and stores."""
-_SPECIAL = frozenset([b"zero", b"gp", b"sp", b"fp"])
-"""Registers of which a load or a store is not like others."""
 _EXTENSIONS = frozenset([0xFF, 0xFFFF])
 SCALES, SETS_GP, COMPARES = 1, 2, 4
 """Marks of what shifts an index by the size of an entry, of what writes ``$gp``, and of what
@@ -122,9 +118,6 @@ def parse(mnemonic: str, raw: bytes, stack: frozenset[str], first_half: str) -> 
     """
     if mnemonic in _BRANCHES:
         return _BRANCHES[mnemonic]
-    match = _FIELD.match(raw) if mnemonic in _ACCESS and mnemonic not in _UNALIGNED else None
-    if match is not None and match[1] not in _SPECIAL:
-        return _field(mnemonic, match, stack)
     step = Step()
     parts = raw.decode("ascii", "replace").replace("$", "").split(", ")
     name = _narrow(mnemonic)
@@ -152,22 +145,6 @@ def parse(mnemonic: str, raw: bytes, stack: frozenset[str], first_half: str) -> 
         + COMPARES * (mnemonic in ("slt", "slti", "sltu", "sltiu"))
     )
     return step.settled()
-
-
-def _field(name: str, match: re.Match[bytes], stack: frozenset[str]) -> Step:
-    """A load or store of a word at a number of bytes from a register."""
-    operation, base = _ACCESS[name], match[3].decode("ascii")
-    is_load = operation[0] == "l"
-    step = Step(role=LOAD if is_load else STORE, real=_REALS.get(name, 0), base=base)
-    if is_load and match[1][:1] != b"f":
-        step.dst = match[1].decode("ascii")
-    if base in stack:
-        operation = "stack_load" if is_load else "stack_store"
-        step.is_plain = True
-    else:
-        step.value, step.action = int(match[2] or b"0", 0), MEMORY
-    step.code = pack(operation, "sign_extend") if name in _SIGNED else pack(operation)
-    return step
 
 
 def _access(
