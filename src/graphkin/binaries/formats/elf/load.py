@@ -145,7 +145,7 @@ def _linked(
     regions = disjoint(section_regions(sections, data)) or disjoint(segment_regions(binary, data))
     order = byte_order(binary)
     slots, pointers, imports = _relocations(binary)
-    debug, note = find_debug_file(binary, data, debug_folders)
+    debug, remark = find_debug_file(binary, data, debug_folders)
     is_mips = architecture.startswith("mips")
     has_marks = architecture in ("arm", "aarch64")
     static = _functions(binary.symtab_symbols, is_mips)
@@ -169,8 +169,6 @@ def _linked(
         imports |= {address: name for address, name, _, is_import in table if is_import}
         named = mips.imports(binary)
         compressed = mips.compressed(binary)
-        notes = (note, mips.compressed_note(len(compressed)))
-        note = "; ".join(filter(None, notes)) or None
     plt = [(s.virtual_address, s.size) for s in sections if text(s.name).startswith(STUB_SECTIONS)]
     local_entries: dict[int, int] = {}
     if architecture.startswith("ppc"):
@@ -233,12 +231,13 @@ def _linked(
         comment(sections, data),
         got,
         lines,
-        note,
+        mips.compressed_note(len(compressed)),
         marks,
         stack_failures(noreturn),
         order,
         imports,
         local_entries | {stub: defined[name] for stub, name in named.items() if name in defined},
+        remark=remark,
     )
     tables = {
         "symbols": static,
