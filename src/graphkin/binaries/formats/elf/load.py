@@ -13,7 +13,7 @@ from graphkin.binaries.formats.eh_frame import unwind_ranges
 from graphkin.binaries.formats.elf import mips, powerpc
 from graphkin.binaries.formats.elf.debug_file import find_debug_file
 from graphkin.binaries.formats.elf.debug_folders import DebugFolders
-from graphkin.binaries.formats.elf.exidx import index_ranges, index_starts
+from graphkin.binaries.formats.elf.exidx import index_ranges, index_starts, past_padding
 from graphkin.binaries.formats.elf.objects import link
 from graphkin.binaries.formats.elf.sections import (
     byte_order,
@@ -203,8 +203,13 @@ def _linked(
         for section in sections:
             if section.name == ".ARM.exidx":
                 content = content_of(section, data)
-                index += index_starts(content, section.virtual_address)
-                unwind += index_ranges(content, section.virtual_address)
+                starts = index_starts(content, section.virtual_address)
+                index += [past_padding(start, regions) for start in starts]
+                unwind += [
+                    item._replace(start=start)
+                    for item in index_ranges(content, section.virtual_address)
+                    if (start := past_padding(item.start, regions)) < item.end
+                ]
     entries = _entries(binary)
     values = _pointers(binary, regions, pointers, POINTERS[architecture])
     # Code that is not read would be searched in vain.
