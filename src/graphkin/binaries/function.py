@@ -211,13 +211,15 @@ class Skipped(NamedTuple):
     reason: str
     has_code: bool = True
     """False for a file with nothing to read, such as an import library, which is no failure."""
+    is_read: bool = False
+    """The file was read all the same, and the reason is a remark about it."""
 
     def __str__(self) -> str:
         target = f"{self.binary}:{self.function}" if self.function else self.binary
         reason = self.reason
         if reason.startswith(f"{self.binary} "):
             reason = f"it{reason.removeprefix(self.binary)}"
-        return f"{target} skipped: {reason}"
+        return f"{target}: {reason}" if self.is_read else f"{target} skipped: {reason}"
 
 
 def edge_kinds(function: Function) -> tuple[EdgeKind, ...]:

@@ -139,7 +139,7 @@ function showCoverage({ functions, coverage }) {
   place.hidden = !code;
   place.classList.toggle("warning", low.length > 0);
   const share = code ? Math.floor((100 * recovered) / code) : 100;
-  const text = `${plural(functions, "function")} hold ${share}% of ${code} bytes of code.`;
+  const text = `${plural(functions, "function")} hold ${share}% of ${count(code)} bytes of code.`;
   const tried = [...new Set(low.flatMap((file) => file.tried))].join(", ");
   fill(place, low.length ? `${text} Others are missing; tried: ${tried}.` : text);
 }
