@@ -58,6 +58,7 @@ def encode_queries(
     texts: Sequence[Mapping[int, EvidenceToken]] | None = None,
 ) -> list[EncodedQuery]:
     """Queries from graphs; the arguments are those of :meth:`SearchModel.encoded`."""
+    graphs = model.embedder.read(graphs)
     encoded = model.encoded(graphs, architectures, surroundings)
     return [
         EncodedQuery(
@@ -110,4 +111,4 @@ def score_pairs(
         row_of[number] = row
     if not distinct:
         return np.zeros(0, dtype=np.float32)
-    return matcher.predict(distinct)[row_of]
+    return matcher.similarities(distinct)[row_of]

@@ -136,6 +136,7 @@ class Stored:
         """The fields of a :class:`graphkin.results.document.LibraryFunction`."""
         entry = self.entry
         return {
+            "kind": "function" if entry.address is not None or entry.architecture else "graph",
             "reference": f"library:{self.id}",
             "id": self.id,
             "function": entry.function,

@@ -16,6 +16,7 @@ any other folder                       all graph files in it and its folders; wi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,11 @@ from graphkin.graphs.store import GraphStore
 LINES = (".jsonl", ".ndjson")
 
 
+def is_graph_file(path: PathLike) -> bool:
+    """Whether a path has an ending of files that hold graphs and nothing else."""
+    return Path(path).suffix.lower() in (*READERS, *LINES)
+
+
 def read_graphs(
     paths: PathLike | Iterable[PathLike], names: AttributeNames | None = None
 ) -> list[NamedGraph]:
@@ -48,7 +54,11 @@ def read_graphs(
         FormatError: a file is of an unknown format or broken, or two graphs have one name.
     """
     several = [paths] if isinstance(paths, str | Path) or not isinstance(paths, Iterable) else paths
-    graphs = [named for path in several for named in _read(Path(path), names or AttributeNames())]
+    graphs = [
+        named if named.source else replace(named, source=str(path))
+        for path in several
+        for named in _read(Path(path), names or AttributeNames())
+    ]
     if not graphs:
         raise FormatError("there are no graphs to read; name at least one file")
     known: set[str] = set()
@@ -96,7 +106,7 @@ def _read_folder(folder: Path, names: AttributeNames) -> list[NamedGraph]:
         for named in _read(file, names):
             name = named.name if file.suffix.lower() in LINES else file.relative_to(folder)
             label = place if named.label is None else named.label
-            graphs.append(NamedGraph(str(name), named.graph, label, named.split))
+            graphs.append(NamedGraph(str(name), named.graph, label, named.split, str(file)))
     return graphs
 
 
