@@ -16,7 +16,7 @@ from graphkin.graphs.converters.attributes import AttributeNames
 from graphkin.graphs.converters.named import NamedGraph
 from graphkin.library.code_distance import distances
 from graphkin.library.models import SearchModel, space_of
-from graphkin.library.own_graphs import graph_ref, read_one
+from graphkin.library.own_graphs import checked_inputs, graph_ref, read_one
 from graphkin.models import AttentionMaps, GraphEmbedder, GraphMatcher, load_model
 from graphkin.models.model import GraphModel
 from graphkin.results.document import Comparison
@@ -92,6 +92,7 @@ def compare_graphs(
     judge = models.judge
     names = names or judge.attribute_names
     sides = _named(left, "left", names), _named(right, "right", names)
+    checked_inputs(judge, list(sides))
     graphs = judge.read(side.graph for side in sides)
     maps = judge.explain(*graphs)
     score = np.array([maps.score], dtype=np.float32)

@@ -21,6 +21,7 @@ from graphkin.library.indexing.writer import IndexSummary
 from graphkin.library.library import Library
 from graphkin.library.records import Filter, KnownFunction
 from graphkin.library.scan import Query
+from graphkin.models.model import GraphModel
 from graphkin.results.document import FunctionRef, SearchedFile
 
 AT_ONCE = 1000
@@ -59,6 +60,25 @@ def read_one(text: PathLike, names: AttributeNames | None = None) -> NamedGraph:
     return graphs[0]
 
 
+def checked_inputs(model: GraphModel, graphs: list[NamedGraph]) -> list[NamedGraph]:
+    """Graphs whose nodes and edges have what a model reads.
+
+    Raises:
+        FormatError: says which attribute is to be named, where that is what is missing.
+    """
+    for named in graphs:
+        for item, reads, kind in (
+            ("node", model.config.node_input, named.graph.node_kind),
+            ("edge", model.config.edge_input, named.graph.edge_kind),
+        ):
+            if reads != "constant" and kind == "constant":
+                raise FormatError(
+                    f"{named.source}: its {item}s say nothing, and the model reads what they say; "
+                    f"name the attribute that holds it: --{item}-labels, or --{item}-features"
+                )
+    return graphs
+
+
 def known_graph(named: NamedGraph, tags: Mapping[str, str]) -> KnownFunction:
     """What a library keeps of a graph beside the graph itself."""
     label = {} if named.label is None else {LABEL: str(named.label)}
@@ -88,7 +108,7 @@ def index_graphs(
     summary = IndexSummary(files=len(paths))
     for done, path in enumerate(paths, start=1):
         try:
-            graphs = read_target(path, names)
+            graphs = checked_inputs(library.embedder, read_target(path, names))
             for start in range(0, len(graphs), AT_ONCE):
                 _add(library, graphs[start : start + AT_ONCE], tags, summary)
         except (FormatError, GraphError) as error:
@@ -136,7 +156,7 @@ def graph_queries(
     queries: list[Query] = []
     for target in targets:
         try:
-            graphs = read_target(target, names)
+            graphs = checked_inputs(library.embedder, read_target(target, names))
             read = library.embedder.read(item.graph for item in graphs)
             queries += [
                 Query(graph_ref(item), graph) for item, graph in zip(graphs, read, strict=True)

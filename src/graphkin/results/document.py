@@ -499,9 +499,10 @@ class FunctionSummary(NamedFunction):
     """A function in a list of functions."""
 
     binary: Name
-    address: Address
-    size: int
-    """Bytes of code."""
+    address: Address | None
+    """Null for a graph."""
+    size: int | None
+    """Bytes of code; null for a graph."""
     blocks: int
     edges: int
     unit: Name | None = None

@@ -13,11 +13,14 @@ from graphkin._support.files import hash_file
 from graphkin.binaries.function import MEMBER, Block, Function
 from graphkin.binaries.inputs import split_member
 from graphkin.errors import ConfigError, GraphkinError
+from graphkin.graphs.converters.named import NamedGraph
 from graphkin.library.candidates import EncodedQuery
 from graphkin.library.library import Library
+from graphkin.library.own_graphs import LABEL
 from graphkin.library.records import Stored
 from graphkin.library.scan import Query, encode_among, is_related
 from graphkin.results.document import FunctionRef
+from graphkin.results.graph import ShownGraph
 from graphkin.results.text import encodable
 from graphkin.web.upload_reader import Reader
 from graphkin.web.uploads import Uploads
@@ -54,6 +57,7 @@ class References:
         (graph,) = self._library.engine.graphs([stored.id])
         entry = stored.entry
         ref = FunctionRef(
+            kind=stored.kind,
             function=entry.function,
             binary=entry.binary,
             address=entry.address,
@@ -79,9 +83,28 @@ class References:
         related = (
             upload.query(function, reference)
             for function in functions
-            if function.member == member and is_related(function.address, function.callees, query)
+            if function.member == member
+            and function.address is not None
+            and is_related(function.address, function.callees, query)
         )
         return encode_among(model, query, related)
+
+    def named_graph(self, reference: str) -> NamedGraph:
+        """A graph of somebody's own, with its name and class; one of the library has numbers where
+        its file had labels."""
+        query, label = self.query(reference), None
+        uploaded = UPLOADED.fullmatch(reference)
+        if uploaded:
+            label = self._uploads.function(uploaded[1], int(uploaded[2])).label
+        else:
+            label = self._stored(reference).entry.tags.get(LABEL)
+        return NamedGraph(query.ref.function, query.graph, label, None, query.ref.binary)
+
+    def graph(self, reference: str) -> ShownGraph:
+        """The same as people see it."""
+        named, embedder = self.named_graph(reference), self._library.embedder
+        (read,) = embedder.read([named.graph])
+        return ShownGraph.of(named, read, embedder.vocabulary)
 
     def with_text(self, reference: str) -> tuple[Function, bool]:
         """The function with its instructions; False where only their mnemonics are known."""

@@ -22,6 +22,33 @@ HEAD = 7
 """Of an arrow."""
 
 
+STYLE = (
+    ".l{stroke:#59636e;fill:none;stroke-width:1.2}.n{fill:#eaeef2;stroke:#8c959f}"
+    "text{font:11px monospace;text-anchor:middle;fill:#1f2328}.e{font-size:10px;fill:#59636e}"
+)
+"""Of a picture by itself."""
+
+
+def graph_picture(shown: ShownGraph, places: Positions) -> str:
+    """One SVG file."""
+    width, height, centres = _canvas(places)
+    labels = [shortened(label, MOST_LETTERS) for label in shown.node_texts]
+    nodes = []
+    for number, ((x, y), label) in enumerate(zip(centres, labels, strict=True)):
+        wide = _width(number, label)
+        nodes.append(
+            f'<rect class="n" x="{x - wide / 2:.0f}" y="{y - HEIGHT / 2:.0f}" width="{wide}" '
+            f'height="{HEIGHT}" rx="12"/><text x="{x:.0f}" y="{y + 4:.0f}">'
+            f"{text(f'{label} {number}'.strip())}</text>"
+        )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}"><style>{STYLE}</style>'
+        f'<rect width="100%" height="100%" fill="#fff"/>{_lines(shown, centres)}'
+        f"{''.join(nodes)}</svg>"
+    )
+
+
 def draw_graph(shown: ShownGraph, places: Positions) -> Drawing:
     """One picture with all lines, then the nodes in their order, in a template.
 
@@ -31,22 +58,14 @@ def draw_graph(shown: ShownGraph, places: Positions) -> Drawing:
     """
     labels = [shortened(label, MOST_LETTERS) for label in shown.node_texts]
     widths = [_width(number, label) for number, label in enumerate(labels)]
-    centres = [(x * EDGE + MARGIN + LEAST_WIDTH, y * EDGE + MARGIN) for x, y in places.tolist()]
+    width, height, centres = _canvas(places)
     boxes = [
-        (round(x - width / 2), round(y - HEIGHT / 2), width, HEIGHT)
-        for (x, y), width in zip(centres, widths, strict=True)
+        (round(x - wide / 2), round(y - HEIGHT / 2), wide, HEIGHT)
+        for (x, y), wide in zip(centres, widths, strict=True)
     ]
-    width = round(max(x for x, _ in centres) + MARGIN + LEAST_WIDTH)
-    height = round(max(y for _, y in centres) + MARGIN)
-    lines = "".join(
-        _line(centres[source], centres[target], label, is_directed=shown.graph.directed)
-        for (source, target), label in zip(
-            shown.graph.edges.tolist(), shown.edge_texts, strict=True
-        )
-    )
     picture = (
         f'<svg class="edges" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" aria-hidden="true">{lines}</svg>'
+        f'viewBox="0 0 {width} {height}" aria-hidden="true">{_lines(shown, centres)}</svg>'
     )
     nodes = "".join(
         f'<div class="block node" tabindex="0"><div class="strip"><b>{text(label)}</b>'
@@ -54,6 +73,22 @@ def draw_graph(shown: ShownGraph, places: Positions) -> Drawing:
         for number, (label, beside) in enumerate(zip(labels, shown.neighbours(), strict=True))
     )
     return Drawing(f"{picture}<template>{nodes}</template>", boxes, width, height)
+
+
+def _canvas(places: Positions) -> tuple[int, int, list[tuple[float, float]]]:
+    """Width and height, and the centre of each node."""
+    side = MARGIN + LEAST_WIDTH
+    centres = [(x * EDGE + side, y * EDGE + MARGIN) for x, y in places.tolist()]
+    width = max(x for x, _ in centres) + side
+    return round(width), round(max(y for _, y in centres) + MARGIN), centres
+
+
+def _lines(shown: ShownGraph, centres: list[tuple[float, float]]) -> str:
+    edges = zip(shown.graph.edges.tolist(), shown.edge_texts, strict=True)
+    return "".join(
+        _line(centres[source], centres[target], label, is_directed=shown.graph.directed)
+        for (source, target), label in edges
+    )
 
 
 def _width(number: int, label: str) -> int:
@@ -76,9 +111,9 @@ def _line(
         path += _head(start, end) if is_directed else ""
     words = ""
     if label:
-        words = f'<text x="{middle[0]:.0f}" y="{middle[1] - 3:.0f}">'
+        words = f'<text class="e" x="{middle[0]:.0f}" y="{middle[1] - 3:.0f}">'
         words += f"{text(shortened(label, MOST_LETTERS))}</text>"
-    return f'<path d="{path}"/>{words}'
+    return f'<path class="l" d="{path}"/>{words}'
 
 
 def _head(start: tuple[float, float], end: tuple[float, float]) -> str:
