@@ -60,7 +60,7 @@ SMALL = {"node_dim": 8, "message_dim": 8, "graph_dim": 16, "steps": 2}
 
 @lru_cache
 def molecule_models() -> tuple[GraphEmbedder, GraphMatcher]:
-    """Two small models of :func:`molecules`, hardly trained; nobody changes them."""
+    """Two small models of :func:`molecules`; nobody changes them."""
     graphs, labels = molecules(40)
     embedder = GraphEmbedder(ModelConfig.named("gnn-strong", **SMALL))
     embedder.fit(graphs, labels, steps=3, progress=False)

@@ -74,7 +74,16 @@ def test_other_formats_and_attributes(
     assert refused.code == 11
     assert "--node-labels" in refused.err
     hits = document(
-        run("search", library, tmp_path / "m.gexf", "--node-labels", "element", "--json")
+        run(
+            "search",
+            library,
+            tmp_path / "m.gexf",
+            "--node-labels",
+            "element",
+            "--rerank",
+            0,
+            "--json",
+        )
     )["results"][0]["hits"]
     assert hits[0]["function"] == "m3"
 
@@ -87,7 +96,7 @@ def test_without_a_matcher(run: Graphkin, home: Path, tmp_path: Path) -> None:
     found = document(run("search", path, query, "--json"))
     assert found["results"][0]["hits"][0]["score"] is None
     refused = run("search", path, query, "--rerank", 5)
-    assert refused.code == 2
+    assert refused.code == 12
     assert "--matcher" in refused.err
 
 
@@ -97,7 +106,7 @@ def test_what_is_about_code_is_refused(run: Graphkin, home: Path, library: Path)
     for arguments in (["index", library.with_name("x.kin"), graphs],
                       ["compare", f"{graphs}:m1", f"{graphs}:m2"]):  # fmt: skip
         refused = run(*arguments)
-        assert refused.code == 2
+        assert refused.code == 12
         assert "holds graphs, and the model functions reads functions" in refused.err
     assert not library.with_name("x.kin").exists()
     more = run("index", library, graphs, "--matcher", home / "gmn")
@@ -121,5 +130,5 @@ def test_compare(run: Graphkin, home: Path, tmp_path: Path) -> None:
     assert compared["left"]["kind"] == "graph"
     assert compared["evidence"]["pairs"]
     several = run("compare", graphs, sides[1], "--model", home / "gnn")
-    assert several.code == 2
+    assert several.code == 12
     assert "12 graphs; name one" in several.err

@@ -12,16 +12,17 @@ from graphkin.graphs.converters.from_networkx import to_networkx
 from graphkin.graphs.converters.from_pyg import to_pyg
 from tests.graph_samples import SMALL, molecule_models, molecules
 
-TREE = Graph(6, [(0, 1), (1, 2), (2, 3), (3, 4), (2, 5)])
-"""No two of its nodes are alike."""
+TREE = Graph(7, [(0, 1), (0, 2), (2, 3), (0, 4), (4, 5), (5, 6)])
 
 
 @pytest.mark.parametrize("kind", [GraphEmbedder, GraphMatcher])
 def test_a_copy_with_other_numbers(kind: type[GraphEmbedder] | type[GraphMatcher]) -> None:
     torch.manual_seed(0)
-    model = kind(ModelConfig.named("gnn" if kind is GraphEmbedder else "gmn", steps=4)).eval()
-    order = [3, 5, 0, 1, 4, 2]
-    matches = model.match(TREE, TREE.permuted(order))
+    name = "gnn" if kind is GraphEmbedder else "gmn"
+    model = kind(ModelConfig.named(name, node_input="tokens", node_input_size=7)).eval()
+    order = [3, 5, 0, 1, 6, 4, 2]
+    tree = Graph(7, TREE.edges, node_tokens=[[node] for node in range(7)])
+    matches = model.match(tree, tree.permuted(order))
     assert [(match.left, match.right) for match in matches] == list(enumerate(order))
 
 
@@ -41,7 +42,7 @@ def test_an_embedder_looks_once() -> None:
 def test_graphs_of_other_libraries(convert) -> None:  # type: ignore[no-untyped-def]
     embedder = GraphEmbedder(ModelConfig.named("gnn", **SMALL)).eval()
     matcher = GraphMatcher(ModelConfig.named("gmn", **SMALL)).eval()
-    graphs = [TREE, TREE.permuted([3, 5, 0, 1, 4, 2]), Graph(3, [(0, 1), (1, 2)])]
+    graphs = [TREE, TREE.permuted([3, 5, 0, 1, 6, 4, 2]), Graph(3, [(0, 1), (1, 2)])]
     others = [convert(graph) for graph in graphs]
     assert np.array_equal(embedder.encode(others), embedder.encode(graphs))
     assert np.array_equal(embedder.scores(others, others), embedder.scores(graphs, graphs))

@@ -62,9 +62,9 @@ def search(
     rerank: Rerank = RERANK,
     min_probability: MinProbability = MIN_PROBABILITY,
     *,
+    attributes: AttributeOptions,
     where: FilterOptions,
     report: ReportOptions,
-    attributes: AttributeOptions,
 ) -> None:
     """Find the kin of a function in a library: nearest codes first, then reranked by matching.
 
@@ -92,9 +92,9 @@ def scan(
     rerank: Rerank = RERANK,
     min_probability: MinProbability = MIN_PROBABILITY,
     *,
+    attributes: AttributeOptions,
     where: FilterOptions,
     report: ReportOptions,
-    attributes: AttributeOptions,
 ) -> None:
     """Look up every function of the given binaries, and list probable matches.
 

@@ -125,8 +125,15 @@ def _candidates(
     stored = engine.fetch(ids)
     others = [(item.nodes, item.graph_hash) for item in stored]
     by_distance = probabilities(model, query, others, distances)
+    own = query.digest()
     return [
-        Candidate(item, float(distance), rank_by_distance, probability)
+        Candidate(
+            item,
+            float(distance),
+            rank_by_distance,
+            probability,
+            is_equal=item.graph_hash == own,
+        )
         for rank_by_distance, (item, distance, probability) in enumerate(
             zip(stored, distances.tolist(), by_distance, strict=True), start=1
         )
