@@ -67,7 +67,7 @@ def test_labels_as_text_in_python(library: Library) -> None:
 
 def test_targets_by_name(lines: Path) -> None:
     assert read_one(f"{lines}:m3").name == "m3"
-    with pytest.raises(FormatError, match="no graph 'x'; it has m0, m1.* and 7 more"):
+    with pytest.raises(FormatError, match=r"no graph 'x'; it has m0, m1.* and 7 more"):
         read_one(f"{lines}:x")
     with pytest.raises(ConfigError, match=r"12 graphs; name one of them, such as .*:m0"):
         read_one(lines)

@@ -28,8 +28,8 @@ GraphFiles = Annotated[
     list[Path],
     typer.Argument(
         metavar="DATA...",
-        help="Graphs: a TUDataset (folder or zip), .jsonl, .graphml, .gexf, .gml or .dot files, a "
-        "folder of them, or a graph store.",
+        help="Graphs: a TUDataset (folder or zip), .jsonl, .smi, .graphml, .gexf, .gml or .dot "
+        "files, a folder of them, or a graph store.",
     ),
 ]
 
