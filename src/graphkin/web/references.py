@@ -18,7 +18,8 @@ from graphkin.library.candidates import EncodedQuery
 from graphkin.library.library import Library
 from graphkin.library.own_graphs import LABEL
 from graphkin.library.records import Stored
-from graphkin.library.scan import Query, encode_among, is_related
+from graphkin.library.scan import Query, around_of, encode_among
+from graphkin.library.signals import Surroundings
 from graphkin.results.document import FunctionRef
 from graphkin.results.graph import ShownGraph
 from graphkin.results.text import encodable
@@ -67,7 +68,7 @@ class References:
         return Query(ref, graph, entry.architecture)
 
     def encoded(self, reference: str) -> Query:
-        """The same, with all that its file tells of who calls it and whom it calls."""
+        """The same, with all that its file tells of what is around it."""
         query, model = self.query(reference), self._library.model
         if model.ranking is None:
             return query
@@ -80,14 +81,10 @@ class References:
         upload = self._uploads.get(uploaded[1])
         functions = self._uploads.functions(upload.id)
         member = functions[int(uploaded[2])].member
-        related = (
-            upload.query(function, reference)
-            for function in functions
-            if function.member == member
-            and function.address is not None
-            and is_related(function.address, function.callees, query)
-        )
-        return encode_among(model, query, related)
+        of_file = [function for function in functions if function.member == member]
+        places = [Surroundings(function.address or 0, function.callees) for function in of_file]
+        around = (upload.query(of_file[number], reference) for number in around_of(query, places))
+        return encode_among(model, query, around)
 
     def named_graph(self, reference: str) -> NamedGraph:
         """A graph of somebody's own, with its name and class; one of the library has numbers where
