@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from graphkin.graphs import Graph, GraphBatch, PairBatch, TokenBags
     from graphkin.library.compare import compare
+    from graphkin.library.compare_graphs import compare_graphs
     from graphkin.library.diff.diff import diff
     from graphkin.library.library import Library
     from graphkin.library.naming import names
@@ -29,6 +30,7 @@ _HOMES = {
     "PairBatch": "graphkin.graphs",
     "TokenBags": "graphkin.graphs",
     "compare": "graphkin.library.compare",
+    "compare_graphs": "graphkin.library.compare_graphs",
     "diff": "graphkin.library.diff.diff",
     "load_model": "graphkin.models",
     "names": "graphkin.library.naming",
@@ -48,6 +50,7 @@ __all__ = [
     "PairBatch",
     "TokenBags",
     "compare",
+    "compare_graphs",
     "diff",
     "load_model",
     "names",

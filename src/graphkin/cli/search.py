@@ -1,4 +1,4 @@
-"""``search`` and ``scan``: which functions of a library are the same code as these?"""
+"""``search`` and ``scan``: which functions or graphs of a library are like these?"""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphkin.cli.exit_codes import exit_with, is_incomplete
+from graphkin.cli.graph_options import AttributeOptions
+from graphkin.cli.graph_search import graph_report
 from graphkin.cli.options import (
     LibraryArgument,
     checked_backend,
@@ -47,16 +49,23 @@ def register(app: typer.Typer) -> None:
 def search(
     library: LibraryArgument,
     target: Annotated[
-        str, typer.Argument(help="BINARY:FUNCTION or BINARY:0x1234; BINARY looks up all of it.")
+        str,
+        typer.Argument(
+            help="BINARY:FUNCTION or BINARY:0x1234; BINARY looks up all of it. In a library of "
+            "graphs, a graph file, or FILE:NAME."
+        ),
     ],
     top: Top = 10,
     rerank: Rerank = RERANK,
     min_probability: MinProbability = MIN_PROBABILITY,
     *,
+    attributes: AttributeOptions,
     where: FilterOptions,
     report: ReportOptions,
 ) -> None:
     """Find the kin of a function in a library: nearest codes first, then reranked by matching.
+
+    A library of your own graphs is searched for the kin of a graph.
 
     Formats: hits, table, known, json, jsonl, csv, sarif, cyclonedx,
     html.
@@ -64,19 +73,23 @@ def search(
     from graphkin.library.records import SearchOptions
 
     options = SearchOptions(top, rerank, where.filter(), min_probability, evidence=rerank > 0)
-    _report_and_exit(library, [target], options, report, "hits")
+    _report_and_exit(library, [target], options, report, attributes, "hits")
 
 
 def scan(
     library: LibraryArgument,
     targets: Annotated[
         list[str],
-        typer.Argument(help="Binaries, containers, folders, or single BINARY:FUNCTION."),
+        typer.Argument(
+            help="Binaries, containers, folders, or single BINARY:FUNCTION; graph files in a "
+            "library of graphs."
+        ),
     ],
     top: Top = 3,
     rerank: Rerank = RERANK,
     min_probability: MinProbability = MIN_PROBABILITY,
     *,
+    attributes: AttributeOptions,
     where: FilterOptions,
     report: ReportOptions,
 ) -> None:
@@ -88,7 +101,7 @@ def scan(
     from graphkin.library.records import SearchOptions
 
     options = SearchOptions(top, rerank, where.filter(), min_probability, evidence=rerank > 0)
-    _report_and_exit(library, targets, options, report, "table")
+    _report_and_exit(library, targets, options, report, attributes, "table")
 
 
 def _report_and_exit(
@@ -96,6 +109,7 @@ def _report_and_exit(
     targets: Sequence[str],
     options: SearchOptions,
     how: ReportOptions,
+    attributes: AttributeOptions,
     default_format: str,
 ) -> None:
     """Looks up the functions of all targets, writes what was found, and exits with its code."""
@@ -106,7 +120,12 @@ def _report_and_exit(
     formats = [chosen] if how.html is None else [chosen, "html"]
     options = replace(options, evidence_top=evidence_top(formats))
     with Library.open(library, graphs_folder=how.graphs_folder) as opened:
-        report, is_complete = _report(opened, targets, options, how)
+        if opened.model.reads_functions:
+            report, is_complete = _report(opened, targets, options, how)
+        else:
+            report, is_complete = graph_report(
+                opened, library, targets, options, attributes, formats
+            )
     if how.html is not None:
         _write(report, "html", how.html)
     _write(report, chosen, how.output)

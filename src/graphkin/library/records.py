@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,10 +133,17 @@ class Stored:
     """Of the graph: basic blocks, for a function."""
     graph_hash: str
 
+    @property
+    def kind(self) -> Literal["function", "graph"]:
+        """A function is at an address, or for a processor; anything else is a graph."""
+        is_code = self.entry.address is not None or self.entry.architecture
+        return "function" if is_code else "graph"
+
     def to_document(self) -> dict[str, Any]:
         """The fields of a :class:`graphkin.results.document.LibraryFunction`."""
         entry = self.entry
         return {
+            "kind": self.kind,
             "reference": f"library:{self.id}",
             "id": self.id,
             "function": entry.function,
