@@ -170,8 +170,9 @@ class GraphStore(Sequence[Graph]):
         Graph(num_nodes=2, num_edges=1, undirected)
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], num_tokens: int | None = None) -> None:
         self._path = Path(path)
+        self._num_tokens = num_tokens
         self._load()
 
     @classmethod
@@ -185,9 +186,14 @@ class GraphStore(Sequence[Graph]):
         return cls(path)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> GraphStore:
-        """Opens a store to read and to append, in a time that does not depend on its size."""
-        return cls(path)
+    def open(cls, path: str | os.PathLike[str], num_tokens: int | None = None) -> GraphStore:
+        """Opens a store to read and to append, in a time that does not depend on its size.
+
+        Args:
+            path: the directory.
+            num_tokens: a graph with a token of this number or above is taken for damage.
+        """
+        return cls(path, num_tokens)
 
     def _load(self) -> None:
         manifest = _Manifest.read(self._path)
@@ -227,9 +233,9 @@ class GraphStore(Sequence[Graph]):
     def __len__(self) -> int:
         return self._manifest.graphs
 
-    def __reduce__(self) -> tuple[type[GraphStore], tuple[Path]]:
+    def __reduce__(self) -> tuple[type[GraphStore], tuple[Path, int | None]]:
         """A worker process opens the store anew instead of receiving its arrays."""
-        return GraphStore, (self._path,)
+        return GraphStore, (self._path, self._num_tokens)
 
     @overload
     def __getitem__(self, item: SupportsIndex) -> Graph: ...
@@ -319,6 +325,9 @@ class GraphStore(Sequence[Graph]):
                 ids, words = _split_words(ids, nodes)
             has_bags = kind.node_kind == "tokens"
             bags = TokenBags.from_sizes(ids, node_inputs) if has_bags else None
+            largest = int(ids.max(initial=0))
+            if has_bags and self._num_tokens is not None and largest >= self._num_tokens:
+                raise GraphError(f"token {largest} of {self._num_tokens}")
             return Graph(
                 nodes,
                 ends.reshape(edges, 2),
@@ -329,7 +338,7 @@ class GraphStore(Sequence[Graph]):
                 edge_types=edge_inputs if kind.edge_kind == "types" else None,
                 node_words=words,
             )
-        except GraphError as error:
+        except (GraphError, ValueError) as error:
             raise _damaged(self._path / WORDS, f"graph {row}: {error}") from error
 
     def _text(self, index: SupportsIndex) -> tuple[str, dict[str, Any]]:

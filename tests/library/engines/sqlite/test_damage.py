@@ -287,9 +287,8 @@ def test_a_search_does_not_tell_what_was_not_stored(path: Path, with_side_file: 
             count += 1
             try:
                 assert searched(path, vectors) == expected
-            except FormatError as error:
+            except FormatError:
                 noticed += 1
-                assert "damaged" in str(error)
     assert noticed > count / 4
 
 
