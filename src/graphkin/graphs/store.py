@@ -42,7 +42,14 @@ from numpy.typing import NDArray
 
 from graphkin._support.files import locked, storing, sync_folder, write_atomically
 from graphkin.errors import FormatError, GraphError, GraphkinError, StorageError
-from graphkin.graphs.graph import Graph, TokenBags, WordBags, check_has_no_labels
+from graphkin.graphs.graph import (
+    EDGE_KINDS,
+    NODE_KINDS,
+    Graph,
+    TokenBags,
+    WordBags,
+    check_has_no_labels,
+)
 
 FORMAT = {"format": "graphkin graph store", "version": 1}
 FILES = INDEX, WORDS, TEXTS = "index.i64", "words.u32", "texts.jsonl"
@@ -75,6 +82,17 @@ class GraphKind:
         has_words = graph.node_words is not None
         return cls(
             graph.directed, graph.node_kind, node_width, graph.edge_kind, edge_width, has_words
+        )
+
+    def is_sound(self) -> bool:
+        """Whether all values are of their types."""
+        widths = (self.node_width, self.edge_width)
+        return (
+            isinstance(self.directed, bool)
+            and isinstance(self.has_words, bool)
+            and self.node_kind in NODE_KINDS
+            and self.edge_kind in EDGE_KINDS
+            and all(type(width) is int and 0 <= width < 2**31 for width in widths)
         )
 
     def words(self, nodes: int, edges: int, tokens: int) -> list[int]:
@@ -127,9 +145,21 @@ class _Manifest:
             manifest = cls(**values)
         except (KeyError, TypeError) as error:
             raise _damaged(file, f"wrong fields: {error}") from error
+        if not manifest.is_sound():
+            raise _damaged(file, "its values are not those of a store")
         if manifest.digest() != digest:
             raise _damaged(file, f"expected digest {digest}, got {manifest.digest()}")
         return manifest
+
+    def is_sound(self) -> bool:
+        """Whether all values are of their types: whoever made a file could make its digest too."""
+        numbers = [self.graphs, *_listed(self.lengths), *_listed(self.crc32)]
+        return (
+            all(type(number) is int and number >= 0 for number in numbers)
+            and len(numbers) == 1 + 2 * len(FILES)
+            and isinstance(self.content, str)
+            and (self.kind is None or self.kind.is_sound())
+        )
 
     def commit(
         self, path: Path, graphs: int, kind: GraphKind | None, content: bytes, *data: bytearray
@@ -425,6 +455,10 @@ def _split_words(stored: NDArray[Any], nodes: int) -> tuple[NDArray[Any], WordBa
 
 def _dense(kind: str, words: NDArray[Any], width: int) -> NDArray[Any] | None:
     return words.view(FLOAT).reshape(-1, width) if kind == "dense" else None
+
+
+def _listed(values: object) -> list[Any]:
+    return list(values) if isinstance(values, list | tuple) else [values]
 
 
 def _map(file: Path, length: int) -> NDArray[np.uint8]:
