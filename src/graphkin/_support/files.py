@@ -167,11 +167,15 @@ def _remove_unless_locked(path: Path) -> None:
         handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for companion in COMPANIONS:
-                path.with_name(f"{path.name}{companion}").unlink(missing_ok=True)
-            os.unlink(path)
+            _remove(path)
         finally:
             os.close(handle)
+
+
+def _remove(path: Path) -> None:
+    for companion in COMPANIONS:
+        path.with_name(f"{path.name}{companion}").unlink(missing_ok=True)
+    path.unlink()
 
 
 class _Replacement:
@@ -200,7 +204,7 @@ class _Replacement:
 
     def drop(self) -> None:
         with contextlib.suppress(OSError):
-            os.unlink(self.temporary)
+            _remove(self.temporary)
         self._close()
 
     def _close(self) -> None:

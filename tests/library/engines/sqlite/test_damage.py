@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import resource
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphkin.errors import ConfigError, FormatError, GraphkinError
+from graphkin.errors import ConfigError, FormatError, GraphkinError, StorageError
 from graphkin.graphs import Graph
 from graphkin.graphs.encoding import dump_graph
 from graphkin.library.engines.base import Space
@@ -319,3 +320,24 @@ def test_a_missing_table_is_named(path: Path) -> None:
     change(path, "DROP TABLE finished")
     with SqliteEngine.open(path) as engine:
         assert "the table finished is missing" in engine.verify().damage
+
+
+def test_a_full_disk_while_a_library_is_created_leaves_all_or_nothing(tmp_path: Path) -> None:
+    """Whatever the size that files may have."""
+    path, refused = tmp_path / "library.kin", 0
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for most_bytes in range(0, 200_000, 3000):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
+        try:
+            SqliteEngine.create(path, SPACE, DOCUMENTS).close()
+        except StorageError:
+            refused += 1
+            assert not list(tmp_path.iterdir())
+            continue
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        with SqliteEngine.open(path) as engine:
+            assert engine.verify().damage == []
+            assert engine.documents() == DOCUMENTS
+        path.unlink()
+    assert refused > 20

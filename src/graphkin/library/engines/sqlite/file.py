@@ -206,6 +206,8 @@ def _fill(path: Path, facts: Mapping[str, str | int], documents: Mapping[str, by
             ((name, zlib.crc32(content), content) for name, content in documents.items()),
         )
         connection.execute("COMMIT")
+        # The file is moved without its log; closing would say nothing of a disk that is full.
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     finally:
         connection.close()
 
