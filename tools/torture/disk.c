@@ -4,6 +4,7 @@
  * TORTURE_KILL=n  the n-th change kills the process
  * TORTURE_LOG=f   changes are noted in f, for the power to be cut at any of them afterwards
  *
+ * The process may call torture_full(n) itself: n counts from there, and 0 gives the disk room again.
  * A change is a write, a truncation, a rename or a removal. The log has one line of text for each
  * change and each flush, and the bytes of a write behind it.
  */
@@ -35,6 +36,11 @@ __attribute__((constructor)) static void start(void) {
     full = number("TORTURE_FULL");
     killed = number("TORTURE_KILL");
     log_name = getenv("TORTURE_LOG");
+}
+
+void torture_full(long at) {
+    changes = 0;
+    full = at;
 }
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))

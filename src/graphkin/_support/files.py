@@ -167,12 +167,13 @@ def _remove_unless_locked(path: Path) -> None:
         handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _remove(path)
+            remove_with_companions(path)
         finally:
             os.close(handle)
 
 
-def _remove(path: Path) -> None:
+def remove_with_companions(path: Path) -> None:
+    """Removes a file, and what SQLite left beside it."""
     for companion in COMPANIONS:
         path.with_name(f"{path.name}{companion}").unlink(missing_ok=True)
     path.unlink()
@@ -204,7 +205,7 @@ class _Replacement:
 
     def drop(self) -> None:
         with contextlib.suppress(OSError):
-            _remove(self.temporary)
+            remove_with_companions(self.temporary)
         self._close()
 
     def _close(self) -> None:
