@@ -22,7 +22,14 @@ from graphkin.library.engines.base import Metric, Space
 from graphkin.library.pairing import Pairing
 from graphkin.library.ranking import Ranking
 from graphkin.library.records import KnownFunction, Row
-from graphkin.library.signals import Records, Surroundings, rare_words, record_kind, signals_of
+from graphkin.library.signals import (
+    AROUND,
+    Records,
+    Surroundings,
+    rare_words,
+    record_kind,
+    signals_of,
+)
 from graphkin.models import GraphEmbedder, GraphMatcher
 from graphkin.models.calibration import Calibration
 from graphkin.models.saving import (
@@ -199,7 +206,9 @@ class SearchModel:
         if self.ranking is not None:
             known = architectures or [""] * len(graphs)
             narrow = [pointer_bytes(architecture) == 4 for architecture in known]
-            signals = signals_of(self.embedder, graphs, vectors, narrow, surroundings)
+            signals = signals_of(
+                self.embedder, graphs, vectors, narrow, surroundings, self.ranking.around
+            )
         if self.space.metric != "hamming":
             return Encoded(vectors, signals)
         return Encoded(self.embedder.codes_of(vectors), signals)
@@ -217,7 +226,8 @@ class SearchModel:
 
     def signals_from(self, contents: Sequence[bytes]) -> Records:
         """Signals as a library keeps them."""
-        kind = record_kind(self.embedder)
+        around = AROUND if self.ranking is None else self.ranking.around
+        kind = record_kind(self.embedder, around)
         if any(len(content) != kind.itemsize for content in contents):
             raise FormatError(
                 "functions of the library have no signals, or those of another model; make the "

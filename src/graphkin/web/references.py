@@ -16,7 +16,8 @@ from graphkin.errors import ConfigError, GraphkinError
 from graphkin.library.candidates import EncodedQuery
 from graphkin.library.library import Library
 from graphkin.library.records import Stored
-from graphkin.library.scan import Query, encode_among, is_related
+from graphkin.library.scan import Query, around_of, encode_among
+from graphkin.library.signals import Surroundings
 from graphkin.results.document import FunctionRef
 from graphkin.results.text import encodable
 from graphkin.web.upload_reader import Reader
@@ -64,7 +65,7 @@ class References:
         return Query(ref, graph, entry.architecture)
 
     def encoded(self, reference: str) -> Query:
-        """The same, with all that its file tells of who calls it and whom it calls."""
+        """The same, with all that its file tells of what is around it."""
         query, model = self.query(reference), self._library.model
         if model.ranking is None:
             return query
@@ -77,12 +78,10 @@ class References:
         upload = self._uploads.get(uploaded[1])
         functions = self._uploads.functions(upload.id)
         member = functions[int(uploaded[2])].member
-        related = (
-            upload.query(function, reference)
-            for function in functions
-            if function.member == member and is_related(function.address, function.callees, query)
-        )
-        return encode_among(model, query, related)
+        of_file = [function for function in functions if function.member == member]
+        places = [Surroundings(function.address, function.callees) for function in of_file]
+        around = (upload.query(of_file[number], reference) for number in around_of(query, places))
+        return encode_among(model, query, around)
 
     def with_text(self, reference: str) -> tuple[Function, bool]:
         """The function with its instructions; False where only their mnemonics are known."""
