@@ -42,8 +42,8 @@ an input that raises anything but graphkin's own errors, takes more than 25 s or
 | | promise | graphkin |
 |---|---|---|
 | SQLite | {sqlite} | {libraries} |
-| faiss | none for files: `write_index` writes in place | its index is made from the library, in memory |
-| capa | none that it documents: files are read in its own process | processes with limits read them |
+| faiss | none for files: `write_index` writes in place | its index is only in memory |
+| capa | none that it documents: files are read in its own process | processes with limits do |
 """
 SQLITE = (
     "transactions survive a crash and a cut of the power, where the disk keeps what it flushed; "
