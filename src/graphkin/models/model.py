@@ -26,6 +26,7 @@ from graphkin.graphs.converters.attributes import AttributeNames
 from graphkin.graphs.pair_groups import distinct_graphs
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.models.attention import CrossAttention
+from graphkin.models.bounded_sizes import BoundedSizes, OversizedError
 from graphkin.models.calibration import Logistic, check_score_calibration
 from graphkin.models.config import ModelConfig, Similarity
 from graphkin.models.kernels.propagation import starts_alike
@@ -369,7 +370,14 @@ class GraphModel(nn.Module, ABC):
 
     @classmethod
     def _restored(cls, saved: SavedModel, origin: str | Path) -> Self:
-        model = cls(saved.config)
+        # Whoever wrote the configuration chose its sizes.
+        try:
+            with BoundedSizes(saved.tensors):
+                model = cls(saved.config)
+        except OversizedError as error:
+            raise ModelError(
+                f"{origin} does not hold the weights that its configuration asks for: {error}"
+            ) from error
         model.load_tensors(saved.tensors, str(origin))
         model.vocabulary = saved.vocabulary
         model.calibration = saved.calibration

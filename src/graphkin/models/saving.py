@@ -54,6 +54,8 @@ ADDED_OPTIONS: dict[str, Any] = {
 }
 """Options that came after the first models were saved, whose defaults are what those do."""
 KEYS = {"format", "version", "class", "config", "vocabulary", "calibration", "trained_on"}
+MOST_LAYERS = 1000
+"""Propagation steps, or layers, of a model that is read: their number takes time, not weights."""
 SHIPPED = Path(__file__).parent / "shipped"
 
 
@@ -129,6 +131,11 @@ def to_files(model: SavedModel, card: str | None = None) -> dict[str, bytes]:
     }
 
 
+def model_files(folder: Path) -> list[Path]:
+    """The files of a model's folder, whether they are there or not."""
+    return [folder / name for name in (WEIGHTS_FILE, CONFIG_FILE, CARD_FILE)]
+
+
 def save_model_files(folder: Path, model: SavedModel, card: str | None) -> None:
     """Writes the three files; they replace older ones only when all are complete."""
     contents = to_files(model, card)
@@ -177,6 +184,11 @@ def from_files(files: Mapping[str, bytes], kind: str, origin: str) -> SavedModel
         if field.name not in document["config"] and field.name not in ADDED_OPTIONS:
             raise FormatError(f"{config_file} lacks the option {field.name!r}")
     config = ModelConfig.from_dict(document["config"])
+    for name in ("steps", "message_layers"):
+        if getattr(config, name) > MOST_LAYERS:
+            raise FormatError(
+                f"{config_file}: {name} is {getattr(config, name)}, at most {MOST_LAYERS} are read"
+            )
     vocabulary = calibration = trained_on = None
     try:
         if "vocabulary" in document:

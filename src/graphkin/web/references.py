@@ -40,8 +40,9 @@ V = TypeVar("V")
 class References:
     """Looks functions up; every method may be called by any thread."""
 
-    def __init__(self, library: Library, uploads: Uploads, reader: Reader) -> None:
+    def __init__(self, library: Library, uploads: Uploads, reader: Reader, most_bytes: int) -> None:
         self._library = library
+        self._most_bytes = most_bytes
         self._uploads = uploads
         self._reader = reader
         self._hashes: OrderedDict[tuple[str, int, int], str] = OrderedDict()
@@ -138,6 +139,8 @@ class References:
         try:
             container, inner = split_member(Path(entry.binary))
             if inner is not None:
+                if not self._is_small(container):
+                    return None
                 function = self._reader.function(container, entry.address, f"!{inner}")
             else:
                 path, member = Path(entry.binary), None
@@ -153,7 +156,7 @@ class References:
         return replace(function, binary=entry.binary) if is_same else None
 
     def _hash(self, path: Path) -> str | None:
-        if not path.is_file():
+        if not self._is_small(path):
             return None
         facts = path.stat()
         key = (str(path), facts.st_mtime_ns, facts.st_size)
@@ -164,6 +167,13 @@ class References:
             with self._lock:
                 _keep(self._hashes, key, known, MOST_HASHES)
         return known
+
+    def _is_small(self, path: Path) -> bool:
+        """Whether there is such a file, and it is not too large to be read for one request.
+
+        A library names whatever paths its maker chose.
+        """
+        return path.is_file() and path.stat().st_size <= self._most_bytes
 
     def _from_graph(self, stored: Stored) -> Function:
         """The function as its graph has it; blocks are numbered, as their addresses are lost."""

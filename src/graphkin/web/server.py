@@ -61,7 +61,7 @@ class Server:
             else GraphReader(limits, library.embedder)
         )
         self.uploads = Uploads(Path(self._folder.name), self.reader, limits)
-        self.references = References(library, self.uploads, self.reader)
+        self.references = References(library, self.uploads, self.reader, limits.upload_bytes)
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
         # What takes long does not hold up what does not.
         self.computing = BoundedPool("computing", cores, limits.waiting)

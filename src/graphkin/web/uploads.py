@@ -115,6 +115,10 @@ class Uploads:
             raise
         return path, sha.hexdigest()
 
+    def discard(self, incoming: Path) -> None:
+        """Lets go of a file that was received, where nobody took it."""
+        incoming.unlink(missing_ok=True)
+
     def take(self, incoming: Path, digest: str, name: str) -> Upload:
         """Keeps a file that was received, and reads it; one that is known gets the new name."""
         name = safe_name(name)

@@ -128,6 +128,7 @@ def _read_tudataset(path: Path) -> list[NamedGraph]:
 
 def _read_store(path: Path) -> list[NamedGraph]:
     store = GraphStore.open(path)
+    store.verify()
     graphs = []
     for number, graph in enumerate(store):
         about = store.metadata(number)

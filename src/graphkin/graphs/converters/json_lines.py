@@ -60,9 +60,10 @@ def _graphs(path: PathLike, lines: list[str]) -> Iterator[NamedGraph]:
         if unknown:
             raise FormatError(f"{where}: unknown key {unknown[0]!r}; known: {', '.join(KEYS)}")
         about = {key: values.pop(key) for key in _ABOUT if values.get(key) is not None}
-        if "num_nodes" not in values:
-            values["num_nodes"] = next((len(values[key]) for key in _NODES if values.get(key)), 0)
         try:
+            if "num_nodes" not in values:
+                counts = (len(values[key]) for key in _NODES if values.get(key))
+                values["num_nodes"] = next(counts, 0)
             graph = Graph(**values)
         except (GraphError, TypeError) as error:
             raise FormatError(f"{where}: {error}") from error

@@ -41,7 +41,11 @@ async def send_binary(
     except TimeoutError:
         seconds = server.limits.upload_seconds
         raise RequestError(408, f"the file did not arrive within {seconds:g} s") from None
-    upload = await server.receiving.run(lambda: server.uploads.take(path, digest, name))
+    try:
+        upload = await server.receiving.run(lambda: server.uploads.take(path, digest, name))
+    finally:
+        # It may have been refused, or the client gone, before anybody took the file.
+        server.uploads.discard(path)
     return upload.document()
 
 

@@ -7,6 +7,7 @@ the side file ``functions.kin.cache``, which may be deleted at any time.
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -121,7 +122,14 @@ class SqliteEngine(Engine):
 
     def documents(self) -> Mapping[str, bytes]:
         with self._file.reading():
-            return dict(self._file.execute("SELECT name, content FROM documents").fetchall())
+            rows = self._file.execute("SELECT name, checksum, content FROM documents").fetchall()
+        for name, checksum, content in rows:
+            if not isinstance(content, bytes) or zlib.crc32(content) != checksum:
+                raise FormatError(
+                    f"{self.path} is damaged: its document {name!r} is not what was stored; "
+                    "restore it from a copy"
+                )
+        return {name: content for name, _, content in rows}
 
     def add(self, rows: Sequence[Row]) -> int:
         with self._file.writing("add to"):

@@ -180,6 +180,8 @@ def _call_graphs(library: _Library) -> Iterator[str]:
 
 def _side_file(library: _Library) -> Iterator[str]:
     path = side_file(library.file.path)
+    if library.verification.damage:
+        return  # nothing can be made of entries that are damaged, so as to compare it
     snapshot = read_snapshot(path)
     fresh = ColumnCache(
         library.file, InternedStrings(library.file), library.space, False, from_side_file=False
@@ -198,6 +200,8 @@ def _side_file(library: _Library) -> Iterator[str]:
 
 
 def _recall(library: _Library) -> Iterator[str]:
+    if library.verification.damage:
+        return
     library.cache.refresh()
     vector_index = library.cache.vector_index
     if isinstance(vector_index, ListIndex) and len(vector_index):
