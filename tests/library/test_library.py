@@ -7,6 +7,7 @@ import hashlib
 import json
 import sqlite3
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -335,7 +336,9 @@ def test_a_hostile_library_writes_nothing(
     document = str(victim) if name == "absolute" else name
     connection = sqlite3.connect(tmp_path / "library.kin")
     with connection:
-        connection.execute("INSERT INTO documents VALUES (?, ?, ?)", (document, 0, b"theirs"))
+        connection.execute(
+            "INSERT INTO documents VALUES (?, ?, ?)", (document, zlib.crc32(b"theirs"), b"theirs")
+        )
     connection.close()
     before = sorted(tmp_path.rglob("*"))
     with Library.open(tmp_path / "library.kin") as index:

@@ -61,11 +61,11 @@ def fuzz(name: str, seconds: float, findings: Path) -> FuzzCounts:
                     f"-rss_limit_mb={MEMORY_MB}", "-print_final_stats=1",
                     f"-artifact_prefix={findings}/{name}-",
                 ],
-                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
             )  # fmt: skip
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             counts.seconds += after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-            _count(counts, done.stderr.decode(errors="replace"), done.returncode)
+            _count(counts, done.stdout.decode(errors="replace"), done.returncode)
     return counts
 
 
