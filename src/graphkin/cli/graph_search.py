@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from graphkin.cli.graph_options import AttributeOptions
+from graphkin.cli.options import show_failures
 from graphkin.cli.search_options import MIN_PROBABILITY, RERANK
 from graphkin.errors import ConfigError, GraphkinError
-from graphkin.results.text import printable
 
 if TYPE_CHECKING:
     from graphkin.library.library import Library
@@ -58,12 +58,7 @@ def graph_report(
     queries = graph_queries(
         library, targets, attributes.names(library.embedder), files=files, on_error=failures.append
     )
-    if len(failures) == len(targets) == 1:
-        raise failures[0]
-    for error in failures:
-        typer.echo(f"graphkin: {printable(str(error))}", err=True)
-    if len(failures) == len(targets):
-        raise typer.Exit(failures[0].exit_code)
+    show_failures(failures, len(targets))
     with counter("searching") as progress:
         results = tuple(look_up(library, queries, options, progress=progress))
     report = Report(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from graphkin.errors import ConfigError
+from graphkin.errors import ConfigError, GraphkinError
 from graphkin.results.text import printable
 
 if TYPE_CHECKING:
@@ -149,6 +149,16 @@ def show_skipped(skipped: Sequence[Skipped]) -> None:
     if len(skipped) > MAX_WARNINGS:
         left = len(skipped) - MAX_WARNINGS
         typer.echo(f"graphkin: and {left} more skipped; --json lists them all", err=True)
+
+
+def show_failures(failures: Sequence[GraphkinError], targets: int) -> None:
+    """Says on stderr which of so many targets could not be read, and fails where none could."""
+    if len(failures) == targets == 1:
+        raise failures[0]
+    for error in failures:
+        typer.echo(f"graphkin: {printable(str(error))}", err=True)
+    if len(failures) == targets:
+        raise typer.Exit(failures[0].exit_code)
 
 
 def show_coverage(coverages: Sequence[Coverage]) -> None:

@@ -16,6 +16,7 @@ from graphkin.cli.options import (
     LibraryArgument,
     checked_backend,
     show_coverage,
+    show_failures,
     show_skipped,
     show_warnings,
     with_groups,
@@ -29,7 +30,7 @@ from graphkin.cli.search_options import (
     Rerank,
     Top,
 )
-from graphkin.results.text import plural, printable
+from graphkin.results.text import plural
 
 if TYPE_CHECKING:
     from graphkin.library.library import Library
@@ -157,12 +158,7 @@ def _report(
     failures = read.failures
     show_skipped(read.skipped)
     show_coverage(read.coverages)
-    if len(failures) == len(targets) == 1:
-        raise failures[0]
-    for error in failures:
-        typer.echo(f"graphkin: {printable(str(error))}", err=True)
-    if len(failures) == len(targets):
-        raise typer.Exit(failures[0].exit_code)
+    show_failures(failures, len(targets))
     if not read.queries:
         _explain_nothing(read.files, how.min_blocks)
     if options.min_probability and not library.model.knows_probabilities:
