@@ -83,7 +83,10 @@ def measured(
     embedder: GraphEmbedder, data: DataPaths, evidence: FunctionCorpus
 ) -> list[Measurement]:
     """The cells of the table, by vectors and by codes."""
-    tasks, twins = Tasks(data), Twins(embedder, evidence)
+    # The words of our other models, so that equal hashes of the data tell equal pairs.
+    vocabulary = GraphEmbedder.from_pretrained("mnemonics").vocabulary
+    assert vocabulary is not None
+    tasks, twins = Tasks(data, {"words": vocabulary.words}), Twins(embedder, evidence)
     cells: list[Measurement] = []
     for row in table2_rows("gnn"):
         task = tasks[row.task]
