@@ -173,8 +173,8 @@ SECTIONS = (
         note="The paper's corpus has 7,940 functions of ffmpeg, ours about half as many; the WL "
         "kernel sees structure alone. Our GMN is a matcher joined with our GNN. With evidence, a "
         "model reads operations in place of mnemonics, and strings, imports, constants and offsets "
-        "of fields. It was trained on other projects and never saw ffmpeg; the other learned models "
-        "were trained on functions of ffmpeg. Its codes have 256 bits.",
+        "of fields. It was trained on other projects and never saw ffmpeg; the other learned "
+        "models were trained on functions of ffmpeg. Its codes have 256 bits.",
     ),
     Section(
         "table2",
