@@ -3,8 +3,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 TEST_WORKERS ?= 2
+MINUTES ?= 10
+N ?= 100
+RESULTS := experiments/results
 
-.PHONY: setup demo test docs lint clean
+.PHONY: setup demo test docs lint clean fuzz torture
 
 setup: $(VENV)/.installed
 
@@ -26,6 +29,10 @@ $(VENV)/.installed-docs: $(VENV)/.installed
 	$(PIP) -e '.[docs]'
 	touch $@
 
+$(VENV)/.installed-fuzz: $(VENV)/.installed-test
+	$(PIP) -e '.[fuzz]'
+	touch $@
+
 demo: setup
 	$(BIN)/graphkin demo
 
@@ -42,6 +49,16 @@ test: lint
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+# Every reader of files from outside, by a fuzzer that follows coverage; findings go to fuzz-findings.
+fuzz: $(VENV)/.installed-fuzz
+	$(BIN)/python tools/fuzz/run.py --minutes $(MINUTES) --output $(RESULTS)/fuzz.json
+	$(BIN)/python tools/reliability.py
+
+# Kills, full disks and cuts of the power, N of each.
+torture: $(VENV)/.installed-test
+	$(BIN)/python tools/torture/run.py --trials $(N) --output $(RESULTS)/torture.json
+	$(BIN)/python tools/reliability.py
 
 clean:
 	rm -rf $(VENV) docs/_build build dist

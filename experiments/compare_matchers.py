@@ -27,7 +27,7 @@ from unseen_projects import rank_of
 
 from graphkin.graphs import Graph
 from graphkin.library.models import SearchModel
-from graphkin.library.ranking import VARIANTS, Ranking
+from graphkin.library.ranking import Ranking, variants
 from graphkin.models import GraphEmbedder, GraphMatcher
 from graphkin.research.tasks.projects import VALIDATION, ProjectTask
 
@@ -108,7 +108,7 @@ def fitted(lookups: list[Lookup], variant: str) -> list[bool]:
     right = np.zeros(len(lookups), dtype=bool)
     for projects in FOLDS:
         others = [item.search for item in lookups if item.project not in projects]
-        odds = fit_odds(feature_lists(ORDER, others, VARIANTS[variant], is_matched))
+        odds = fit_odds(feature_lists(ORDER, others, variants()[variant], is_matched))
         ranking = Ranking(ORDER.order, {variant: odds}, {})
         for number, item in enumerate(lookups):
             if item.project in projects:

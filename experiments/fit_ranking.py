@@ -27,7 +27,7 @@ from graphkin._support.files import write_atomically
 from graphkin.binaries.corpus import FunctionCorpus
 from graphkin.library.models import SearchModel
 from graphkin.library.odds import Odds
-from graphkin.library.ranking import ORDERED_BY, VARIANTS, Ranking
+from graphkin.library.ranking import Ranking, ordered_by, variants
 from graphkin.research.tasks.projects import TEST, ProjectTask
 
 WEIGHTS = {
@@ -35,6 +35,7 @@ WEIGHTS = {
     "offsets": (0.0, 0.3, 0.6),
     "callees": (0.0, 0.2, 0.4),
     "callers": (0.0, 0.3, 0.6),
+    "neighbours": (0.0, 0.4, 0.8),
     "callee_count": (0.0, 0.07, 0.14),
     "caller_count": (0.0, 0.07, 0.14),
 }
@@ -45,12 +46,18 @@ FIRST = {
     "offsets": 0.3,
     "callees": 0.4,
     "callers": 0.6,
+    "neighbours": 0.4,
     "callee_count": 0.07,
     "caller_count": 0.07,
 }
 DROPPED_CALLERS = 0.4
 """Share of the queries in files whose callers are taken as unknown: a program links a part of a
 library, and its functions have other callers there."""
+OTHER_NEIGHBOURS = 0.2
+"""Share of those that get the neighbours of another query: a program that was put together by other
+rules, or holds a copy of one function alone, has other code beside it."""
+NO_NEIGHBOURS = 0.1
+"""Share of those that are taken to be the only function of their file."""
 LINKED = 0.3
 """Share of the queries that are as in a program which holds the libraries that it uses."""
 QUERIES = 200
@@ -100,17 +107,18 @@ def fit(searches: Searches) -> Ranking:
         count = len(examples)
         for is_matched in (False, True):
             variant = ("matched" if is_matched else "alone") + (" in files" if in_files else "")
-            lists = feature_lists(ranking, examples, VARIANTS[variant], is_matched)
+            lists = feature_lists(ranking, examples, variants()[variant], is_matched)
             regressions[variant] = fit_odds(lists)
             print(f"{variant}: {count} queries", flush=True)
         if not in_files:
-            lists = feature_lists(ranking, examples, VARIANTS["pair"], True)
+            lists = feature_lists(ranking, examples, variants()["pair"], True)
             regressions["pair"] = fit_odds(_pairs(lists))
     sizes = [len(searches.pool(pool).numbers) for _, pool in directions]
     about = {
         "projects": sorted(searches.projects),
         "queries": count,
         "pools": [min(sizes), max(sizes)],
+        "corpus": FunctionCorpus.open(Path(searches.task.corpus)).digest(),
     }
     return Ranking(ranking.order, regressions, about)
 
@@ -123,7 +131,7 @@ def _order(searches: Searches, directions: list[tuple[str, str]]) -> dict[str, f
         }
         order[name] = max(recalls, key=recalls.__getitem__)
         print(f"{name}: recall@1 {recalls}")
-    return {name: order[name] for name in ORDERED_BY}
+    return {name: order[name] for name in ordered_by()}
 
 
 def _found_first(
@@ -153,6 +161,12 @@ def feature_lists(
         query = search.query.copy()
         if rng.random() < DROPPED_CALLERS:
             query["callers_scale"] = query["caller_count"] = 0
+        other, draw = examples[rng.integers(len(examples))].query, rng.random()
+        if draw < NO_NEIGHBOURS:
+            query["neighbours_scale"] = 0
+        elif draw < NO_NEIGHBOURS + OTHER_NEIGHBOURS:
+            for name in ("neighbours", "neighbours_scale"):
+                query[name] = other[name]
         seen = search.seen if is_matched else None
         features = ranking.features(query, search.graph.num_nodes, search.candidates, seen)
         right = np.flatnonzero(search.rows == search.answer)

@@ -21,6 +21,7 @@ from graphkin.library.engines.base import COMMON_WORD
 from graphkin.library.models import SearchModel
 from graphkin.library.ranking import Candidates, MatchedGraphs, Ranking
 from graphkin.library.signals import (
+    AROUND,
     ComparedGraphs,
     Records,
     Surroundings,
@@ -226,7 +227,7 @@ def linked_in(graph: Graph, around: Surroundings) -> tuple[Graph, Surroundings]:
 def without_files(records: Records) -> Records:
     """The same signals as if each function were known by itself."""
     alone = records.copy()
-    for name in ("callees", "callers"):
+    for name in AROUND:
         alone[f"{name}_scale"] = 0
     alone["in_file"] = 0
     return alone

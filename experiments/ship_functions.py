@@ -30,6 +30,7 @@ from graphkin._support.files import write_atomically
 from graphkin.binaries.corpus import FunctionCorpus
 from graphkin.graphs.words import kinds_of
 from graphkin.library.models import RANKING_FILE, SearchModel
+from graphkin.library.ranking import Ranking
 from graphkin.models import GraphEmbedder, GraphMatcher
 from graphkin.models.saving import CARD_FILE, PARTS, SHIPPED, WEIGHTS_FILE
 from graphkin.models.words import WordBag
@@ -52,7 +53,7 @@ def main() -> None:
     if options.results is None:
         ship(corpus, options.embedder, options.matcher, projects, options.output)
     results = {} if options.results is None else json.loads(options.results.read_text())
-    text = card(corpus, options.output, projects, results)
+    text = card(options.output, results)
     write_atomically(options.output / CARD_FILE, text.encode())
 
 
@@ -102,10 +103,8 @@ def _words_read(
     return rows, words.is_read.numpy()[kinds]
 
 
-def card(
-    corpus: FunctionCorpus, output: Path, projects: tuple[str, ...], results: dict[str, Any]
-) -> str:
-    """The model card."""
+def card(output: Path, results: dict[str, Any]) -> str:
+    """The model card of what is in a folder."""
     hashes = {
         part: hashlib.sha256((output / part / WEIGHTS_FILE).read_bytes()).hexdigest()
         for part in PARTS.values()
@@ -114,8 +113,10 @@ def card(
     matcher = GraphMatcher.from_pretrained(output / "matcher")
     about = [model.trained_on or {} for model in (embedder, matcher)]
     steps = [record.get("training", {}).get("steps", 0) for record in about]
-    trained = about[0].get("task", {}).get("projects", 0)
-    held_out = '", "'.join(about[0].get("task", {}).get("validation", ()))
+    task = about[0].get("task", {})
+    held_out = '", "'.join(task.get("validation", ()))
+    fitted_on = Ranking.from_json((output / RANKING_FILE).read_bytes()).fitted_on
+    projects = fitted_on["projects"]
     scores = table(results) if results else "Not measured yet."
     counts = [cell["queries"] for row in results.values() for cell in row.values()]
     queries = f"{max(counts):,} queries a direction at most. " if counts else ""
@@ -126,7 +127,7 @@ An embedder, a matcher and a ranking for functions of binaries: control-flow gra
 basic blocks with the operations that they do and with what they say, their strings, imports and
 constants. Is this the same function, whatever compiler, level and processor made it?
 
-Trained on code for {", ".join(about[0].get("task", {}).get("processors", ()))}.
+Trained on code for {", ".join(task.get("processors", ()))}.
 
 ## Command
 
@@ -141,21 +142,24 @@ python experiments/ship_functions.py projects.graphs --embedder runs/embedder \\
     --matcher runs/matcher --projects {",".join(projects)}
 ```
 
+The last command fits the ranking as well; `experiments/fit_ranking.py` does that alone.
+
 ## Seed
 
 0, one run of each.
 
 ## Data
 
-{trained} projects; SHA-256 of the corpus: `{corpus.digest()}`. The ranking was fitted on
-{", ".join(projects)}, which were not trained on. SHA-256 of the weights:
+{task.get("projects", 0)} projects; SHA-256 of the corpus: `{task.get("corpus", "")}`. The
+ranking was fitted on {fitted_on["queries"]:,} queries of {", ".join(projects)}, which were not
+trained on; SHA-256 of that corpus: `{fitted_on["corpus"]}`. SHA-256 of the weights:
 embedder `{hashes["embedder"]}`,
 matcher `{hashes["matcher"]}`.
 
 ## Scores
 
 Functions of the test projects in one pool of all of them. {queries}See
-`experiments/unseen_projects.py`. "In files" knows callers and callees.
+`experiments/unseen_projects.py`. "In files" knows callers, callees and neighbours.
 {scores}
 
 ## Limits

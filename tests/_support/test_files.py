@@ -6,13 +6,22 @@ import errno
 import hashlib
 import os
 import stat
+import subprocess
+import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from graphkin._support.files import hash_file, locked, read_file, replacing, write_atomically
+from graphkin._support.files import (
+    hash_file,
+    locked,
+    read_file,
+    replacing,
+    sweep,
+    write_atomically,
+)
 from graphkin.errors import FormatError, StorageError
 
 
@@ -170,3 +179,27 @@ def test_a_lock_is_one_process_s(tmp_path: Path, name: str) -> None:
         lock(tmp_path / "absent" / "lock"),
     ):
         pass
+
+
+KILLED = """
+import os, signal, sys
+from graphkin._support.files import replacing
+with replacing(sys.argv[1]) as temporary:
+    temporary.write_bytes(b"half")
+    temporary.with_name(temporary.name + "-wal").write_bytes(b"")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_writer_left_is_swept(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    foreign = tmp_path / ".file.my_notes_on_it"
+    foreign.write_bytes(b"")
+    for expected in (3, 3):  # the second writer sweeps what the first one left
+        subprocess.run([sys.executable, "-c", KILLED, path], check=False)
+        assert len(list(tmp_path.iterdir())) == expected
+    with replacing(path) as temporary:
+        temporary.write_bytes(b"whole")
+        sweep(path)
+        assert temporary.exists(), "who writes still holds the lock"
+    assert set(tmp_path.iterdir()) == {path, foreign}

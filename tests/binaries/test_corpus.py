@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -220,8 +221,6 @@ def test_a_graph_without_a_record(document: Path) -> None:
 
 def test_a_record_is_small_to_send() -> None:
     """Each word once: the instructions are numbers."""
-    import pickle
-
     many = function("f", ([("vpblendvb",) * 1000] * 20, []))
     assert len(pickle.dumps(FunctionRecord.of(many, many.binary))) < 100_000
     assert FunctionRecord.of(many, many.binary).words == ("vpblendvb",)
@@ -233,3 +232,49 @@ def test_metadata_that_are_not_known_are_left_out(tmp_path: Path) -> None:
     assert corpus.entry(0).unit is None
     assert Vocabulary.from_json(corpus.words.to_json()) == corpus.words
     assert replace(corpus.entry(0), name="x.part.1").base_name == "x"
+
+
+def test_one_changed_byte_of_any_file_is_noticed(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "c", [record("a", LOOP), record("b", body(1))])
+    for name in ("words.u32", "index.i64", "texts.jsonl"):
+        file = tmp_path / "c" / name
+        content = file.read_bytes()
+        for position in range(0, len(content), 3):
+            damaged = bytearray(content)
+            damaged[position] ^= 1 << position % 8
+            file.write_bytes(damaged)
+            with pytest.raises(FormatError, match=f"{name} is damaged"):
+                FunctionCorpus.open(tmp_path / "c")
+        file.write_bytes(content)
+
+
+def test_tokens_beyond_the_words_are_damage(document: Path) -> None:
+    """Whoever made the corpus could make its checksums as well."""
+    store = GraphStore.open(document.parent)
+    store.append([Graph(1, directed=True, node_tokens=[[10**6]])], metadata=[{"binary": 0}])
+    corpus = FunctionCorpus.open(document.parent)
+    for opened in (corpus.store, pickle.loads(pickle.dumps(corpus.store))):
+        assert opened[0].num_nodes
+        with pytest.raises(FormatError, match=r"words\.u32 is damaged: graph 1: token 1000000"):
+            opened[1]
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"address": "0", "size": 1},
+        {"address": -1, "size": 1},
+        {"address": 2**64, "size": 1},
+        {"address": 0, "size": None},
+        {"address": 0, "size": 1, "unit": 5},
+        {"address": 0, "size": 1, "callees": ["x"]},
+        {"address": 0, "size": 1, "callees": 5},
+    ],
+    ids=str,
+)
+def test_records_of_the_wrong_kind(document: Path, metadata: dict[str, object]) -> None:
+    store = GraphStore.open(document.parent)
+    extra = Graph(1, directed=True, node_tokens=[[1]])
+    store.append([extra], metadata=[{"binary": 0, **metadata}])
+    with pytest.raises(FormatError, match="graph 1 has no record"):
+        FunctionCorpus.open(document.parent).entry(1)

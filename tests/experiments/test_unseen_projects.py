@@ -13,7 +13,7 @@ import pytest
 from graphkin.graphs.words import KIND_SHIFT, KINDS
 from graphkin.library.models import SearchModel
 from graphkin.library.odds import probabilities_of
-from graphkin.library.ranking import VARIANTS, Ranking
+from graphkin.library.ranking import Ranking, variants
 from graphkin.research.tasks.projects import ProjectTask
 from tests.library.sample_models import ranking_model
 from tests.paths import REPOSITORY
@@ -129,7 +129,7 @@ def test_a_ranking_is_fitted(searches: object, model: SearchModel) -> None:
     fitting.STEPS, fitting.DIRECTIONS = 60, {"levels": DIRECTION}
     fitted = fitting.fit(searches)
     assert Ranking.from_json(fitted.to_json()) == fitted
-    assert fitted.regressions.keys() == VARIANTS.keys()
+    assert fitted.regressions.keys() == variants().keys()
     assert fitted.fitted_on["projects"] == sorted(ASKED)
 
 

@@ -76,3 +76,15 @@ def test_another_version_says_so() -> None:
     dumped[1] = 9
     with pytest.raises(FormatError, match="version 9"):
         load_graph(bytes(dumped))
+
+
+def test_counts_beyond_the_bytes_are_damage() -> None:
+    """Whoever made the bytes could make their checksum as well."""
+    graph = Graph(2, [(0, 1)], node_features=[[0.5], [1.0]])
+    for position in (8, 12, 16):
+        data = bytearray(dump_graph(graph))
+        data[position : position + 4] = b"\xff" * 4
+        data[4:8] = bytes(4)
+        data[4:8] = zlib.crc32(data).to_bytes(4, "little")
+        with pytest.raises(FormatError, match="the bytes of a graph are damaged"):
+            load_graph(bytes(data))

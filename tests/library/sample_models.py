@@ -13,7 +13,7 @@ from graphkin.binaries.operations import OPERATIONS
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.models import SearchModel
 from graphkin.library.odds import Odds
-from graphkin.library.ranking import VARIANTS, Ranking
+from graphkin.library.ranking import Ranking, variants
 from graphkin.models.calibration import Calibration, Logistic
 from graphkin.models.words import WordStatistics
 
@@ -35,12 +35,13 @@ RANKING = Ranking(
         "offsets": 0.2,
         "callees": 0.5,
         "callers": 0.5,
+        "neighbours": 0.3,
         "callee_count": 0.05,
         "caller_count": 0.05,
     },
     {
         variant: Odds(tuple(WEIGHTS.get(name, 0.0) for name in names), -4.0)
-        for variant, names in VARIANTS.items()
+        for variant, names in variants().items()
     },
     {"projects": ["none"]},
 )

@@ -15,20 +15,21 @@ from graphkin.errors import FormatError
 from graphkin.library.odds import Odds, probabilities_of
 from graphkin.library.ranking import (
     UNIQUE_EQUAL,
-    VARIANTS,
     Candidates,
     MatchedGraphs,
     Ranking,
     is_small,
+    ordered_by,
+    variants,
 )
-from graphkin.library.signals import ComparedGraphs, Records, record_kind
+from graphkin.library.signals import CALLS, ComparedGraphs, Records, record_kind
 from tests.library.sample_models import RANKING, evidence_embedder
 
 KIND = record_kind(evidence_embedder())
 BLOCKS = 12
 SURE = replace(
     RANKING,
-    regressions={name: Odds((0.0,) * len(of), 5.0) for name, of in VARIANTS.items()},
+    regressions={name: Odds((0.0,) * len(of), 5.0) for name, of in variants().items()},
 )
 """Finds every candidate probable: a single one has 0.993."""
 
@@ -71,17 +72,35 @@ def test_json_and_back() -> None:
     assert Ranking.from_json(RANKING.to_json()) == RANKING
 
 
+def test_a_ranking_of_before_neighbours_compares_calls_alone() -> None:
+    order = {name: RANKING.order[name] for name in ordered_by(CALLS)}
+    regressions = {name: Odds((0.5,) * len(of), -1.0) for name, of in variants(CALLS).items()}
+    old = Ranking(order, regressions, {})
+    assert json.loads(old.to_json())["version"] == 2
+    assert Ranking.from_json(old.to_json()) == old
+    assert old.around == CALLS
+    query, others = candidates([0.9, 0.2], ["a", "b"])
+    records = np.zeros(2, record_kind(evidence_embedder(), CALLS))
+    for name in records.dtype.names or ():
+        records[name] = others.records[name]
+    for own in (others.records, records):
+        own["in_file"] = 1
+    query["in_file"] = 1
+    as_before = old.probabilities(query, BLOCKS, others._replace(records=records))
+    np.testing.assert_array_equal(old.probabilities(query, BLOCKS, others), as_before)
+
+
 def changed(**values: Any) -> str:
     return json.dumps({**json.loads(RANKING.to_json()), **values})
 
 
 REGRESSIONS = json.loads(RANKING.to_json())["regressions"]
-HIDDEN = {"hidden": [[0.0] * len(VARIANTS["pair"])], "hidden_bias": [0.0], "output": [1.0]}
+HIDDEN = {"hidden": [[0.0] * len(variants()["pair"])], "hidden_bias": [0.0], "output": [1.0]}
 DAMAGED = {
     "no JSON": "{",
     "no object": "[]",
     "another format": changed(format="graphkin calibration"),
-    "a later version": changed(version=3),
+    "a later version": changed(version=4),
     "no order": changed(order={}),
     "an order that is not finite": changed(order={**RANKING.order, "words": float("nan")}),
     "a weight too large": RANKING.to_json().replace("-4.0", "1" + 400 * "0"),
@@ -168,7 +187,7 @@ def test_callers_and_their_number_are_features_of_their_own() -> None:
 def test_what_is_known_of_a_candidate_decides_its_regression() -> None:
     odds = {"alone": 0.5, "alone in files": 1.5, "matched": 3.0, "matched in files": 5.0}
     regressions = {
-        name: Odds((0.0,) * len(VARIANTS[name]), float(np.log(value)))
+        name: Odds((0.0,) * len(variants()[name]), float(np.log(value)))
         for name, value in odds.items()
     }
     ranking = replace(RANKING, regressions=regressions)
@@ -218,7 +237,7 @@ def test_small_silent_functions_are_as_probable_as_there_are_likes_of_them() -> 
     likeness, names = [1.0, 1.0, 0.999, 0.2], ["f", "g", "h", "i"]
     query, found = candidates(likeness, names, strength=1.0)
     assert is_small(query, 3)
-    by_score = Odds(tuple(float(name == "score") for name in VARIANTS["matched"]), 0.0)
+    by_score = Odds(tuple(float(name == "score") for name in variants()["matched"]), 0.0)
     leaning = replace(RANKING, regressions={"matched": by_score})
     matched = seen([20.0, 0.0, 0.0, 0.0])
     assert leaning.probabilities(query, 3, found, matched)[0] == pytest.approx(1 / 3)

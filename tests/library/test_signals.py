@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from graphkin.library.models import SearchModel
 from graphkin.library.scan import Query, query_of
 from graphkin.library.signals import (
     AROUND,
+    CALLS,
+    NEIGHBOURS,
     OWN,
     Floats,
     Records,
@@ -81,28 +84,66 @@ def test_what_functions_call_and_are_called_by(
 ) -> None:
     addresses = [query.ref.address for query in queries]
     own = np.concatenate([model.embedder.part(vectors, name) for name in ("graph", "words")], 1)
-    neighbours = {"callees": len(queries) * [()], "callers": len(queries) * [()]}
+    related = {"callees": len(queries) * [()], "callers": len(queries) * [()]}
     for row, query in enumerate(queries):
-        neighbours["callees"][row] = tuple(
+        related["callees"][row] = tuple(
             addresses.index(address) for address in query.callees if address in addresses
         )
-        neighbours["callers"][row] = tuple(
+        related["callers"][row] = tuple(
             other for other, one in enumerate(queries) if query.ref.address in one.callees
         )
-    for name in AROUND:
-        assert any(neighbours[name]), "the sample has calls"
-        assert not all(neighbours[name])
-        for row, others in enumerate(neighbours[name]):
-            expected = np.zeros(own.shape[1])
-            for other in others:
-                expected += own[other]
-            length = math.sqrt(float(expected @ expected)) or 1.0
-            got = records[row][name] * records[row][f"{name}_scale"]
-            np.testing.assert_allclose(got, expected / length, atol=0.005)
-            assert (records[row][f"{name}_scale"] == 0) == (not others)
-    assert records["caller_count"].tolist() == [len(rows) for rows in neighbours["callers"]]
+    for name in CALLS:
+        assert any(related[name]), "the sample has calls"
+        assert not all(related[name])
+        for row, others in enumerate(related[name]):
+            assert_is_sum_of(records[row], name, own, others)
+    assert records["caller_count"].tolist() == [len(rows) for rows in related["callers"]]
     assert records["callee_count"].tolist() == [len(query.callees) for query in queries]
     assert records["in_file"].all()
+
+
+def assert_is_sum_of(record: np.void, name: str, own: Floats, others: Sequence[int]) -> None:
+    """Checks a vector of what is around a function against the sum of others' by a plain loop."""
+    expected = np.zeros(own.shape[1])
+    for other in others:
+        expected += own[other]
+    length = math.sqrt(float(expected @ expected)) or 1.0
+    np.testing.assert_allclose(
+        record[name] * record[f"{name}_scale"], expected / length, atol=0.005
+    )
+    assert (record[f"{name}_scale"] == 0) == (not others)
+
+
+def test_what_lies_beside_functions(
+    model: SearchModel, queries: list[Query], vectors: Floats, records: Records
+) -> None:
+    own = np.concatenate([model.embedder.part(vectors, name) for name in ("graph", "words")], 1)
+    in_order = sorted(range(len(queries)), key=lambda row: queries[row].ref.address or 0)
+    assert len(queries) > 2 * NEIGHBOURS + 1, "some functions are no neighbours"
+    for place, row in enumerate(in_order):
+        start, end = max(0, place - NEIGHBOURS), place + NEIGHBOURS + 1
+        beside = [other for other in in_order[start:end] if other != row]
+        assert_is_sum_of(records[row], "neighbours", own, beside)
+
+
+def test_the_order_of_functions_does_not_decide_who_is_a_neighbour(
+    model: SearchModel, queries: list[Query], vectors: Floats, records: Records
+) -> None:
+    graphs = [query.graph for query in queries][::-1]
+    surroundings = [Surroundings(query.ref.address or 0, query.callees) for query in queries][::-1]
+    narrow = [False] * len(graphs)
+    reversed_ = signals_of(model.embedder, graphs, vectors[::-1], narrow, surroundings)
+    np.testing.assert_array_equal(reversed_["neighbours"][::-1], records["neighbours"])
+
+
+@pytest.mark.parametrize("count", [1, 2, NEIGHBOURS, NEIGHBOURS + 1])
+def test_files_of_few_functions(model: SearchModel, queries: list[Query], count: int) -> None:
+    few = queries[:count]
+    graphs = [query.graph for query in few]
+    vectors = model.embedder.encode(graphs)
+    surroundings = [Surroundings(query.ref.address or 0, query.callees) for query in few]
+    records = signals_of(model.embedder, graphs, vectors, [False] * count, surroundings)
+    assert (records["neighbours_scale"] > 0).tolist() == [count > 1] * count
 
 
 def test_functions_by_themselves_have_no_surroundings(

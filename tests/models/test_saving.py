@@ -521,3 +521,30 @@ def test_every_name_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         for load in (load_model, GraphEmbedder.from_pretrained, GraphMatcher.from_pretrained):
             with pytest.raises(ModelError, match=expected):
                 load(name)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"steps": 10**9},
+        {"steps": 10**9, "shared": False},
+        {"message_layers": 10**9},
+        {"node_dim": 10**6, "message_dim": 10**6},
+        {"graph_dim": 10**7},
+        {"graph_dim": 2**40},
+        {"node_dim": 10**30},
+        {"node_input": "tokens", "node_input_size": 2**40},
+        {"similarity": "cosine", "word_dim": 64, "words_known": 2**40, "words_learned": 2**40},
+        {"similarity": "cosine", "code_bits": 2**40},
+    ],
+    ids=str,
+)
+def test_sizes_are_those_of_the_weights(folder: Path, options: dict[str, Any]) -> None:
+    """A model that somebody sent takes no more memory and time than its weights are worth."""
+    file = folder / "config.json"
+    document = json.loads(file.read_text())
+    document["config"] |= options
+    file.write_text(json.dumps(document))
+    with pytest.raises((FormatError, ModelError)) as error:
+        GraphEmbedder.from_pretrained(folder)
+    assert str(folder) in str(error.value)

@@ -119,3 +119,18 @@ def test_what_the_design_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert hits[0].function == "f0"
     assert hits[0].probability >= 0.99
     library.close()
+
+
+@pytest.mark.parametrize("name", ["functions", "mnemonics"])
+def test_a_graph_alone_and_in_a_batch(name: str) -> None:
+    """Sums are taken in another order: what differs is rounding, and no rank depends on it."""
+    embedder = GraphEmbedder.from_pretrained(name)
+    graphs = list(functions(samples.path("gcc-O2/libkinproto.so"), embedder.vocabulary).values())
+    together = embedder.encode(graphs)
+    alone = np.concatenate([embedder.encode([graph]) for graph in graphs])
+    lengths = np.linalg.norm(together, axis=1)
+    assert (np.linalg.norm(together - alone, axis=1) / lengths).max() < 1e-6
+    codes = np.concatenate([embedder.codes([graph]) for graph in graphs])
+    np.testing.assert_array_equal(embedder.codes(graphs), codes)
+    ranks = [np.argsort(-(v / lengths[:, None]) @ together.T, axis=1) for v in (together, alone)]
+    np.testing.assert_array_equal(ranks[0][:, :10], ranks[1][:, :10])

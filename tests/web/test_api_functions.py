@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
+from graphkin._support.files import hash_file
 from graphkin.binaries import samples
 from graphkin.binaries.targets import list_functions, parse_target
+from graphkin.web import references
 from graphkin.web.limits import ServerLimits
 from graphkin.web.upload_reader import MOST_LETTERS
 from graphkin.web.uploads import NAME_BYTES, UNNAMED, safe_name
@@ -272,3 +274,32 @@ def test_long_names_keep_their_end() -> None:
     actual = safe_name("é" * 500 + ".so")
     assert actual.endswith(".so")
     assert len(actual.encode()) <= NAME_BYTES
+
+
+@pytest.fixture
+def temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+def test_a_file_that_is_refused_under_load_is_not_kept(serve: Serve, temporary_files: Path) -> None:
+    client = serve(limits=ServerLimits(waiting=0))
+    assert send(client).status_code == 503
+    assert not list(temporary_files.glob("*/incoming-*"))
+
+
+@pytest.mark.parametrize(("most_bytes", "is_read"), [(1 << 20, True), (1 << 10, False)])
+def test_large_files_that_a_library_names_are_not_read(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, most_bytes: int, is_read: bool
+) -> None:
+    """Their functions are shown by their graphs."""
+    read: list[Path] = []
+    monkeypatch.setattr(
+        references, "hash_file", lambda path: (read.append(path), hash_file(path))[1]
+    )
+    client = serve(limits=ServerLimits(upload_bytes=most_bytes))
+    shown = client.get("/api/functions/library:1").text
+    assert ("the file is not at hand" in shown) is not is_read
+    assert bool(read) is is_read

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphkin.errors import ConfigError
-from graphkin.web.guard import cookie_of, same, session_of
+from graphkin.web.guard import cookie_of, is_loopback, same, session_of
 from graphkin.web.limits import ServerLimits
-from graphkin.web.serve import TOKEN_LETTERS, checked_token, is_loopback
+from graphkin.web.serve import TOKEN_LETTERS, checked_token
 from tests.web.conftest import Serve
 from tests.web.requests import message
 
@@ -74,10 +74,13 @@ def test_other_hosts_are_refused_where_there_is_no_token(client: TestClient) -> 
         ("localhost:8000", 200),
         ("127.0.0.1", 200),
         ("[::1]:80", 200),
+        ("127.0.0.2:8000", 200),
         ("LOCALHOST", 200),
         ("evil.example", 403),
         ("localhost.evil.example", 403),
         ("127.0.0.1.evil.example:8000", 403),
+        ("192.168.1.5:8000", 403),
+        ("[::2]:80", 403),
         ("", 403),
     ):
         assert client.get("/api/status", headers={"host": host}).status_code == status, host

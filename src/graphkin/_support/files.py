@@ -6,6 +6,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,6 +14,10 @@ from pathlib import Path
 from graphkin.errors import FormatError, StorageError
 
 PathLike = str | os.PathLike[str]
+RANDOM = re.compile(r"[a-z0-9_]{8}")
+"""The end of the names that :mod:`tempfile` makes."""
+COMPANIONS = ("-wal", "-shm", "-journal")
+"""Endings of what SQLite keeps beside a file that it writes."""
 
 
 def read_file(path: PathLike) -> bytes:
@@ -144,16 +149,50 @@ def sync_folder(folder: PathLike) -> None:
         os.close(handle)
 
 
+def sweep(path: PathLike, prefix: str | None = None) -> None:
+    """Removes the new files that killed processes left beside ``path``, as far as that can be."""
+    path = Path(path)
+    prefix = prefix or f".{path.name}."
+    with contextlib.suppress(OSError):
+        for name in os.listdir(path.parent):
+            if name.startswith(prefix) and RANDOM.fullmatch(name, len(prefix)):
+                _remove_unless_locked(path.parent / name)
+
+
+def _remove_unless_locked(path: Path) -> None:
+    """Who still writes a file holds its lock; the system takes it from a process that ends."""
+    with contextlib.suppress(OSError, ImportError):
+        import fcntl
+
+        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            remove_with_companions(path)
+        finally:
+            os.close(handle)
+
+
+def remove_with_companions(path: Path) -> None:
+    """Removes a file, and what SQLite left beside it."""
+    for companion in COMPANIONS:
+        path.with_name(f"{path.name}{companion}").unlink(missing_ok=True)
+    path.unlink()
+
+
 class _Replacement:
-    """A new file beside the one whose place it will take."""
+    """A new file beside the one whose place it will take, locked until then."""
 
     def __init__(self, path: Path, prefix: str | None = None) -> None:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, "Is a directory")
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix or f".{path.name}.")
-        os.close(handle)
+        sweep(path, prefix)
+        self._handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix or f".{path.name}.")
         self.path, self.temporary = path, Path(name)
+        with contextlib.suppress(OSError, ImportError):
+            import fcntl
+
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def flush(self) -> None:
         with open(self.temporary, "rb+") as file:
@@ -162,10 +201,17 @@ class _Replacement:
 
     def move(self) -> None:
         os.replace(self.temporary, self.path)
+        self._close()
 
     def drop(self) -> None:
         with contextlib.suppress(OSError):
-            os.unlink(self.temporary)
+            remove_with_companions(self.temporary)
+        self._close()
+
+    def _close(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
 
 
 def _open_regular(path: str, flags: int) -> int:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin._support.files import PathLike, read_file, write_atomically
+from graphkin.binaries.call_graph import FunctionCalls, FunctionNode
 from graphkin.binaries.function import Function, base_name
 from graphkin.errors import FormatError
 from graphkin.graphs.graph import Graph, IntArray, TokenBags, WordBags
@@ -85,6 +86,8 @@ class FunctionRecord(NamedTuple):
     """Where the instructions of each block begin, and where the last end."""
     said: WordBags | None = None
     """What each block says; then ``words`` are operations."""
+    calls: FunctionCalls | None = None
+    """What it refers to, where it is known what it says."""
 
     @classmethod
     def of(
@@ -120,7 +123,14 @@ class FunctionRecord(NamedTuple):
             np.array(ids, dtype=np.int32),
             np.cumsum([0, *lengths]),
             function.word_bags() if has_words else None,
+            _calls(function, file) if has_words else None,
         )
+
+
+def _calls(function: Function, file: PathLike) -> FunctionCalls:
+    part = function.binary.removeprefix(str(file))
+    node = FunctionNode(part, function.address, function.name)
+    return FunctionCalls(node, function.callees or (), function.links)
 
 
 @dataclass(frozen=True)
@@ -156,9 +166,11 @@ class FunctionCorpus:
     def __init__(self, path: PathLike) -> None:
         self.path = Path(path)
         document = _read(self.path / DOCUMENT)
-        self.store = GraphStore.open(path)
         self.words = Vocabulary.from_json(document.get("words"))
         """The mnemonics, or operations: token ``i`` of a graph is ``words.decode(i)``."""
+        self.store = GraphStore.open(path, len(self.words))
+        # A glance beside all that is done with a corpus, and its graphs have no checksums.
+        self.store.verify()
         if self.store.kind is not None and self.store.kind.has_words:
             self.words = replace(self.words, reads="evidence")
         self.binaries = _binaries(self.path / DOCUMENT, document.get("binaries"))
@@ -186,7 +198,9 @@ class FunctionCorpus:
         values = self.store.metadata(number)
         try:
             values["binary"] = self.binaries[values["binary"]]
-            return CorpusFunction(self.store.name(number), **values)
+            function = CorpusFunction(self.store.name(number), **values)
+            _check_types(function)
+            return function
         except (KeyError, IndexError, TypeError) as error:
             raise FormatError(
                 f"{self.path}: graph {number} has no record of a function: {error!r}"
@@ -259,6 +273,16 @@ def _read(file: Path) -> Mapping[str, Any]:
     if document.get("digest") != _digest(content):
         raise FormatError(f"{file} is damaged: its digest is another; extract the binaries again")
     return content
+
+
+def _check_types(function: CorpusFunction) -> None:
+    """Raises a TypeError for a value that no function has."""
+    for number in (function.address, function.size, *function.callees):
+        if not isinstance(number, int) or not 0 <= number < 2**64:
+            raise TypeError(f"expected a number of 64 bits, got {number!r}")
+    for text in (function.unit, function.defined_in):
+        if not isinstance(text, str | None):
+            raise TypeError(f"expected text, got {text!r}")
 
 
 def _digest(content: Mapping[str, Any]) -> str:

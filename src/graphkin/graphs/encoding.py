@@ -142,6 +142,8 @@ class _Reader:
         return self._take(FLOAT, rows * columns).reshape(rows, columns).astype(np.float32)
 
     def _take(self, kind: np.dtype[Any], count: int) -> NDArray[Any]:
+        if count > len(self._data):
+            raise ValueError(f"{len(self._data)} bytes cannot hold {count} numbers")
         array = np.frombuffer(self._data, kind, count, self._start)
         self._start += array.nbytes
         return array

@@ -42,7 +42,14 @@ from numpy.typing import NDArray
 
 from graphkin._support.files import locked, storing, sync_folder, write_atomically
 from graphkin.errors import FormatError, GraphError, GraphkinError, StorageError
-from graphkin.graphs.graph import Graph, TokenBags, WordBags, check_has_no_labels
+from graphkin.graphs.graph import (
+    EDGE_KINDS,
+    NODE_KINDS,
+    Graph,
+    TokenBags,
+    WordBags,
+    check_has_no_labels,
+)
 
 FORMAT = {"format": "graphkin graph store", "version": 1}
 FILES = INDEX, WORDS, TEXTS = "index.i64", "words.u32", "texts.jsonl"
@@ -75,6 +82,17 @@ class GraphKind:
         has_words = graph.node_words is not None
         return cls(
             graph.directed, graph.node_kind, node_width, graph.edge_kind, edge_width, has_words
+        )
+
+    def is_sound(self) -> bool:
+        """Whether all values are of their types."""
+        widths = (self.node_width, self.edge_width)
+        return (
+            isinstance(self.directed, bool)
+            and isinstance(self.has_words, bool)
+            and self.node_kind in NODE_KINDS
+            and self.edge_kind in EDGE_KINDS
+            and all(type(width) is int and 0 <= width < 2**31 for width in widths)
         )
 
     def words(self, nodes: int, edges: int, tokens: int) -> list[int]:
@@ -127,9 +145,21 @@ class _Manifest:
             manifest = cls(**values)
         except (KeyError, TypeError) as error:
             raise _damaged(file, f"wrong fields: {error}") from error
+        if not manifest.is_sound():
+            raise _damaged(file, "its values are not those of a store")
         if manifest.digest() != digest:
             raise _damaged(file, f"expected digest {digest}, got {manifest.digest()}")
         return manifest
+
+    def is_sound(self) -> bool:
+        """Whether all values are of their types: whoever made a file could make its digest too."""
+        numbers = [self.graphs, *_listed(self.lengths), *_listed(self.crc32)]
+        return (
+            all(type(number) is int and number >= 0 for number in numbers)
+            and len(numbers) == 1 + 2 * len(FILES)
+            and isinstance(self.content, str)
+            and (self.kind is None or self.kind.is_sound())
+        )
 
     def commit(
         self, path: Path, graphs: int, kind: GraphKind | None, content: bytes, *data: bytearray
@@ -170,8 +200,9 @@ class GraphStore(Sequence[Graph]):
         Graph(num_nodes=2, num_edges=1, undirected)
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], num_tokens: int | None = None) -> None:
         self._path = Path(path)
+        self._num_tokens = num_tokens
         self._load()
 
     @classmethod
@@ -185,9 +216,14 @@ class GraphStore(Sequence[Graph]):
         return cls(path)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> GraphStore:
-        """Opens a store to read and to append, in a time that does not depend on its size."""
-        return cls(path)
+    def open(cls, path: str | os.PathLike[str], num_tokens: int | None = None) -> GraphStore:
+        """Opens a store to read and to append, in a time that does not depend on its size.
+
+        Args:
+            path: the directory.
+            num_tokens: a graph with a token of this number or above is taken for damage.
+        """
+        return cls(path, num_tokens)
 
     def _load(self) -> None:
         manifest = _Manifest.read(self._path)
@@ -227,9 +263,9 @@ class GraphStore(Sequence[Graph]):
     def __len__(self) -> int:
         return self._manifest.graphs
 
-    def __reduce__(self) -> tuple[type[GraphStore], tuple[Path]]:
+    def __reduce__(self) -> tuple[type[GraphStore], tuple[Path, int | None]]:
         """A worker process opens the store anew instead of receiving its arrays."""
-        return GraphStore, (self._path,)
+        return GraphStore, (self._path, self._num_tokens)
 
     @overload
     def __getitem__(self, item: SupportsIndex) -> Graph: ...
@@ -319,6 +355,9 @@ class GraphStore(Sequence[Graph]):
                 ids, words = _split_words(ids, nodes)
             has_bags = kind.node_kind == "tokens"
             bags = TokenBags.from_sizes(ids, node_inputs) if has_bags else None
+            largest = int(ids.max(initial=0))
+            if has_bags and self._num_tokens is not None and largest >= self._num_tokens:
+                raise GraphError(f"token {largest} of {self._num_tokens}")
             return Graph(
                 nodes,
                 ends.reshape(edges, 2),
@@ -329,7 +368,7 @@ class GraphStore(Sequence[Graph]):
                 edge_types=edge_inputs if kind.edge_kind == "types" else None,
                 node_words=words,
             )
-        except GraphError as error:
+        except (GraphError, ValueError) as error:
             raise _damaged(self._path / WORDS, f"graph {row}: {error}") from error
 
     def _text(self, index: SupportsIndex) -> tuple[str, dict[str, Any]]:
@@ -416,6 +455,10 @@ def _split_words(stored: NDArray[Any], nodes: int) -> tuple[NDArray[Any], WordBa
 
 def _dense(kind: str, words: NDArray[Any], width: int) -> NDArray[Any] | None:
     return words.view(FLOAT).reshape(-1, width) if kind == "dense" else None
+
+
+def _listed(values: object) -> list[Any]:
+    return list(values) if isinstance(values, list | tuple) else [values]
 
 
 def _map(file: Path, length: int) -> NDArray[np.uint8]:

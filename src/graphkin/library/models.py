@@ -22,15 +22,25 @@ from graphkin.library.engines.base import Metric, Space
 from graphkin.library.pairing import Pairing
 from graphkin.library.ranking import Ranking
 from graphkin.library.records import KnownFunction, Row
-from graphkin.library.signals import Records, Surroundings, rare_words, record_kind, signals_of
+from graphkin.library.signals import (
+    AROUND,
+    Records,
+    Surroundings,
+    rare_words,
+    record_kind,
+    signals_of,
+)
 from graphkin.models import GraphEmbedder, GraphMatcher
 from graphkin.models.calibration import Calibration
+from graphkin.models.model import GraphModel
 from graphkin.models.saving import (
     ADDED_OPTIONS,
     CONFIG_FILE,
     PARTS,
     WEIGHTS_FILE,
+    model_folder,
     model_home,
+    saved_class,
     shipped_names,
 )
 
@@ -89,16 +99,23 @@ class SearchModel:
     """Of one that can tell which function of a binary is which of another."""
 
     @classmethod
-    def load(cls, path: str | Path) -> SearchModel:
+    def load(cls, path: str | Path, matcher: str | Path | None = None) -> SearchModel:
         """A model that ships with graphkin, by name, or from a folder.
 
         The folder holds ``embedder/`` and, by choice, ``matcher/``, ``calibration.json``,
         ``ranking.json`` and ``pairing.json``; or it is that of an embedder alone, or of a training
-        run.
+        run. ``matcher`` is the folder of one, or of its training run, that was trained apart.
         """
         home = model_home(path)
         name = str(path) if str(path) in shipped_names() else home.resolve().name
         parts = {EMBEDDER: _first(home / EMBEDDER, home / "model", home), MATCHER: home / MATCHER}
+        if saved_class(parts[EMBEDDER]) == "GraphMatcher":
+            raise ModelError(
+                f"{path} is a matcher, which compares graphs in pairs and has no vectors to search "
+                "by; name an embedder as the model, and this one as its matcher"
+            )
+        if matcher is not None:
+            parts[MATCHER] = model_folder(matcher, "GraphMatcher")
         files = {
             f"{part}/{file}": read_file(folder / file)
             for part, folder in parts.items()
@@ -165,14 +182,39 @@ class SearchModel:
         return self.ranking is not None or self.calibration is not None
 
     @property
+    def reads_functions(self) -> bool:
+        """Whether it reads functions of binaries; else it is one of somebody's own graphs."""
+        vocabulary = self.embedder.vocabulary
+        return vocabulary is not None and vocabulary.reads != "labels"
+
+    @property
     def vocabulary(self) -> Vocabulary:
         """The mnemonics that the model knows; one without cannot read functions."""
         vocabulary = self.embedder.vocabulary
-        if vocabulary is None:
+        if vocabulary is None or not self.reads_functions:
             raise ModelError(
-                f"the model {self.model_id} has no vocabulary of mnemonics for functions"
+                f"the model {self.model_id} reads graphs, and has no vocabulary of mnemonics for "
+                "functions"
             )
         return vocabulary
+
+    def value(self, distance: float, score: float | None) -> float | None:
+        """What it predicts, in the unit of the targets that it was trained on; None without any.
+
+        Args:
+            distance: of the embedder's vectors.
+            score: the matcher's, where it was asked.
+        """
+        model: GraphModel = self.embedder
+        if score is not None and self.matcher is not None:
+            model = self.matcher
+        elif model.config.similarity == "euclidean":
+            score = -distance
+        else:
+            score = 1 - distance
+        if model.config.link == "none":
+            return None
+        return float(model.linked(np.array([score], dtype=np.float32))[0])
 
     def vectors(self, graphs: Sequence[Graph]) -> NDArray[Any]:
         """(N, columns) what a library is searched by: codes, or float vectors."""
@@ -199,7 +241,9 @@ class SearchModel:
         if self.ranking is not None:
             known = architectures or [""] * len(graphs)
             narrow = [pointer_bytes(architecture) == 4 for architecture in known]
-            signals = signals_of(self.embedder, graphs, vectors, narrow, surroundings)
+            signals = signals_of(
+                self.embedder, graphs, vectors, narrow, surroundings, self.ranking.around
+            )
         if self.space.metric != "hamming":
             return Encoded(vectors, signals)
         return Encoded(self.embedder.codes_of(vectors), signals)
@@ -217,7 +261,8 @@ class SearchModel:
 
     def signals_from(self, contents: Sequence[bytes]) -> Records:
         """Signals as a library keeps them."""
-        kind = record_kind(self.embedder)
+        around = AROUND if self.ranking is None else self.ranking.around
+        kind = record_kind(self.embedder, around)
         if any(len(content) != kind.itemsize for content in contents):
             raise FormatError(
                 "functions of the library have no signals, or those of another model; make the "

@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 
 from graphkin.errors import FormatError
 from graphkin.library.odds import Odds, best_of_each, probabilities_of
-from graphkin.library.signals import AROUND, OWN, ComparedGraphs, Floats, Records, cosines
+from graphkin.library.signals import AROUND, CALLS, OWN, ComparedGraphs, Floats, Records, cosines
 
-FORMAT = {"format": "graphkin ranking", "version": 2}
+FORMAT = "graphkin ranking"
+VERSIONS = {2: CALLS, 3: AROUND}
+"""What rankings know of the functions around one; files of earlier versions are read as well."""
 COUNTS = ("callee_count", "caller_count")
-ORDERED_BY = (*OWN, *AROUND, *COUNTS)
-"""What candidates are ordered by: products of vectors, and how far the numbers of callees and
-callers are apart."""
 ALONE = (
     *OWN,
     "total",
@@ -48,23 +47,11 @@ callees; how much the query says, and the one of the two that says less; the log
 query's blocks; whether pointers differ in width; whether the graphs are equal. How two builds of a
 function were made decides how alike they are; so operations in a block, on both sides, and ratios
 with their signs are among the features."""
-IN_FILES = (*AROUND, "caller_count", "has_callees", "has_callers")
-"""Where both are known with all functions of their files: products of what they call and are called
-by, the ratio of the numbers of callers, and whether both have any."""
 MATCHED = ("exact_words", "score", "score_margin", "operations_apart", "on_stack", "on_stack_there")
 """Of candidates that the matcher has seen: the exact cosine of what both say, the matcher's score,
 and by how much it is above that of the best other function; how far the kinds of operations are
 apart, and the share of them on either side that load from the stack or store there, most of all
 without optimization."""
-VARIANTS = {
-    "alone": ALONE,
-    "matched": ALONE + MATCHED,
-    "alone in files": ALONE + IN_FILES,
-    "matched in files": ALONE + IN_FILES + MATCHED,
-    "pair": tuple(name for name in ALONE + MATCHED if not name.endswith("margin")),
-}
-"""What is known of a pair: of functions alone or in their files, before or after the matcher saw
-them; and of two functions that are compared by themselves, without any others."""
 UNIQUE_EQUAL = 0.99
 """Least probability of a function that is equal to the query, where no other name has it."""
 SMALL_BLOCKS, SMALL_STRENGTH = 8, 10.0
@@ -72,6 +59,30 @@ SMALL_BLOCKS, SMALL_STRENGTH = 8, 10.0
 LEVEL = 0.03
 """Totals that are no further apart are level: nothing tells such candidates apart."""
 TOO_SMALL = "too small to tell"
+
+
+def ordered_by(around: Sequence[str] = AROUND) -> tuple[str, ...]:
+    """What candidates are ordered by: products of vectors, and how far the numbers of callees and
+    callers are apart."""
+    return (*OWN, *around, *COUNTS)
+
+
+def variants(around: Sequence[str] = AROUND) -> dict[str, tuple[str, ...]]:
+    """The features of each variant, which is what is known of a pair: of functions alone or in
+    their files, before or after the matcher saw them; and of two functions that are compared by
+    themselves, without any others.
+
+    In files there are products of what both call, are called by and lie beside, the ratio of the
+    numbers of callers, and whether both have any.
+    """
+    in_files = (*around, "caller_count", *(f"has_{name}" for name in around))
+    return {
+        "alone": ALONE,
+        "matched": ALONE + MATCHED,
+        "alone in files": ALONE + in_files,
+        "matched in files": ALONE + in_files + MATCHED,
+        "pair": tuple(name for name in ALONE + MATCHED if not name.endswith("margin")),
+    }
 
 
 class MatchedGraphs(NamedTuple):
@@ -109,11 +120,16 @@ class Ranking:
     """How candidates are ordered, and how probable they are; see ``ranking.json`` of a model."""
 
     order: dict[str, float]
-    """Weights over ``ORDERED_BY``, to order candidates before they are matched."""
+    """Weights over :func:`ordered_by`, to order candidates before they are matched."""
     regressions: dict[str, Odds]
-    """By the name of a variant in ``VARIANTS``."""
+    """By the name of a variant; see :func:`variants`."""
     fitted_on: dict[str, Any]
     """Projects, queries and pools of the fit."""
+
+    @property
+    def around(self) -> tuple[str, ...]:
+        """Which of ``AROUND`` it compares."""
+        return tuple(name for name in AROUND if name in self.order)
 
     def totals(self, query: np.void, records: Records) -> Floats:
         """(N,) how alike candidates are by their vectors, to order them."""
@@ -146,7 +162,7 @@ class Ranking:
         """
         records = candidates.records
         widths_differ = records["narrow"] != query["narrow"]
-        own = {name: cosines(query, records, name).astype(np.float64) for name in OWN + AROUND}
+        own = {name: cosines(query, records, name).astype(np.float64) for name in OWN + self.around}
         own["offsets"] = np.where(widths_differ, 0, own["offsets"])
         total = self.totals(query, records).astype(np.float64)
         density, operations = _density(query["operations"], np.array(blocks)), records["operations"]
@@ -157,8 +173,7 @@ class Ranking:
             "edges": _ratio(query["edges"], records["edges"]),
             "operations": _ratio(query["operations"], records["operations"]),
             **{name: _ratio(query[name], records[name]) for name in COUNTS},
-            "has_callees": 1.0 * (query["callees_scale"] > 0) * (records["callees_scale"] > 0),
-            "has_callers": 1.0 * (query["callers_scale"] > 0) * (records["callers_scale"] > 0),
+            **{f"has_{name}": _both_have(query, records, name) for name in self.around},
             "strength": np.full(len(records), np.log1p(query["strength"])),
             "least_strength": np.log1p(np.minimum(query["strength"], records["strength"])),
             "size": np.full(len(records), np.log2(max(blocks, 1))),
@@ -194,10 +209,10 @@ class Ranking:
         """
         features = self.features(query, blocks, candidates, seen)
         in_files = (candidates.records["in_file"] & query["in_file"]).astype(bool)
-        odds = np.zeros(len(candidates.records))
+        odds, names = np.zeros(len(candidates.records)), variants(self.around)
         for chosen, ending in ((~in_files, ""), (in_files, " in files")):
             variant = ("alone" if seen is None else "matched") + ending
-            columns = [features[name][chosen] for name in VARIANTS[variant]]
+            columns = [features[name][chosen] for name in names[variant]]
             if chosen.any():
                 odds[chosen] = self.regressions[variant](np.column_stack(columns))
         probabilities = probabilities_of(odds, candidates.identities)
@@ -211,25 +226,28 @@ class Ranking:
     ) -> float:
         """How likely two functions are the same, of which nobody knows what else there is."""
         features = self.features(query, blocks, other, seen)
-        odds = self.regressions["pair"](np.column_stack([features[n] for n in VARIANTS["pair"]]))
+        columns = [features[name] for name in variants(self.around)["pair"]]
+        odds = self.regressions["pair"](np.column_stack(columns))
         return float(_with_equal(probabilities_of(odds, other.identities), other)[0])
 
     def to_json(self) -> str:
-        return json.dumps({**FORMAT, **asdict(self)}, indent=1)
+        version = next(number for number, around in VERSIONS.items() if around == self.around)
+        return json.dumps({"format": FORMAT, "version": version, **asdict(self)}, indent=1)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Ranking:
         """Reads what :meth:`to_json` wrote."""
         try:
             values = json.loads(text)
-            if {name: values.get(name) for name in FORMAT} != FORMAT:
+            around = VERSIONS.get(values.get("version"))
+            if values.get("format") != FORMAT or around is None:
                 raise FormatError("this is not a ranking that this graphkin reads")
-            order = {name: float(values["order"][name]) for name in ORDERED_BY}
+            order = {name: float(values["order"][name]) for name in ordered_by(around)}
             if not np.isfinite(list(order.values())).all():
                 raise FormatError(f"a ranking needs finite weights, got {order}")
             regressions = {
                 variant: Odds.from_json(values["regressions"][variant], len(names))
-                for variant, names in VARIANTS.items()
+                for variant, names in variants(around).items()
             }
             return cls(order, regressions, dict(values["fitted_on"]))
         except FormatError:
@@ -241,6 +259,12 @@ class Ranking:
 def is_small(query: np.void, blocks: int) -> bool:
     """Whether a function is so small, and says so little, that others may well equal it."""
     return bool(blocks < SMALL_BLOCKS and query["strength"] < SMALL_STRENGTH)
+
+
+def _both_have(query: np.void, records: Records, name: str) -> NDArray[np.float64]:
+    """(N,) 1 where the query and a candidate both have such a vector."""
+    both: NDArray[np.float64] = 1.0 * (query[f"{name}_scale"] > 0) * (records[f"{name}_scale"] > 0)
+    return both
 
 
 def _times_more(ours: Any, theirs: NDArray[Any]) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from itertools import groupby, islice
@@ -20,7 +21,7 @@ from graphkin.library.candidates import EncodedQuery, encode_queries
 from graphkin.library.library import Library
 from graphkin.library.models import SearchModel
 from graphkin.library.records import Filter, SearchOptions
-from graphkin.library.signals import Surroundings
+from graphkin.library.signals import NEIGHBOURS, Surroundings
 from graphkin.results.document import EvidenceToken, FunctionRef, FunctionResult, SearchedFile
 from graphkin.results.function import ref_of, said_by
 
@@ -40,7 +41,7 @@ TOP = 3
 AT_ONCE = 250
 """Functions that go through the stages of a search together."""
 LARGEST_READ = 16 << 20
-"""Bytes of a file that is read as a whole for one of its functions, to know who calls it."""
+"""Bytes of a file that is read as a whole for one of its functions, to know what is around it."""
 
 
 class Query(NamedTuple):
@@ -70,15 +71,23 @@ def encode_file(model: SearchModel, queries: Sequence[Query]) -> list[Query]:
     return [query._replace(encoded=own) for query, own in zip(queries, encoded, strict=True)]
 
 
-def encode_among(model: SearchModel, query: Query, related: Iterable[Query]) -> Query:
-    """A query, encoded with those functions of its file that it calls, or that call it."""
-    others = (other for other in related if other.ref.address != query.ref.address)
-    return encode_file(model, [query, *others])[0]
+def encode_among(model: SearchModel, query: Query, around: Iterable[Query]) -> Query:
+    """A query, encoded with those functions of its file that :func:`around_of` gives."""
+    return encode_file(model, [query, *around])[0]
 
 
-def is_related(address: int, callees: Sequence[int], query: Query) -> bool:
-    """Whether a function of the same file, with these callees, calls a query or is called by it."""
-    return address in query.callees or query.ref.address in callees
+def around_of(query: Query, functions: Sequence[Surroundings]) -> list[int]:
+    """Which functions of its file a query calls, is called by, or lies beside."""
+    own = query.ref.address or 0
+    related = {
+        number
+        for number, (address, callees) in enumerate(functions)
+        if address in query.callees or own in callees
+    }
+    in_order = sorted(range(len(functions)), key=lambda number: functions[number].address)
+    place = bisect_left(in_order, own, key=lambda number: functions[number].address)
+    beside = in_order[max(0, place - NEIGHBOURS) : place + NEIGHBOURS + 1]
+    return [number for number in sorted(related.union(beside)) if functions[number].address != own]
 
 
 def _encoded(
@@ -203,22 +212,22 @@ def read_queries(
 
 
 def _read_query(model: SearchModel, target: Target, backend: Backend) -> Query:
-    """The function that a target names, with its callers and callees where its file is not huge."""
+    """The function that a target names, with those around it where its file is not huge."""
     function = read_function(target, backend)
     query = query_of(function, model.vocabulary)
     if model.ranking is None or Path(target.path).stat().st_size > LARGEST_READ:
         return query
-    related = []
     # Of a file that cannot be read as a whole, the function is all that is known.
     with suppress(FormatError):
-        for other in read_functions(
-            target._replace(function=None), backend=backend, with_evidence=True
-        ):
-            if other.binary != function.binary:
-                continue
-            if is_related(other.address, other.internal_callees, query):
-                related.append(query_of(other, model.vocabulary))
-        query = encode_among(model, query, related)
+        whole = target._replace(function=None)
+        others = [
+            other
+            for other in read_functions(whole, backend=backend, with_evidence=True)
+            if other.binary == function.binary
+        ]
+        places = [Surroundings(other.address, other.internal_callees) for other in others]
+        around = (query_of(others[number], model.vocabulary) for number in around_of(query, places))
+        query = encode_among(model, query, around)
     return query
 
 

@@ -1,4 +1,4 @@
-"""What a search compares beside the code: vectors of a function, of its callees and its callers.
+"""What a search compares beside the code: vectors of a function, and of those around it.
 
 A function's signals are one record of fixed size, in whole bytes: parts of the embedder's vector as
 8-bit numbers with a scale each, and counts. An engine keeps them without knowing what they mean.
@@ -21,8 +21,13 @@ Records = NDArray[np.void]
 Floats = NDArray[np.float32]
 OWN = ("graph", "words", "offsets")
 """Parts of a function's own vector."""
-AROUND = ("callees", "callers")
-"""The same of the functions that it calls, and that call it: graph and words side by side."""
+CALLS = ("callees", "callers")
+"""Of the functions that it calls, and that call it: graph and words side by side."""
+AROUND = (*CALLS, "neighbours")
+"""And the same of those that lie beside it in its file: what was written in one source file, and
+linked from one object, stays together, whatever compiler made it."""
+NEIGHBOURS = 4
+"""Functions on either side that are neighbours."""
 RARE = 5.0
 """Rarity from which on a word is worth looking for by itself."""
 
@@ -52,14 +57,19 @@ class Surroundings(NamedTuple):
     """Addresses of functions of the same file that it calls."""
 
 
-def record_kind(embedder: GraphEmbedder) -> np.dtype[np.void]:
-    """How the signals of a function lie in bytes."""
+def record_kind(embedder: GraphEmbedder, around: Sequence[str] = AROUND) -> np.dtype[np.void]:
+    """How the signals of a function lie in bytes.
+
+    Args:
+        embedder: what makes the vectors.
+        around: which of ``AROUND`` there are.
+    """
     config = embedder.config
     widths = {
         "graph": config.graph_dim,
         "words": config.word_dim,
         "offsets": config.offset_dim,
-        **dict.fromkeys(AROUND, config.graph_dim + config.word_dim),
+        **dict.fromkeys(around, config.graph_dim + config.word_dim),
     }
     fields: list[tuple[Any, ...]] = []
     for name, width in widths.items():
@@ -75,6 +85,7 @@ def signals_of(
     vectors: Floats,
     narrow: Sequence[bool],
     surroundings: Sequence[Surroundings] | None = None,
+    around: Sequence[str] = AROUND,
 ) -> Records:
     """The signals of functions.
 
@@ -84,8 +95,9 @@ def signals_of(
         vectors: (N, V) of :meth:`GraphEmbedder.encode`.
         narrow: whether each is of a processor with pointers of 32 bits.
         surroundings: where each stands, if they are all the functions of one file.
+        around: which of ``AROUND`` are wanted.
     """
-    records = np.zeros(len(graphs), record_kind(embedder))
+    records = np.zeros(len(graphs), record_kind(embedder, around))
     for name in OWN:
         _put(records, name, embedder.part(vectors, name))
     records["edges"] = [graph.num_edges for graph in graphs]
@@ -114,11 +126,30 @@ def _add_surroundings(records: Records, own: Floats, surroundings: Sequence[Surr
     for name, from_, to in (("callees", 0, 1), ("callers", 1, 0)):
         total = np.zeros_like(own)
         np.add.at(total, calls[:, from_], own[calls[:, to]])
-        lengths = np.linalg.norm(total, axis=1, keepdims=True)
-        _put(records, name, (total / np.where(lengths > 0, lengths, 1)).astype(np.float32))
+        _put(records, name, _of_length_one(total))
+    if "neighbours" in (records.dtype.names or ()):
+        addresses = [item.address for item in surroundings]
+        _put(records, "neighbours", _of_length_one(_sums_of_neighbours(own, addresses)))
     records["callee_count"] = [len(item.callees) for item in surroundings]
     records["caller_count"] = np.bincount(calls[:, 1], minlength=len(records))
     records["in_file"] = 1
+
+
+def _sums_of_neighbours(own: Floats, addresses: Sequence[int]) -> Floats:
+    """(N, D) the sums of the vectors of the functions that lie beside each."""
+    order = np.argsort(addresses, kind="stable")
+    in_order, sums = own[order], np.zeros_like(own)
+    for distance in range(1, min(NEIGHBOURS + 1, len(own))):
+        sums[order[distance:]] += in_order[:-distance]
+        sums[order[:-distance]] += in_order[distance:]
+    return sums
+
+
+def _of_length_one(vectors: Floats) -> Floats:
+    """Each vector divided by its length, if it has one."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    divided: Floats = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+    return divided
 
 
 def _put(records: Records, name: str, vectors: Floats) -> None:

@@ -54,6 +54,8 @@ ADDED_OPTIONS: dict[str, Any] = {
 }
 """Options that came after the first models were saved, whose defaults are what those do."""
 KEYS = {"format", "version", "class", "config", "vocabulary", "calibration", "trained_on"}
+MOST_LAYERS = 1000
+"""Propagation steps, or layers, of a model that is read: their number takes time, not weights."""
 SHIPPED = Path(__file__).parent / "shipped"
 
 
@@ -129,6 +131,11 @@ def to_files(model: SavedModel, card: str | None = None) -> dict[str, bytes]:
     }
 
 
+def model_files(folder: Path) -> list[Path]:
+    """The files of a model's folder, whether they are there or not."""
+    return [folder / name for name in (WEIGHTS_FILE, CONFIG_FILE, CARD_FILE)]
+
+
 def save_model_files(folder: Path, model: SavedModel, card: str | None) -> None:
     """Writes the three files; they replace older ones only when all are complete."""
     contents = to_files(model, card)
@@ -177,6 +184,11 @@ def from_files(files: Mapping[str, bytes], kind: str, origin: str) -> SavedModel
         if field.name not in document["config"] and field.name not in ADDED_OPTIONS:
             raise FormatError(f"{config_file} lacks the option {field.name!r}")
     config = ModelConfig.from_dict(document["config"])
+    for name in ("steps", "message_layers"):
+        if getattr(config, name) > MOST_LAYERS:
+            raise FormatError(
+                f"{config_file}: {name} is {getattr(config, name)}, at most {MOST_LAYERS} are read"
+            )
     vocabulary = calibration = trained_on = None
     try:
         if "vocabulary" in document:
@@ -195,6 +207,14 @@ def from_files(files: Mapping[str, bytes], kind: str, origin: str) -> SavedModel
 
 def check_vocabulary(vocabulary: Vocabulary, config: ModelConfig) -> None:
     """Refuses a vocabulary of another size than the model's table of tokens."""
+    if vocabulary.edge_words is not None:
+        if config.edge_input != "types" or config.edge_input_size != vocabulary.edge_types:
+            raise ModelError(
+                f"a vocabulary of {vocabulary.edge_types} types of edges does not fit a model with "
+                f"edge_input {config.edge_input!r} of size {config.edge_input_size}"
+            )
+        if not vocabulary.words:
+            return
     # Labels may also be columns of dense input, behind those of features.
     columns = vocabulary.reads == "labels" and config.node_input == "dense"
     if columns and config.node_input_size > len(vocabulary):

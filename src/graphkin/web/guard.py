@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import ipaddress
 import json
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
@@ -21,7 +22,6 @@ OPEN = frozenset({"/api/session", "/api/docs"})
 UPLOADS = "/api/binaries"
 EVENTS = "/events"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -73,7 +73,7 @@ class Guard:
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if self._token is None and _name(host) not in LOOPBACK:
+        if self._token is None and not is_loopback(_name(host)):
             raise RequestError(403, f"this server answers as localhost only, not as {host[:100]!r}")
         path, is_safe = scope["path"], scope["method"] in SAFE_METHODS
         is_api = path.startswith(API)
@@ -112,6 +112,16 @@ class Guard:
         if self._is_upload(scope):
             return limits.upload_seconds + 2 * limits.extraction_seconds
         return limits.request_seconds
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a name or an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def same(secret: str, expected: str) -> bool:
@@ -218,9 +228,10 @@ def _is_foreign(headers: Headers, host: str) -> bool:
 
 
 def _name(host: str) -> str:
-    """``localhost`` of ``localhost:8000``."""
+    """``localhost`` of ``localhost:8000``, ``::1`` of ``[::1]:8000``."""
     name, _, port = host.rpartition(":")
-    return (name if name and port.isdecimal() else host).lower()
+    name = (name if name and port.isdecimal() else host).lower()
+    return name[1:-1] if name.startswith("[") and name.endswith("]") else name
 
 
 def _may_be_framed(scope: Scope) -> bool:

@@ -12,7 +12,7 @@ class ServerLimits:
     """Bounds that keep one client, or one hostile file, from taking the server down."""
 
     upload_bytes: int = 256 * MEGABYTE
-    """Of one file."""
+    """Of one file that is sent, or that the library names and whose code is to be shown."""
     kept_bytes: int = 4096 * MEGABYTE
     """Of all uploaded files; the oldest make room for new ones."""
     kept_graphs: int = 512 * MEGABYTE

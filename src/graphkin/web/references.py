@@ -13,11 +13,15 @@ from graphkin._support.files import hash_file
 from graphkin.binaries.function import MEMBER, Block, Function
 from graphkin.binaries.inputs import split_member
 from graphkin.errors import ConfigError, GraphkinError
+from graphkin.graphs.converters.named import NamedGraph
 from graphkin.library.candidates import EncodedQuery
 from graphkin.library.library import Library
+from graphkin.library.own_graphs import LABEL
 from graphkin.library.records import Stored
-from graphkin.library.scan import Query, encode_among, is_related
+from graphkin.library.scan import Query, around_of, encode_among
+from graphkin.library.signals import Surroundings
 from graphkin.results.document import FunctionRef
+from graphkin.results.graph import ShownGraph
 from graphkin.results.text import encodable
 from graphkin.web.upload_reader import Reader
 from graphkin.web.uploads import Uploads
@@ -36,8 +40,9 @@ V = TypeVar("V")
 class References:
     """Looks functions up; every method may be called by any thread."""
 
-    def __init__(self, library: Library, uploads: Uploads, reader: Reader) -> None:
+    def __init__(self, library: Library, uploads: Uploads, reader: Reader, most_bytes: int) -> None:
         self._library = library
+        self._most_bytes = most_bytes
         self._uploads = uploads
         self._reader = reader
         self._hashes: OrderedDict[tuple[str, int, int], str] = OrderedDict()
@@ -54,6 +59,7 @@ class References:
         (graph,) = self._library.engine.graphs([stored.id])
         entry = stored.entry
         ref = FunctionRef(
+            kind=stored.kind,
             function=entry.function,
             binary=entry.binary,
             address=entry.address,
@@ -63,7 +69,7 @@ class References:
         return Query(ref, graph, entry.architecture)
 
     def encoded(self, reference: str) -> Query:
-        """The same, with all that its file tells of who calls it and whom it calls."""
+        """The same, with all that its file tells of what is around it."""
         query, model = self.query(reference), self._library.model
         if model.ranking is None:
             return query
@@ -76,12 +82,27 @@ class References:
         upload = self._uploads.get(uploaded[1])
         functions = self._uploads.functions(upload.id)
         member = functions[int(uploaded[2])].member
-        related = (
-            upload.query(function, reference)
-            for function in functions
-            if function.member == member and is_related(function.address, function.callees, query)
-        )
-        return encode_among(model, query, related)
+        of_file = [function for function in functions if function.member == member]
+        places = [Surroundings(function.address or 0, function.callees) for function in of_file]
+        around = (upload.query(of_file[number], reference) for number in around_of(query, places))
+        return encode_among(model, query, around)
+
+    def named_graph(self, reference: str) -> NamedGraph:
+        """A graph of somebody's own, with its name and class; one of the library has numbers where
+        its file had labels."""
+        query, label = self.query(reference), None
+        uploaded = UPLOADED.fullmatch(reference)
+        if uploaded:
+            label = self._uploads.function(uploaded[1], int(uploaded[2])).label
+        else:
+            label = self._stored(reference).entry.tags.get(LABEL)
+        return NamedGraph(query.ref.function, query.graph, label, None, query.ref.binary)
+
+    def graph(self, reference: str) -> ShownGraph:
+        """The same as people see it."""
+        named, embedder = self.named_graph(reference), self._library.embedder
+        (read,) = embedder.read([named.graph])
+        return ShownGraph.of(named, read, embedder.vocabulary)
 
     def with_text(self, reference: str) -> tuple[Function, bool]:
         """The function with its instructions; False where only their mnemonics are known."""
@@ -118,6 +139,8 @@ class References:
         try:
             container, inner = split_member(Path(entry.binary))
             if inner is not None:
+                if not self._is_small(container):
+                    return None
                 function = self._reader.function(container, entry.address, f"!{inner}")
             else:
                 path, member = Path(entry.binary), None
@@ -133,7 +156,7 @@ class References:
         return replace(function, binary=entry.binary) if is_same else None
 
     def _hash(self, path: Path) -> str | None:
-        if not path.is_file():
+        if not self._is_small(path):
             return None
         facts = path.stat()
         key = (str(path), facts.st_mtime_ns, facts.st_size)
@@ -144,6 +167,13 @@ class References:
             with self._lock:
                 _keep(self._hashes, key, known, MOST_HASHES)
         return known
+
+    def _is_small(self, path: Path) -> bool:
+        """Whether there is such a file, and it is not too large to be read for one request.
+
+        A library names whatever paths its maker chose.
+        """
+        return path.is_file() and path.stat().st_size <= self._most_bytes
 
     def _from_graph(self, stored: Stored) -> Function:
         """The function as its graph has it; blocks are numbered, as their addresses are lost."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import secrets
 import socket
 from dataclasses import replace
@@ -12,9 +11,10 @@ import uvicorn
 from graphkin.errors import ConfigError, StorageError
 from graphkin.library.library import Library
 from graphkin.web.app import create_app
+from graphkin.web.connections import CONNECTIONS, BoundedConnection
+from graphkin.web.guard import is_loopback
 from graphkin.web.server import Options
 
-CONNECTIONS = 256
 IDLE_SECONDS = 30
 GRACE_SECONDS = 5
 TOKEN_LETTERS = 16
@@ -31,16 +31,6 @@ def checked_token(host: str, token: str | None) -> str | None:
     if token is None and not is_loopback(host):
         return secrets.token_urlsafe(24)
     return token
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -72,6 +62,7 @@ def run(library: Library, options: Options, listener: socket.socket) -> None:
     """Serves until Ctrl-C."""
     config = uvicorn.Config(
         create_app(library, replace(options, warm=True)),
+        http=BoundedConnection,
         log_level="warning",
         limit_concurrency=CONNECTIONS,
         timeout_keep_alive=IDLE_SECONDS,

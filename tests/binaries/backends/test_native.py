@@ -1,11 +1,15 @@
-"""Reading leaves the process as it was."""
+"""Reading leaves the process as it was, and takes no more than its budget."""
 
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 
+from graphkin.binaries.backends.base import Limits
+from graphkin.binaries.backends.choose import open_source
 from graphkin.binaries.backends.native import NativeSource
 from tests.paths import BINARIES
+from tests.web.browser.objects import branching, object_file
 
 FILE = BINARIES / "evidence" / "aarch64.so"
 
@@ -32,3 +36,17 @@ def test_a_garbage_collector_that_is_off_stays_off() -> None:
     finally:
         functions.close()
         gc.set_threshold(*usual)
+
+
+def test_blocks_of_a_function_and_of_a_file_are_bounded(tmp_path: Path) -> None:
+    """A few bytes make a block: a small file could take all memory."""
+    file = tmp_path / "crafted.o"
+    bodies = [("large", branching(60)), *((f"f{number}", branching(10)) for number in range(9))]
+    file.write_bytes(object_file(bodies))
+    source = open_source(file, limits=Limits(function_blocks=50, file_blocks=35))
+    names = [function.name for function in source.functions()]
+    assert names == ["f0", "f1", "f2", "f3"]
+    reasons = [str(item) for item in source.skipped]
+    assert "large skipped: more than 50 basic blocks" in reasons[0]
+    assert "more than 35 basic blocks; 5 functions are left out" in reasons[1]
+    assert len(list(open_source(file).functions())) == len(bodies)

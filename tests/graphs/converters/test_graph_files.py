@@ -142,3 +142,10 @@ def test_labels_are_kept_where_text_is_kept(tmp_path: Path) -> None:
         write_tudataset(tmp_path, "W", [WATER], [0])
     write_graphml(tmp_path / "w.graphml", WATER.permuted([2, 0, 1]))
     assert read_graphml(tmp_path / "w.graphml").node_labels == ("H", "H", "O")
+
+
+@pytest.mark.parametrize("line", ['{"node_features": 5}', '{"node_tokens": true}'])
+def test_a_line_whose_nodes_cannot_be_counted(tmp_path: Path, line: str) -> None:
+    (tmp_path / "all.jsonl").write_text(line)
+    with pytest.raises(FormatError, match="line 1: "):
+        read_json_lines(tmp_path / "all.jsonl")

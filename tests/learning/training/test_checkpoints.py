@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import pickle
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 import safetensors.torch
 import torch
+from safetensors import safe_open
 from torch import Tensor
 
 from graphkin.errors import FormatError, GraphkinError, StorageError, TrainingError
@@ -295,3 +297,47 @@ def test_a_disk_that_fills_up_during_a_run(tmp_path: Path, monkeypatch: pytest.M
         finished("gnn", CONFIG, folder, checkpoint_seconds=0)
     monkeypatch.undo()
     assert same(finished("gnn", CONFIG, folder, resume=True), expected)
+
+
+def test_any_changed_byte_is_noticed(path: Path) -> None:
+    content = path.read_bytes()
+    rng = random.Random(0)
+    for _ in range(200):
+        damaged = bytearray(content)
+        damaged[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+        path.write_bytes(damaged)
+        with pytest.raises(GraphkinError):
+            load(path)
+
+
+def without_checksum(path: Path, value: float | None = None) -> None:
+    """Rewrites a checkpoint as it was before there were checksums, with one weight changed."""
+    with safe_open(path, framework="pt") as file:
+        metadata = file.metadata()
+    tensors = safetensors.torch.load_file(path)
+    del metadata["checksum"]
+    if value is not None:
+        next(t for name, t in tensors.items() if name.startswith("model.")).view(-1)[0] = value
+    path.write_bytes(safetensors.torch.save(tensors, metadata))
+
+
+def test_checkpoints_of_before_there_were_checksums(path: Path) -> None:
+    without_checksum(path)
+    assert load(path) == STATE
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_no_numbers_are_refused(path: Path, value: float) -> None:
+    without_checksum(path, value)
+    with pytest.raises(FormatError, match="holds NaN or infinity"):
+        load(path)
+
+
+def test_a_run_sweeps_what_a_killed_one_left(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    (folder / "model").mkdir(parents=True)
+    left = [folder / ".checkpoint.safetensors.abcd_123", folder / "model" / ".config.json.abcd1234"]
+    for file in left:
+        file.write_bytes(b"half")
+    finished("gnn", CONFIG, folder)
+    assert not any(file.exists() for file in left)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from graphkin._support.files import PathLike
@@ -23,11 +23,11 @@ from graphkin.binaries.formats.archive import ARCHIVE, THIN_ARCHIVE, is_fat, mem
 from graphkin.binaries.formats.elf.debug_folders import DebugFolders
 from graphkin.binaries.formats.packed import packer
 from graphkin.binaries.formats.raw import RawCode, load_raw
-from graphkin.binaries.function import Function
+from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.image import Extent, Image
 from graphkin.binaries.recovery.architecture import Architecture
 from graphkin.binaries.recovery.debug_lines import defining_files
-from graphkin.binaries.recovery.flow import Flow
+from graphkin.binaries.recovery.flow import Flow, TooManyBlocks
 from graphkin.binaries.recovery.listing import Listing
 from graphkin.errors import FormatError
 
@@ -39,6 +39,8 @@ class NativeSource(FunctionSource):
     path: PathLike
     raw: RawCode | None = None
     """How to read an image without a header; None for a file that has one."""
+    _blocks: int = field(default=0, init=False)
+    """Of the functions that were read."""
 
     def functions(self) -> Iterator[Function]:
         """Every function in the order of addresses.
@@ -52,6 +54,7 @@ class NativeSource(FunctionSource):
     def _read(self) -> Iterator[Function]:
         data = read_binary(self.path, self.limits.file_bytes)
         digest = hashlib.sha256(data).hexdigest()
+        self._blocks = 0
         deadline = Deadline(self.limits)
         label = str(self.path)
         if self.raw is not None:
@@ -102,6 +105,8 @@ class NativeSource(FunctionSource):
             return  # members of archives that hold nothing but data are no loss
         if image.note is not None:
             self.skip(label, "", image.note)
+        if image.remark is not None:
+            self.skipped.append(Skipped(label, "", image.remark, is_read=True))
         architecture = processor(image.architecture)
         collector = None
         if self.with_evidence and Collector.can_read(image.architecture):
@@ -115,6 +120,11 @@ class NativeSource(FunctionSource):
             listing = Listing(image, architecture)
             try:
                 deadline.check()
+                if self._blocks > self.limits.file_blocks:
+                    left = len(image.extents) - number
+                    reason = f"the file has more than {self.limits.file_blocks} basic blocks"
+                    self.skip(label, "", f"{reason}; {left} functions are left out")
+                    return
                 problem = self._problem(extent)
                 if problem is None:
                     listing.add_range(extent.start, extent.end)
@@ -123,11 +133,19 @@ class NativeSource(FunctionSource):
                 if problem is not None:
                     self.skip(label, extent.name, problem)
                     continue
-                flow = Flow(image, listing, architecture, deadline.check)
+                flow = Flow(
+                    image, listing, architecture, deadline.check, self.limits.function_blocks
+                )
                 blocks, edges = flow.recover(self.with_text)
-                callees = None
+                self._blocks += len(blocks)
+                callees, links = None, b""
                 if collector is not None:
-                    blocks, callees = collector.read(listing, blocks, flow.spans, flow.dropped)
+                    said = collector.read(listing, blocks, flow.spans, flow.dropped)
+                    blocks, callees, links = said
+            except TooManyBlocks:
+                most = self.limits.function_blocks
+                self.skip(label, extent.name, f"more than {most} basic blocks, the limit")
+                continue
             except OutOfTime:
                 left = len(image.extents) - number
                 reason = f"the time of {self.limits.seconds:g} s is over with {left} functions left"
@@ -150,6 +168,7 @@ class NativeSource(FunctionSource):
                 unit=extent.unit,
                 defined_in=files.get(extent.start),
                 callees=callees,
+                links=links,
             )
 
     def _problem(self, extent: Extent) -> str | None:

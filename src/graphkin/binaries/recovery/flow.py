@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections.abc import Callable
 
@@ -23,6 +24,10 @@ STEPS_PER_CHECK = 256
 Edges = tuple[tuple[int, int], ...]
 
 
+class TooManyBlocks(Exception):
+    """A function has more blocks than it may."""
+
+
 class Flow:
     """Recovers the control flow of one function from where it starts.
 
@@ -31,6 +36,7 @@ class Flow:
         listing: the function's instructions, with at least its first range.
         architecture: the processor.
         check: called now and then; raises when a budget is spent.
+        most_blocks: above which ``recover`` raises TooManyBlocks.
     """
 
     def __init__(
@@ -39,8 +45,10 @@ class Flow:
         listing: Listing,
         architecture: Architecture,
         check: Callable[[], None],
+        most_blocks: int = sys.maxsize,
     ) -> None:
         self._image = image
+        self._most_blocks = most_blocks
         self._listing = listing
         self._architecture = architecture
         self._tables = architecture.tables(image)
@@ -177,6 +185,8 @@ class Flow:
 
     def _mark(self, leader: int, todo: list[int]) -> None:
         if leader not in self._leaders:
+            if len(self._leaders) >= self._most_blocks:
+                raise TooManyBlocks
             self._leaders.add(leader)
             todo.append(leader)
 

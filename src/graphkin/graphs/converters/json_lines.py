@@ -21,7 +21,7 @@ from graphkin.graphs.converters.named import NamedGraph
 from graphkin.graphs.graph import Graph
 
 _NODES = ("node_labels", "node_features", "node_tokens")
-_EDGES = ("edge_features", "edge_types")
+_EDGES = ("edge_features", "edge_types", "edge_labels")
 _ABOUT = ("name", "label", "split")
 KEYS = ("num_nodes", "edges", "directed", *_NODES, *_EDGES, *_ABOUT)
 
@@ -60,9 +60,10 @@ def _graphs(path: PathLike, lines: list[str]) -> Iterator[NamedGraph]:
         if unknown:
             raise FormatError(f"{where}: unknown key {unknown[0]!r}; known: {', '.join(KEYS)}")
         about = {key: values.pop(key) for key in _ABOUT if values.get(key) is not None}
-        if "num_nodes" not in values:
-            values["num_nodes"] = next((len(values[key]) for key in _NODES if values.get(key)), 0)
         try:
+            if "num_nodes" not in values:
+                counts = (len(values[key]) for key in _NODES if values.get(key))
+                values["num_nodes"] = next(counts, 0)
             graph = Graph(**values)
         except (GraphError, TypeError) as error:
             raise FormatError(f"{where}: {error}") from error
@@ -78,7 +79,9 @@ def _record(named: NamedGraph) -> dict[str, Any]:
         record["node_labels"] = list(graph.node_labels)
     if graph.node_tokens is not None:
         record["node_tokens"] = [graph.node_tokens.bag(node) for node in range(graph.num_nodes)]
-    for key in ("node_features", *_EDGES):
+    if graph.edge_labels is not None:
+        record["edge_labels"] = list(graph.edge_labels)
+    for key in ("node_features", "edge_features", "edge_types"):
         values = getattr(graph, key)
         if values is not None:
             record[key] = values.tolist()

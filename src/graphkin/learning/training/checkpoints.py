@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import zlib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
+import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
@@ -52,9 +55,9 @@ def save_checkpoint(
     """Replaces the checkpoint; the old one stays intact until the new one is complete."""
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
     tensors.update({f"optimizer.{name}": tensor for name, tensor in optimizer.state().items()})
-    document = {"state": asdict(state), "specification": specification}
-    metadata = {"format": FORMAT, "run": json.dumps(document)}
+    run = json.dumps({"state": asdict(state), "specification": specification})
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    metadata = {"format": FORMAT, "run": run, "checksum": _checksum(run, plain)}
     write_atomically(path, safetensors.torch.save(plain, metadata))
 
 
@@ -67,7 +70,7 @@ def load_checkpoint(
     """Puts model and optimiser back where they were.
 
     Raises:
-        FormatError: where the file is damaged or something else.
+        FormatError: where the file is damaged or something else, or holds NaN or infinity.
         TrainingError: where it belongs to a run of another specification.
     """
     state, saved, tensors = _read(path)
@@ -82,6 +85,12 @@ def load_checkpoint(
         n: t.shape for n, t in optimizer.state().items()
     }:
         raise FormatError(f"{path} is damaged: its optimiser state does not fit the model")
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise FormatError(
+                f"{path} is damaged: {name} holds NaN or infinity; start a new run, or restore it "
+                "from a copy"
+            )
     model.load_state_dict(weights)
     optimizer.load_state(moments)
     return state
@@ -96,6 +105,15 @@ def _read(path: Path) -> tuple[RunState, dict[str, Any], dict[str, Tensor]]:
         raise FormatError(f"cannot read the checkpoint {path}: {error}") from error
     if metadata.get("format") != FORMAT:
         raise FormatError(f"{path} is not a checkpoint that this graphkin reads")
+    if unknown := sorted(set(metadata) - {"format", "run", "checksum"}):
+        raise FormatError(f"{path} is damaged: it has an unknown entry {unknown[0]!r}")
+    # Checkpoints of the first versions have none.
+    expected, actual = metadata.get("checksum"), _checksum(metadata.get("run", ""), tensors)
+    if expected is not None and expected != actual:
+        raise FormatError(
+            f"{path} is damaged: its checksum is {actual}, expected {expected}; start a new run, "
+            "or restore it from a copy"
+        )
     try:
         document = json.loads(metadata["run"])
         state, specification = RunState(**document["state"]), document["specification"]
@@ -106,6 +124,15 @@ def _read(path: Path) -> tuple[RunState, dict[str, Any], dict[str, Tensor]]:
     if not tables:
         raise FormatError(f"{path} is damaged: its record of the run is broken")
     return state, specification, tensors
+
+
+def _checksum(run: str, tensors: Mapping[str, Tensor]) -> str:
+    """CRC-32 of all that a checkpoint holds, in hexadecimal."""
+    checksum = zlib.crc32(run.encode())
+    for name, tensor in sorted(tensors.items()):
+        checksum = zlib.crc32(f"{name} {tensor.dtype} {list(tensor.shape)}".encode(), checksum)
+        checksum = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, checksum)
+    return f"{checksum:08x}"
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

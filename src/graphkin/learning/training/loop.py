@@ -26,6 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from graphkin._support.files import sweep
 from graphkin.errors import ConfigError, GraphError, ModelError, TrainingError
 from graphkin.graphs import PairBatch
 from graphkin.learning.evaluation import evaluate
@@ -57,6 +58,7 @@ from graphkin.learning.training.distributed import (
 from graphkin.learning.training.log import RunLog, StepReport
 from graphkin.learning.training.optimizer import FlatOptimizer
 from graphkin.models.model import GraphModel, PairOutput
+from graphkin.models.saving import model_files
 
 CHECKPOINT_FILE, MODEL_FOLDER = "checkpoint.safetensors", "model"
 BatchLoss = Callable[[PairOutput, PairBatch], Tensor]
@@ -135,6 +137,9 @@ def train(
             device = f"cuda:{torch.cuda.current_device()}"
         run = _TrainingLoop(_on_device(model, device), task, config, folder, device, rank, world)
         run.own_loss, run.own_metrics = loss, metrics
+        if rank == 0:
+            for file in (checkpoint, *model_files(folder / MODEL_FOLDER)):
+                sweep(file)
         if resume and checkpoint.exists():
             run.restore(checkpoint)
         log = RunLog(folder, run.state.log_bytes, tensorboard) if rank == 0 else None

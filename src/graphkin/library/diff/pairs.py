@@ -18,7 +18,7 @@ from graphkin.library.diff.side import Side
 from graphkin.library.models import SearchModel
 from graphkin.library.pairing import Floats
 from graphkin.library.ranking import COUNTS
-from graphkin.library.signals import AROUND, OWN, word_cosines
+from graphkin.library.signals import CALLS, OWN, word_cosines
 
 MOST_ALIKE = 15
 """Functions of the other side that each is paired with."""
@@ -208,12 +208,12 @@ def _plain_features(model: SearchModel, pairs: Pairs) -> dict[str, Floats]:
         )
 
     differ_in_width = _differ_in_width(pairs.left, pairs.right)
-    features = {name: _products(pairs, name) for name in OWN + AROUND}
+    features = {name: _products(pairs, name) for name in OWN + CALLS}
     if differ_in_width:
         features["offsets"] = np.zeros(len(pairs))
     weights = _order(model)
     total = np.zeros(len(pairs))
-    for name in OWN + AROUND:
+    for name in OWN + CALLS:
         total += weights[name] * features[name]
     for name in (*COUNTS, "edges", "operations"):
         features[name] = _ratio(*of_both(name))
@@ -301,7 +301,7 @@ def _weighted(model: SearchModel, side: Side) -> NDArray[np.float32]:
     """(N, D) vectors whose products are the totals of the ranking, but for the counts; offsets
     are last."""
     weights = _order(model)
-    names = ("graph", "words", *AROUND, "offsets")
+    names = ("graph", "words", *CALLS, "offsets")
     parts = [
         side.signals[name].astype(np.float32)
         * (side.signals[f"{name}_scale"] * np.sqrt(weights[name]))[:, None]
@@ -319,7 +319,8 @@ def _counts(model: SearchModel, side: Side) -> list[NDArray[np.float32]]:
 
 def _order(model: SearchModel) -> dict[str, float]:
     assert model.ranking is not None, "a side is made by a model with a ranking"
-    return model.ranking.order
+    fitted_with = {} if model.pairing is None else model.pairing.order
+    return fitted_with or model.ranking.order
 
 
 def _differ_in_width(left: Side, right: Side) -> bool:

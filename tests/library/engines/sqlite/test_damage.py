@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
+import resource
 import shutil
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from graphkin.errors import ConfigError, FormatError, GraphkinError
+from graphkin.errors import ConfigError, FormatError, GraphkinError, StorageError
 from graphkin.graphs import Graph
 from graphkin.graphs.encoding import dump_graph
 from graphkin.library.engines.base import Space
@@ -126,7 +128,7 @@ def test_a_file_cut_off(path: Path, share: float) -> None:
         ("UPDATE facts SET value = 'x' WHERE name = 'signals'", "its signals have 'x' bytes"),
         ("INSERT INTO signals VALUES (9999, x'00')", "row 9999 of signals refers to a row of"),
         ("UPDATE words SET content = zeroblob(8) WHERE graph = 6", "the words of graph 6 are not"),
-        ("UPDATE words SET content = x'00' WHERE graph = 6", "words of graph 6 are cut off"),
+        ("UPDATE words SET content = x'00' WHERE graph = 6", "the words of graph 6 are not"),
         ("DELETE FROM words WHERE graph = 6", "the words of graph 6 are not what was stored"),
         (
             "UPDATE graphs SET words = 7 WHERE id = 6",
@@ -221,7 +223,7 @@ def test_a_new_tag_does_not_hide_damage(path: Path) -> None:
         damaged = list(engine.scan())[5].id
     change(path, "UPDATE entries SET size = 12345 WHERE id = ?", (damaged,))
     with SqliteEngine.open(path) as engine:
-        with pytest.raises(FormatError, match=f"entry {damaged} is damaged"):
+        with pytest.raises(FormatError, match=f"entry {damaged} is not what was stored"):
             engine.tag(Filter(), {"seen": "yes"})
         assert engine.count(Filter(tags={"seen": "*"})) == 0
         assert engine.verify().damage == [f"entry {damaged} is not what was stored"]
@@ -233,12 +235,109 @@ def test_lost_signals_are_not_taken_for_none(path: Path) -> None:
     change(path, "DELETE FROM signals")
     with (
         SqliteEngine.open(path) as engine,
-        pytest.raises(FormatError, match=f"entry {first} lost its signals"),
+        pytest.raises(FormatError, match=f"the signals of entry {first} are not what was"),
     ):
         engine.signals([first])
+
+
+def searched(path: Path, vectors: Any) -> list[Any]:
+    """What a search tells: entries with all that belongs to them, and their distances."""
+    with SqliteEngine.open(path) as engine:
+        ids, distances = engine.nearest(vectors, 5)
+        numbers = ids.ravel().tolist()
+        texts = [item.entry for item in engine.fetch(numbers)]
+        shared = engine.sharing(WORDS, np.ones(len(WORDS), np.float32), 20)
+        own = [word.tolist() for word in engine.words(numbers)]
+        exact = engine.vectors(numbers).tolist()
+        return [numbers, distances.tolist(), texts, engine.signals(numbers), shared, own, exact]
+
+
+def damaged_at(path: Path, wanted: bytes, ending: str = "") -> Iterator[None]:
+    """A file with one bit of some bytes flipped, wherever those bytes are."""
+    file = Path(f"{path}{ending}")
+    data = file.read_bytes()
+    start = data.find(wanted)
+    assert start >= 0
+    while start >= 0:
+        for offset in {0, len(wanted) // 2, len(wanted) - 1}:
+            damaged = bytearray(data)
+            damaged[start + offset] ^= 1
+            file.write_bytes(damaged)
+            yield
+        start = data.find(wanted, start + 1)
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize("with_side_file", [True, False])
+def test_a_search_does_not_tell_what_was_not_stored(path: Path, with_side_file: bool) -> None:
+    """Names, vectors, ids, signals and words are hit on purpose: the search fails, or is right."""
+    side = Path(f"{path}.cache")
+    with SqliteEngine.open(path) as engine:
+        items = list(engine.scan())[::40]
+        ids = [item.id for item in items]
+        vectors, signals = engine.vectors(ids), engine.signals(ids)
+        words = [own.tobytes() for own in engine.words(ids)]
+    expected, kept = searched(path, vectors), side.read_bytes()
+    texts = [text for item in items for text in (item.entry.function, item.entry.binary)]
+    names = [text.encode("utf-8", "surrogatepass") for text in texts]
+    aimed = [*names, *(vector.tobytes() for vector in vectors), *signals, *filter(None, words)]
+    noticed = count = 0
+    for wanted in aimed:
+        for _ in damaged_at(path, wanted):
+            side.write_bytes(kept) if with_side_file else side.unlink(missing_ok=True)
+            count += 1
+            try:
+                assert searched(path, vectors) == expected
+            except FormatError:
+                noticed += 1
+    assert noticed > count / 4
+
+
+def test_a_damaged_side_file_is_not_used_and_made_anew(path: Path) -> None:
+    side = Path(f"{path}.cache")
+    snapshot = read_snapshot(side)
+    assert snapshot is not None
+    kept = side.read_bytes()
+    with SqliteEngine.open(path) as engine:
+        vectors = engine.vectors([item.id for item in engine.scan()][::40])
+    expected = searched(path, vectors)
+    for array in snapshot.arrays.values():
+        for _ in damaged_at(path, array.tobytes(), ".cache"):
+            assert searched(path, vectors) == expected
+            assert side.read_bytes() == kept
+
+
+def test_damaged_documents_are_not_given_out(path: Path) -> None:
+    change(path, "UPDATE documents SET content = x'00' WHERE name = 'weights'")
+    with (
+        SqliteEngine.open(path) as engine,
+        pytest.raises(FormatError, match="document 'weights' is not what was stored"),
+    ):
+        engine.documents()
 
 
 def test_a_missing_table_is_named(path: Path) -> None:
     change(path, "DROP TABLE finished")
     with SqliteEngine.open(path) as engine:
         assert "the table finished is missing" in engine.verify().damage
+
+
+def test_a_full_disk_while_a_library_is_created_leaves_all_or_nothing(tmp_path: Path) -> None:
+    """Whatever the size that files may have."""
+    path, refused = tmp_path / "library.kin", 0
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for most_bytes in range(0, 200_000, 3000):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
+        try:
+            SqliteEngine.create(path, SPACE, DOCUMENTS).close()
+        except StorageError:
+            refused += 1
+            assert not list(tmp_path.iterdir())
+            continue
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        with SqliteEngine.open(path) as engine:
+            assert engine.verify().damage == []
+            assert engine.documents() == DOCUMENTS
+        path.unlink()
+    assert refused > 20

@@ -70,6 +70,23 @@ def test_a_changed_head_is_nothing(path: Path) -> None:
         assert read_snapshot(path) is None, position
 
 
+def test_changed_arrays_are_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "library.kin.cache"
+    rng = np.random.default_rng(0)
+    arrays = {"long": rng.integers(0, 2**62, 3000), "odd": np.arange(9001, dtype=np.uint8)}
+    assert write_snapshot(path, Snapshot({}, arrays))
+    content = path.read_bytes()
+    for array in arrays.values():
+        start = content.index(array.tobytes())
+        for position in rng.integers(0, array.nbytes, 40).tolist():
+            damaged = bytearray(content)
+            damaged[start + position] ^= 1 << int(rng.integers(8))
+            path.write_bytes(damaged)
+            assert read_snapshot(path) is None, position
+    path.write_bytes(content)
+    assert read_snapshot(path) is not None
+
+
 def test_a_reader_keeps_its_arrays_when_the_file_is_replaced(path: Path) -> None:
     snapshot = read_snapshot(path)
     assert snapshot is not None

@@ -4,7 +4,8 @@ the graphs of each word.
 All of it is derived from the SQLite file. Reading a million entries from there takes seconds,
 so a side file keeps the arrays, and only entries newer than it are read from SQLite. It is
 written anew when a tenth of the entries, and at least ``SAVED_ROWS``, are not in it yet: small
-additions never rewrite a large file, and opening never reads many entries one by one.
+additions never rewrite a large file, and opening never reads many entries one by one. One that
+is damaged, or of another state of the library, is written anew as well.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ from graphkin.library.engines.sqlite.file import SqliteFile
 from graphkin.library.engines.sqlite.interned import InternedStrings
 from graphkin.library.engines.sqlite.lists import KEY, VALUE, InvertedLists, Run
 from graphkin.library.engines.sqlite.nearest import Chosen, VectorIndex, make_vector_index
+from graphkin.library.engines.sqlite.rows import (
+    ENTRY_COLUMNS,
+    content_checksum,
+    entry_checksum,
+    not_as_stored,
+)
 from graphkin.library.engines.sqlite.snapshot import Snapshot, read_snapshot, write_snapshot
 from graphkin.library.records import Filter
 
@@ -73,6 +80,7 @@ class ColumnCache:
         self.rows_by_graph = InvertedLists()
         self._last_key = ""
         self._saved = 0
+        self._is_unfit = False
         self._chosen: tuple[Filter, Chosen] | None = None
 
     def refresh(self) -> None:
@@ -115,10 +123,12 @@ class ColumnCache:
         return self._chosen[1]
 
     def worth_saving(self) -> bool:
-        return len(self.columns) - self._saved >= max(SAVED_ROWS, self._saved // 10)
+        unsaved = len(self.columns) - self._saved
+        return self._is_unfit or unsaved >= max(SAVED_ROWS, self._saved // 10)
 
     def save(self) -> None:
         """Writes the side file, where that is possible."""
+        self._is_unfit = False
         if write_snapshot(
             side_file(self._file.path), Snapshot(self._state(self._last_key), self.arrays())
         ):
@@ -171,8 +181,10 @@ class ColumnCache:
         }
 
     def _load(self) -> None:
-        snapshot = read_snapshot(side_file(self._file.path))
+        path = side_file(self._file.path)
+        snapshot = read_snapshot(path)
         if snapshot is None or not self.usable(snapshot):
+            self._is_unfit = path.exists()
             return
         arrays = dict(snapshot.arrays)
         self.vector_index.add(arrays.pop("vectors"))
@@ -186,20 +198,27 @@ class ColumnCache:
         ids = self.columns["id"]
         last = int(ids[-1]) if len(ids) else 0
         last_graph = int(self.columns["graph"].max(initial=0))
-        names = ", ".join(COLUMNS)
         entries = self._file.execute(
-            f"SELECT {names}, vector FROM entries WHERE id > ? ORDER BY id", (last,)
+            f"SELECT id, checksum, {', '.join(ENTRY_COLUMNS)} FROM entries WHERE id > ? "
+            "ORDER BY id",
+            (last,),
         )
         try:
             while rows := entries.fetchmany(BATCH):
-                *numbers, vectors = zip(*rows, strict=True)
-                columns = dict(zip(COLUMNS, numbers, strict=True))
-                self.columns.append({k: np.array(v, COLUMNS[k]) for k, v in columns.items()})
-                self.vector_index.add(self._stacked(vectors))
+                for number, checksum, *values in rows:
+                    if number <= last or entry_checksum(values) != checksum:
+                        raise not_as_stored(self._file, f"entry {number}")
+                    last = number
+                numbers, _, *stored = zip(*rows, strict=True)
+                columns = {"id": numbers, **dict(zip(ENTRY_COLUMNS, stored, strict=True))}
+                self.columns.append({k: np.array(columns[k], v) for k, v in COLUMNS.items()})
+                self.vector_index.add(self._stacked(columns["vector"]))
             self._list_rows(len(ids))
             self._list_words(last_graph)
-        except (ValueError, TypeError, OverflowError) as error:
+        except (FormatError, ValueError, TypeError, OverflowError) as error:
             self._clear(-1)
+            if isinstance(error, FormatError):
+                raise
             raise FormatError(f"{self._file.path} is damaged: {error}") from error
         self._note_last()
 
@@ -211,13 +230,16 @@ class ColumnCache:
     def _list_words(self, last_graph: int) -> None:
         """Lists the graphs after one by their words."""
         every = self._file.execute(
-            "SELECT graph, content FROM words WHERE graph > ? ORDER BY graph", (last_graph,)
+            "SELECT graph, words.content, graphs.words FROM words LEFT JOIN graphs "
+            "ON graphs.id = graph WHERE graph > ? ORDER BY graph",
+            (last_graph,),
         )
         while rows := every.fetchmany(BATCH):
-            numbers, contents = zip(*rows, strict=True)
-            counts, rest = np.divmod([len(content) for content in contents], 8)
-            if rest.any():
-                raise ValueError(f"words of graph {numbers[int(np.argmax(rest > 0))]} are cut off")
+            for number, content, checksum in rows:
+                if content_checksum(content) != checksum or len(content) % 8:
+                    raise not_as_stored(self._file, f"the words of graph {number}", "are")
+            numbers, contents, _ = zip(*rows, strict=True)
+            counts = np.array([len(content) // 8 for content in contents])
             words = np.frombuffer(b"".join(contents), "<u8").astype(KEY, copy=False)
             self.graphs_by_word.add(words, np.repeat(np.array(numbers, VALUE), counts))
 

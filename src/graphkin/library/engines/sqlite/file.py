@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from graphkin._support.files import replacing
+from graphkin._support.files import remove_with_companions, replacing
 from graphkin.errors import ConfigError, FormatError, StorageError
 
 APPLICATION_ID = int.from_bytes(b"gkin")
@@ -38,6 +38,12 @@ CREATE TABLE signals (
 WORDS = """
 CREATE TABLE words (
     graph INTEGER PRIMARY KEY REFERENCES graphs (id),
+    content BLOB NOT NULL
+)"""
+CALL_GRAPHS = """
+CREATE TABLE call_graphs (
+    file_hash PRIMARY KEY NOT NULL,
+    checksum INTEGER NOT NULL,
     content BLOB NOT NULL
 )"""
 SCHEMA = f"""
@@ -75,6 +81,7 @@ CREATE TABLE entries (
 );
 {SIGNALS};
 {WORDS};
+{CALL_GRAPHS};
 CREATE TABLE finished (
     file_hash NOT NULL,
     settings NOT NULL,
@@ -90,7 +97,14 @@ def _add_signals_and_words(connection: sqlite3.Connection) -> None:
     connection.execute(WORDS)
 
 
-MIGRATIONS: list[Callable[[sqlite3.Connection], object]] = [_add_signals_and_words]
+def _add_call_graphs(connection: sqlite3.Connection) -> None:
+    connection.execute(CALL_GRAPHS)
+
+
+MIGRATIONS: list[Callable[[sqlite3.Connection], object]] = [
+    _add_signals_and_words,
+    _add_call_graphs,
+]
 """Each turns a library into one of the next version: the first one those of ``FIRST_VERSION``.
 What changes ``SCHEMA`` adds one here, in the same commit."""
 
@@ -118,7 +132,12 @@ class SqliteFile:
             raise StorageError(f"{path} exists already; open it, or choose another name")
         with replacing(path) as temporary, _explained(path, "create"):
             _fill(temporary, facts, documents)
-        return cls(path)
+        try:
+            return cls(path)
+        except StorageError:
+            # Nobody was told of it yet: to open it takes some room on the disk, too.
+            remove_with_companions(path)
+            raise
 
     def explained(self, action: str) -> Any:
         """A context that turns errors of SQLite into those of graphkin."""
@@ -206,6 +225,8 @@ def _fill(path: Path, facts: Mapping[str, str | int], documents: Mapping[str, by
             ((name, zlib.crc32(content), content) for name, content in documents.items()),
         )
         connection.execute("COMMIT")
+        # The file is moved without its log; closing would say nothing of a disk that is full.
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     finally:
         connection.close()
 

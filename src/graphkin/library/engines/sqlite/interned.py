@@ -12,6 +12,11 @@ from graphkin.library.engines.sqlite.file import SqliteFile
 INTERNED = ("binary", "architecture", "compiler", "build", "file_hash", "tags")
 
 WILDCARDS = frozenset("*?[")
+# A text is in its table and in an index, which must agree: damage would hit one of them.
+NEW_TEXTS = """
+SELECT texts.id, texts.kind, texts.value, indexed.id FROM texts LEFT JOIN texts AS indexed
+ON indexed.kind = texts.kind AND indexed.value = texts.value WHERE texts.id > ? ORDER BY texts.id
+"""
 
 
 def to_sql(text: str) -> str | bytes:
@@ -69,12 +74,11 @@ class InternedStrings:
         epoch = self._file.epoch()
         if epoch != self._epoch:
             self._forget(epoch)
-        new = self._file.execute(
-            "SELECT id, kind, value FROM texts WHERE id > ? ORDER BY id", (self._last,)
-        )
-        for number, kind, value in new:
+        for number, kind, value, indexed in self._file.execute(NEW_TEXTS, (self._last,)):
             if kind not in range(len(INTERNED)):
                 raise FormatError(f"text {number} of the library is damaged: its kind is {kind!r}")
+            if indexed != number:
+                raise FormatError(f"text {number} of the library is damaged: it is {value!r}")
             text = from_sql(value)
             self._last = number
             self._values[number] = text

@@ -36,11 +36,6 @@ T = TypeVar("T")
 
 # json_each hands SQLite a list of any length as one value.
 LISTED = "(SELECT value FROM json_each(?))"
-FETCH = f"""
-SELECT entries.id, {", ".join(INTERNED)}, address, size, function, nodes, graphs.hash
-FROM entries JOIN graphs ON graphs.id = entries.graph WHERE entries.id IN {LISTED}
-"""
-
 
 TAGS = INTERNED.index("tags")
 PAGE = 1000
@@ -51,6 +46,14 @@ VALUES = 500
 ENTRY_COLUMNS = (
     "key", "graph", "nodes", *INTERNED, "address", "size", "function", "vector", "signals",
 )  # fmt: skip
+VECTOR = ENTRY_COLUMNS.index("vector")
+# The id of an entry is not in its checksum, but beside its key in an index, which is looked into.
+FETCH = f"""
+SELECT entries.id, keyed.id, entries.checksum,
+{", ".join(f"entries.{name}" for name in ENTRY_COLUMNS)}, graphs.hash
+FROM entries LEFT JOIN graphs ON graphs.id = entries.graph
+LEFT JOIN entries AS keyed ON keyed.key = entries.key WHERE entries.id IN {LISTED}
+"""
 
 
 def signed(number: int | None) -> int | None:
@@ -122,9 +125,14 @@ def _summed(number: int, *values: Any) -> tuple[Any, ...]:
 
 
 def entry_checksum(values: Sequence[Any]) -> int:
-    """CRC-32 of the values of ``ENTRY_COLUMNS``; without signals, as before there were any."""
+    """CRC-32 of the values of ``ENTRY_COLUMNS``; without signals, as before there were any.
+
+    Of values that no entry can have it is -1, which is no checksum.
+    """
     key, *numbers, function, vector, signals = values
     name = function.encode() if isinstance(function, str) else function
+    if not (isinstance(key, bytes) and isinstance(name, bytes) and isinstance(vector, bytes)):
+        return -1
     text = " ".join(map(str, numbers)).encode()
     end = b"" if signals is None else f" {signals}".encode()
     return zlib.crc32(b"".join((key, text, b" ", name, b" ", vector, end)))
@@ -226,9 +234,11 @@ def _interned(entry: KnownFunction) -> list[tuple[int, str]]:
 def fetch_rows(file: SqliteFile, strings: InternedStrings, ids: Sequence[int]) -> dict[int, Stored]:
     """Entries by id; those that are not there are left out."""
     stored = {}
-    for row in file.execute(FETCH, (id_list(ids),)):
-        number, binary, architecture, compiler, build, file_hash, tags, *rest = row
-        address, size, function, nodes, graph_hash = rest
+    for number, keyed, checksum, *values, graph_hash in file.execute(FETCH, (id_list(ids),)):
+        if number != keyed or graph_hash is None or entry_checksum(values) != checksum:
+            raise not_as_stored(file, f"entry {number}")
+        _, _, nodes, binary, architecture, compiler, build, file_hash, tags, *rest = values
+        address, size, function, *_ = rest
         entry = KnownFunction(
             function=from_sql(function),
             binary=strings.text(binary),
@@ -242,6 +252,14 @@ def fetch_rows(file: SqliteFile, strings: InternedStrings, ids: Sequence[int]) -
         )
         stored[number] = Stored(number, entry, nodes, bytes(graph_hash).hex())
     return stored
+
+
+def not_as_stored(file: SqliteFile, what: str, verb: str = "is") -> FormatError:
+    """What to say of something whose checksum is another."""
+    return FormatError(
+        f"{file.path} is damaged: {what} {verb} not what was stored; `graphkin library verify` "
+        "lists all damage. Restore it from a copy, or index the files again"
+    )
 
 
 def fetch_contents(file: SqliteFile, ids: Sequence[int]) -> tuple[dict[int, int], dict[int, bytes]]:
@@ -265,31 +283,47 @@ def fetch_contents(file: SqliteFile, ids: Sequence[int]) -> tuple[dict[int, int]
 def fetch_vectors(file: SqliteFile, space: Space, ids: Sequence[int]) -> dict[int, NDArray[Any]]:
     """Vectors by id; those that are not there are left out."""
     kind = np.dtype(space.dtype).newbyteorder("<")
-    rows = file.execute(f"SELECT id, vector FROM entries WHERE id IN {LISTED}", (id_list(ids),))
-    return {number: np.frombuffer(vector, kind).astype(space.dtype) for number, vector in rows}
+    columns = ", ".join(ENTRY_COLUMNS)
+    rows = file.execute(
+        f"SELECT id, checksum, {columns} FROM entries WHERE id IN {LISTED}", (id_list(ids),)
+    )
+    vectors = {}
+    for number, checksum, *values in rows:
+        if entry_checksum(values) != checksum:
+            raise not_as_stored(file, f"entry {number}")
+        vectors[number] = np.frombuffer(values[VECTOR], kind).astype(space.dtype)
+    return vectors
 
 
 def fetch_signals(file: SqliteFile, ids: Sequence[int]) -> dict[int, bytes]:
     """Signals by id; those of entries that are not there are left out."""
-    rows = file.execute(f"SELECT id, content FROM signals WHERE id IN {LISTED}", (id_list(ids),))
-    signals: dict[int, bytes] = dict(rows.fetchall())
-    if rest := [number for number in ids if number not in signals]:
-        without = f"SELECT id, signals FROM entries WHERE id IN {LISTED}"
-        for number, checksum in file.execute(without, (id_list(rest),)):
-            if checksum is not None:
-                raise FormatError(f"{file.path} is damaged: entry {number} lost its signals")
-            signals[number] = b""
+    rows = file.execute(
+        "SELECT entries.id, entries.signals, content FROM entries LEFT JOIN signals USING (id) "
+        f"WHERE entries.id IN {LISTED}",
+        (id_list(ids),),
+    )
+    signals = {}
+    for number, checksum, content in rows:
+        if content_checksum(content or b"") != checksum:
+            raise not_as_stored(file, f"the signals of entry {number}", "are")
+        signals[number] = content or b""
     return signals
 
 
 def fetch_words(file: SqliteFile, ids: Sequence[int]) -> dict[int, WordArray]:
     """The words of the graph of each entry; those of entries that are not there are left out."""
     rows = file.execute(
-        "SELECT entries.id, content FROM entries LEFT JOIN words USING (graph) "
-        f"WHERE entries.id IN {LISTED}",
+        "SELECT entries.id, graphs.words, words.content FROM entries "
+        "LEFT JOIN graphs ON graphs.id = entries.graph "
+        f"LEFT JOIN words ON words.graph = entries.graph WHERE entries.id IN {LISTED}",
         (id_list(ids),),
     )
-    return {number: words_of_bytes(content or b"") for number, content in rows}
+    words = {}
+    for number, checksum, content in rows:
+        if content_checksum(content or b"") != checksum:
+            raise not_as_stored(file, f"the words of entry {number}", "are")
+        words[number] = words_of_bytes(content or b"")
+    return words
 
 
 def in_order(by_id: dict[int, T], ids: Sequence[int]) -> list[T]:
@@ -332,19 +366,21 @@ def write_tags(file: SqliteFile, ids: NDArray[np.int64], tags: NDArray[np.int32]
         file.executemany(
             "UPDATE entries SET tags = ?, checksum = ? WHERE id = ?",
             [
-                (numbers[number], _new_checksum(number, checksum, values, numbers[number]), number)
+                (numbers[number], _new_checksum(file, number, checksum, values, numbers), number)
                 for number, checksum, *values in rows
             ],
         )
 
 
-def _new_checksum(number: int, checksum: int, values: list[object], tags: int) -> int:
+def _new_checksum(
+    file: SqliteFile, number: int, checksum: int, values: list[object], tags: Mapping[int, int]
+) -> int:
     """The checksum of an entry with other tags; a new one must not hide damage."""
     if entry_checksum(values) != checksum:
-        raise FormatError(f"entry {number} is damaged; verify lists all damage. Remove it first")
+        raise not_as_stored(file, f"entry {number}")
     return entry_checksum(
         [
-            tags if name == "tags" else value
+            tags[number] if name == "tags" else value
             for name, value in zip(ENTRY_COLUMNS, values, strict=True)
         ]
     )

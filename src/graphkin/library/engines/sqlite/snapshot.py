@@ -1,13 +1,13 @@
-"""A side file of arrays that can always be made again: mapped, not read, when it is opened.
+"""A side file of arrays that can always be made again: mapped, and summed when it is opened.
 
 The file holds a magic, the length and CRC-32 of a JSON head, the head, and the arrays, each at
 a multiple of 64 bytes. The head carries whatever state the arrays belong to, so that a reader
-can tell whether they are stale. A file that is missing, cut off, foreign or of another version
-is as good as none: nothing is lost with it but time.
+can tell whether they are stale, and a checksum of each array. A file that is missing, cut off,
+damaged, foreign or of another version is as good as none: nothing is lost with it but time.
 
 The format is our own because safetensors copies what it reads into memory: 0.5 s for 5 million
-entries (300 MB), where mapping takes 0.1 ms. And it is not written by ``replacing``: under the
-fixed name of a locked file, what a killed writer left is taken over, not left lying about.
+entries (300 MB). And it is not written by ``replacing``: under the fixed name of a locked file,
+what a killed writer left is taken over, not left lying about.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-MAGIC = b"kinscan1"
+MAGIC = b"kinscan2"
 PREFIX = struct.Struct("<8sII")
 ALIGNMENT = 64
+PAGE = 4096
+"""Bytes that are summed up at a time."""
 
 
 class Snapshot(NamedTuple):
@@ -52,13 +54,23 @@ def read_snapshot(path: Path) -> Snapshot | None:
             first = _aligned(PREFIX.size + length)
             if len(content) != first + values["bytes"]:
                 return None
-            arrays = {
-                name: _view(content, kind, shape, first + start)
-                for name, (kind, shape, start) in values["arrays"].items()
-            }
+            arrays = {}
+            for name, (kind, shape, start, checksum) in values["arrays"].items():
+                arrays[name] = _view(content, kind, shape, first + start)
+                if _checksum(arrays[name]) != checksum:
+                    return None
             return Snapshot(values["state"], arrays)
     except (OSError, ValueError, KeyError, TypeError, struct.error):
         return None
+
+
+def _checksum(array: NDArray[Any]) -> int:
+    """CRC-32 of the sums of all pages: as good against damage, and at the speed of memory."""
+    content = array.reshape(-1).view(np.uint8)
+    whole = len(content) // PAGE * PAGE
+    words = content[:whole].view(np.uint64).reshape(-1, PAGE // 8)
+    sums = words.sum(axis=1, dtype=np.uint64)
+    return zlib.crc32(content[whole:].tobytes(), zlib.crc32(sums.tobytes()))
 
 
 def _view(content: mmap.mmap, kind: str, shape: list[int], start: int) -> NDArray[Any]:
@@ -100,17 +112,18 @@ def _lock(handle: int, path: Path) -> bool:
 
 
 def _write(handle: int, snapshot: Snapshot) -> None:
+    arrays = {name: np.ascontiguousarray(array) for name, array in snapshot.arrays.items()}
     layout, total = {}, 0
-    for name, array in snapshot.arrays.items():
-        layout[name] = array.dtype.str, array.shape, total
+    for name, array in arrays.items():
+        layout[name] = array.dtype.str, array.shape, total, _checksum(array)
         total += _aligned(array.nbytes)
     values = {"state": snapshot.state, "arrays": layout, "bytes": total}
     head = json.dumps(values).encode()
     os.ftruncate(handle, 0)
     prefix = PREFIX.pack(MAGIC, len(head), zlib.crc32(head))
     _put(handle, prefix + head)
-    for array in snapshot.arrays.values():
-        _put(handle, np.ascontiguousarray(array).data.cast("B") if array.nbytes else b"")
+    for array in arrays.values():
+        _put(handle, array.data.cast("B") if array.nbytes else b"")
     os.fsync(handle)
 
 

@@ -171,8 +171,17 @@ def _graphs(library: _Library) -> Iterator[str]:
         yield f"graph {number} belongs to no entry"
 
 
+def _call_graphs(library: _Library) -> Iterator[str]:
+    rows = library.file.execute("SELECT file_hash, checksum, content FROM call_graphs")
+    for file_hash, checksum, content in rows:
+        if content_checksum(content) != checksum:
+            yield f"the call graph of {from_sql(file_hash)} is not what was stored"
+
+
 def _side_file(library: _Library) -> Iterator[str]:
     path = side_file(library.file.path)
+    if library.verification.damage:
+        return  # nothing can be made of entries that are damaged, so as to compare it
     snapshot = read_snapshot(path)
     fresh = ColumnCache(
         library.file, InternedStrings(library.file), library.space, False, from_side_file=False
@@ -191,6 +200,8 @@ def _side_file(library: _Library) -> Iterator[str]:
 
 
 def _recall(library: _Library) -> Iterator[str]:
+    if library.verification.damage:
+        return
     library.cache.refresh()
     vector_index = library.cache.vector_index
     if isinstance(vector_index, ListIndex) and len(vector_index):
@@ -215,6 +226,7 @@ CHECKS: dict[str, Check] = {
     "signals": _signals,
     "graphs": _graphs,
     "words": _words,
+    "call graphs": _call_graphs,
     "the side file": _side_file,
     "the search": _recall,
 }

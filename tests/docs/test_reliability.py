@@ -1,0 +1,12 @@
+"""The page of what was done to break graphkin."""
+
+from __future__ import annotations
+
+from tests.paths import REPOSITORY
+from tests.scripts import script
+
+
+def test_the_page_is_that_of_the_results() -> None:
+    tool = script("tools/reliability.py")
+    expected = tool.page(tool.read("torture"), tool.read("fuzz"))
+    assert (REPOSITORY / "docs" / "reliability.md").read_text() == expected
