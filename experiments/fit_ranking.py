@@ -107,11 +107,11 @@ def fit(searches: Searches) -> Ranking:
         count = len(examples)
         for is_matched in (False, True):
             variant = ("matched" if is_matched else "alone") + (" in files" if in_files else "")
-            lists = _lists(ranking, examples, variants()[variant], is_matched)
+            lists = feature_lists(ranking, examples, variants()[variant], is_matched)
             regressions[variant] = fit_odds(lists)
             print(f"{variant}: {count} queries", flush=True)
         if not in_files:
-            lists = _lists(ranking, examples, variants()["pair"], True)
+            lists = feature_lists(ranking, examples, variants()["pair"], True)
             regressions["pair"] = fit_odds(_pairs(lists))
     sizes = [len(searches.pool(pool).numbers) for _, pool in directions]
     about = {
@@ -150,9 +150,10 @@ Example = tuple[NDArray[np.float64], int | None]
 """(N, F) features of the candidates of a query, and which of them is right, if any."""
 
 
-def _lists(
+def feature_lists(
     ranking: Ranking, examples: list[Search], names: tuple[str, ...], is_matched: bool
 ) -> list[Example]:
+    """The features of each query's candidates, once with its answer and once without."""
     rng = np.random.default_rng(0)
     lists: list[Example] = []
     # Most functions of a program are in no library: every query is also one without its answer.

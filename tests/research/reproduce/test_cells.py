@@ -18,7 +18,7 @@ from graphkin.research.reproduce.results import (
     stored_folder,
     write_result,
 )
-from graphkin.research.reproduce.table_layout import RETRIEVAL
+from graphkin.research.reproduce.table_layout import OURS_ALONE, RETRIEVAL
 from tests.research.reproduce.made_up import folder_of, result
 
 GROUP = "table1-n20-p0.2-gmn-paper"
@@ -195,3 +195,10 @@ def test_files_of_older_experiments_fill_cells() -> None:
     reranked = cells["retrieval, pools of 100", "gnn+gmn", "recall_at_1", "ours"]
     expected = search["pools of 100"][0]["reranked"]["recall_at_1"]
     assert reranked.ours == pytest.approx(100 * expected, abs=1e-3)
+
+
+def test_models_that_the_paper_lacks_are_ours_measured_or_not() -> None:
+    by_model = {line.model: list(cells) for item in fill("table2", []) for line, cells in item.rows}
+    for model in OURS_ALONE:
+        assert by_model[model] == ["ours"]
+    assert by_model["wl"] == ["paper"]

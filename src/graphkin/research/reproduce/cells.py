@@ -14,6 +14,7 @@ from graphkin.research.reproduce.plan.experiments import all_experiments, group_
 from graphkin.research.reproduce.results import Result
 from graphkin.research.reproduce.table_layout import (
     LEARNED,
+    OURS_ALONE,
     Section,
     TableLine,
     Variant,
@@ -99,7 +100,8 @@ def _filled(
             or (variant == "paper" and any(key[:4] in PAPER for key in keys[variant]))
             for variant in BOTH
         }
-        chosen = [variant for variant in BOTH if known[variant]] or ["paper"]
+        usual: Variant = "ours" if line.model in OURS_ALONE else "paper"
+        chosen = [variant for variant in BOTH if known[variant]] or [usual]
         rows.append(
             (
                 line,

@@ -51,17 +51,17 @@ MATCHER_TRAINING: dict[str, Any] = {
 def function_experiments() -> Iterator[Experiment]:
     """In the order of preference: where two models fill a cell, the first counts."""
     yield Experiment(
-        "table2-functions-simhash", "simhash", "paper", _task("paper"), _table2_rows("simhash")
+        "table2-functions-simhash", "simhash", "paper", _task("paper"), table2_rows("simhash")
     )
     for seed in SEEDS:
         for model in LEARNED:
-            yield _experiment("table2-functions", model, _table2_rows(model), TABLE2_STEPS, seed)
+            yield _experiment("table2-functions", model, table2_rows(model), TABLE2_STEPS, seed)
         yield Experiment(
             group="table2-functions-gnn-ours",
             model="gnn",
             variant="ours",
             task=TaskSpec("functions", OURS_TASK),
-            evaluations=_table2_rows("gnn"),
+            evaluations=table2_rows("gnn"),
             model_options=OURS_MODEL,
             training={"steps": OURS_STEPS},
             recipe="strong",
@@ -74,7 +74,7 @@ def _task(protocol: str, **options: Any) -> TaskSpec:
     return TaskSpec("functions", {"protocol": protocol, **options})
 
 
-def _table2_rows(model: str) -> tuple[Evaluation, ...]:
+def table2_rows(model: str) -> tuple[Evaluation, ...]:
     """Pairs by both protocols; searches where the table has the model."""
     pairs = [
         Evaluation("table2", function_row(protocol, negatives), _task(protocol), "pairs", negatives)
