@@ -33,7 +33,10 @@ def test_the_demo_finds_the_vulnerable_function(run: Graphkin, tmp_path: Path) -
         assert samples.true_names(name)[int(suspect["query"]["address"], 16)] == NAME
         hit = suspect["hits"][0]
         assert hit["function"] == NAME
-        assert hit["tags"] == {TAG: IDENTIFIER}
+        (verdict,) = suspect["patches"]
+        # Where nobody can tell whether it is repaired, either may be the nearer one.
+        shown = suspect["hits"] if verdict["verdict"] == "cannot tell" else [hit]
+        assert {TAG: IDENTIFIER} in [item["tags"] for item in shown]
         assert hit["probability"] >= MIN_PROBABILITY
         assert scan["shared"] > 50
         assert scan["right"] > scan["shared"] / 3

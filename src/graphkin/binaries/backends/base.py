@@ -43,7 +43,7 @@ class Limits:
     file_bytes: int = 2 << 30
     function_bytes: int = 4 << 20
     """Code of one function. Decoding takes about 100 bytes of memory for each byte of code."""
-    function_blocks: int = 100_000
+    function_blocks: int = 250_000
     """Basic blocks of one function; the largest of real programs have some ten thousand."""
     file_blocks: int = 50_000_000
     """Basic blocks of a file; what is left when they are reached is skipped."""
