@@ -28,6 +28,7 @@ from tests.results.samples import (
 def test_every_key() -> None:
     document = json.loads(to_json(result(TALKING, ADLER)))
     assert document["query"] == {
+        "kind": "function",
         "binary": "firmware/lib one.so",
         "function": "sub_1234",
         "demangled": None,
@@ -40,6 +41,7 @@ def test_every_key() -> None:
         "rank": 1,
         "rank_by_distance": 4,
         "id": 1,
+        "kind": "function",
         "reference": "library:1",
         "size": 900,
         "binary": "openssl-1.0.1f/clang-14-O3/libssl.so.1.0.0",
@@ -49,6 +51,7 @@ def test_every_key() -> None:
         "distance": 12.0,
         "score": -1.5,
         "probability": 0.987,
+        "value": None,
         "blocks": 41,
         "architecture": "x86-64",
         "compiler": "clang 14",
