@@ -1,6 +1,7 @@
 """Precision and recall of function starts, against what the same files say when nothing is hidden.
 
     python benchmarks/function_starts.py BINARY... [--json] [--hide WHAT...] [--peers NAME...]
+        [--radare2 PROGRAM]
 
 Each file is copied with some of what it says blotted out, and read again:
 
@@ -20,10 +21,11 @@ processor.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import re
-import subprocess
+import resource
 import sys
 import tempfile
 import time
@@ -34,6 +36,7 @@ from pathlib import Path
 os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 
 import lief
+from radare2 import Absent, Radare2
 
 from graphkin.binaries.backends.native import load
 from graphkin.binaries.formats.pe.pdata import exception_ranges
@@ -285,15 +288,27 @@ def smda_starts(path: Path) -> set[int]:
     return {int(item.offset) for item in _disassemble(path.read_bytes(), 600).getFunctions()}
 
 
-def radare2_starts(path: Path) -> set[int]:
-    command = ["radare2", "-q", "-e", "scr.color=0", "-c", "aaa;afl~[0]", str(path)]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    is_elf = path.read_bytes().startswith(b"\x7fELF")
-    base = lief.parse(str(path)).imagebase if is_elf else 0
-    return {int(line, 16) - base for line in listed.split() if line.startswith("0x")}
+Reader = Callable[[Path], set[int]]
 
 
-READERS = {"graphkin": graphkin_starts, "smda": smda_starts, "radare2": radare2_starts}
+def readers_of(peers: list[str], program: str) -> dict[str, Reader]:
+    """graphkin and the peers by name, of which one may be the program radare2."""
+    readers: dict[str, Reader] = {"graphkin": graphkin_starts}
+    if "smda" in peers:
+        if importlib.util.find_spec("smda") is None:
+            raise Absent("SMDA is not installed: pip install 'graphkin[smda]'")
+        readers["smda"] = smda_starts
+    if "radare2" in peers:
+        found = Radare2.at(program)
+        print(f"radare2 {found.version}", file=sys.stderr)
+        readers["radare2"] = found.starts
+    return readers
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process and of the programs that it ran."""
+    programs = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + programs.ru_utime + programs.ru_stime
 
 
 def group_of(path: Path) -> str:
@@ -306,7 +321,7 @@ def group_of(path: Path) -> str:
     return " ".join(part for part in (image.format, image.architecture, compiler) if part)
 
 
-def measure(paths: Iterable[Path], hidden: list[str], readers: list[str]) -> list[Row]:
+def measure(paths: Iterable[Path], hidden: list[str], readers: dict[str, Reader]) -> list[Row]:
     rows: dict[tuple[str, str, str], Row] = {}
     with tempfile.TemporaryDirectory() as folder:
         for path in paths:
@@ -319,10 +334,10 @@ def measure(paths: Iterable[Path], hidden: list[str], readers: list[str]) -> lis
                     continue
                 copy = Path(folder) / path.name
                 copy.write_bytes(edited.data)
-                for reader in readers:
-                    begin = time.process_time()
-                    starts = READERS[reader](copy)
-                    seconds = time.process_time() - begin
+                for reader, starts_of in readers.items():
+                    begin = cpu_seconds()
+                    starts = starts_of(copy)
+                    seconds = cpu_seconds() - begin
                     starts = _outside(starts, stubs)
                     key = (group, what, reader)
                     row = rows.setdefault(key, Row(*key))
@@ -340,8 +355,18 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--hide", nargs="+", choices=HIDDEN, default=list(HIDDEN))
     parser.add_argument("--peers", nargs="*", choices=["smda", "radare2"], default=[])
+    parser.add_argument(
+        "--radare2",
+        default="radare2",
+        metavar="PROGRAM",
+        help="the program, or the Python of an environment with the wheel r2libr (radare2)",
+    )
     options = parser.parse_args()
-    rows = measure(options.binaries, options.hide, ["graphkin", *options.peers])
+    try:
+        readers = readers_of(options.peers, options.radare2)
+    except Absent as error:
+        parser.error(str(error))
+    rows = measure(options.binaries, options.hide, readers)
     if options.json:
         json.dump([row.to_dict() for row in rows], sys.stdout, indent=2)
         print()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,7 +61,7 @@ def main() -> None:
     parser.add_argument("--model", default="functions")
     parser.add_argument("-o", "--output", type=Path, default=SHIPPED / "functions" / PAIRING_FILE)
     options = parser.parse_args()
-    model = SearchModel.load(options.model)
+    model = replace(SearchModel.load(options.model), pairing=None)
     projects = options.projects.split(",")
     examples = [
         example
@@ -70,7 +71,8 @@ def main() -> None:
         for example in examples_of(model, folder / project)
     ]
     fitted_on = {"projects": projects, "examples": len(examples)}
-    pairing = Pairing(fit(model, examples), fitted_on)
+    assert model.ranking is not None, "sides were made by it"
+    pairing = Pairing(fit(model, examples), fitted_on, model.ranking.order)
     write_atomically(options.output, pairing.to_json().encode() + b"\n")
     print(f"{options.output}: {len(examples)} pairs of files")
 

@@ -56,6 +56,8 @@ library, and its functions have other callers there."""
 OTHER_NEIGHBOURS = 0.2
 """Share of those that get the neighbours of another query: a program that was put together by other
 rules, or holds a copy of one function alone, has other code beside it."""
+NO_NEIGHBOURS = 0.1
+"""Share of those that are taken to be the only function of their file."""
 LINKED = 0.3
 """Share of the queries that are as in a program which holds the libraries that it uses."""
 QUERIES = 200
@@ -158,8 +160,10 @@ def _lists(
         query = search.query.copy()
         if rng.random() < DROPPED_CALLERS:
             query["callers_scale"] = query["caller_count"] = 0
-        if rng.random() < OTHER_NEIGHBOURS:
-            other = examples[rng.integers(len(examples))].query
+        other, draw = examples[rng.integers(len(examples))].query, rng.random()
+        if draw < NO_NEIGHBOURS:
+            query["neighbours_scale"] = 0
+        elif draw < NO_NEIGHBOURS + OTHER_NEIGHBOURS:
             for name in ("neighbours", "neighbours_scale"):
                 query[name] = other[name]
         seen = search.seen if is_matched else None

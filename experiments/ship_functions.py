@@ -150,9 +150,9 @@ The last command fits the ranking as well; `experiments/fit_ranking.py` does tha
 
 ## Data
 
-{task.get("projects", 0)} projects; SHA-256 of the corpus: `{task.get("corpus", "")}`. The ranking was
-fitted on {fitted_on["queries"]:,} queries of {", ".join(projects)}, which were not trained
-on; SHA-256 of that corpus: `{fitted_on["corpus"]}`. SHA-256 of the weights:
+{task.get("projects", 0)} projects; SHA-256 of the corpus: `{task.get("corpus", "")}`. The
+ranking was fitted on {fitted_on["queries"]:,} queries of {", ".join(projects)}, which were not
+trained on; SHA-256 of that corpus: `{fitted_on["corpus"]}`. SHA-256 of the weights:
 embedder `{hashes["embedder"]}`,
 matcher `{hashes["matcher"]}`.
 

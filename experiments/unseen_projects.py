@@ -6,8 +6,8 @@ A query is a function of configuration A with at least five blocks, whose name i
 and in B. The pool is every function of B of all projects of the split. Each row is one stage of a
 search: codes, codes and rare words, parts of the vectors, the order of vectors, and the
 regression over all signals without and with the matcher, by functions alone and in files, where
-callers, callees and neighbours are known. The corpus is what ``graphkin extract --evidence --min-blocks 1``
-wrote.
+callers, callees and neighbours are known. The corpus is what
+``graphkin extract --evidence --min-blocks 1`` wrote.
 """
 
 from __future__ import annotations

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from pathlib import Path
+
 import networkx as nx
 import numpy as np
 
 from graphkin.graphs import Graph
+from graphkin.graphs.converters.json_lines import write_json_lines
+from graphkin.graphs.converters.named import NamedGraph
+from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
 
 
 def molecules(count: int = 120, seed: int = 0) -> tuple[list[Graph], list[str]]:
@@ -47,3 +53,24 @@ def edit_pairs(count: int = 60, seed: int = 0) -> tuple[list[tuple[Graph, Graph]
     paths = [Graph(n, [(i, i + 1) for i in range(n - 1)]) for n in range(2, 14)]
     numbers = rng.integers(0, len(paths), (count, 2)).tolist()
     return [(paths[a], paths[b]) for a, b in numbers], [float(abs(a - b)) for a, b in numbers]
+
+
+SMALL = {"node_dim": 8, "message_dim": 8, "graph_dim": 16, "steps": 2}
+
+
+@lru_cache
+def molecule_models() -> tuple[GraphEmbedder, GraphMatcher]:
+    """Two small models of :func:`molecules`; nobody changes them."""
+    graphs, labels = molecules(40)
+    embedder = GraphEmbedder(ModelConfig.named("gnn-strong", **SMALL))
+    embedder.fit(graphs, labels, steps=3, progress=False)
+    matcher = GraphMatcher(ModelConfig.named("gmn-strong", **SMALL))
+    matcher.fit(graphs, labels, steps=3, progress=False)
+    return embedder, matcher
+
+
+def write_molecules(file: Path, count: int = 12) -> Path:
+    """A file of JSON lines with molecules m0, m1 and so on, each with its class."""
+    graphs = zip(*molecules(count), strict=True)
+    write_json_lines(file, [NamedGraph(f"m{n}", g, c) for n, (g, c) in enumerate(graphs)])
+    return file

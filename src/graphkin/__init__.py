@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from graphkin.graphs import Graph, GraphBatch, PairBatch, TokenBags
     from graphkin.library.compare import compare
+    from graphkin.library.compare_graphs import compare_graphs
     from graphkin.library.diff.diff import diff
     from graphkin.library.library import Library
     from graphkin.library.naming import names
     from graphkin.library.records import Filter
+    from graphkin.library.report import search
     from graphkin.library.scan import scan
     from graphkin.models import AttentionMaps, GraphEmbedder, GraphMatcher, ModelConfig, load_model
 
@@ -28,10 +30,12 @@ _HOMES = {
     "PairBatch": "graphkin.graphs",
     "TokenBags": "graphkin.graphs",
     "compare": "graphkin.library.compare",
+    "compare_graphs": "graphkin.library.compare_graphs",
     "diff": "graphkin.library.diff.diff",
     "load_model": "graphkin.models",
     "names": "graphkin.library.naming",
     "scan": "graphkin.library.scan",
+    "search": "graphkin.library.report",
 }
 
 __all__ = [
@@ -46,10 +50,12 @@ __all__ = [
     "PairBatch",
     "TokenBags",
     "compare",
+    "compare_graphs",
     "diff",
     "load_model",
     "names",
     "scan",
+    "search",
 ]
 
 

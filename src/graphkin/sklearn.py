@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
 from graphkin.graphs.collections import listed
-from graphkin.learning.datasets.conversion import as_graph
+from graphkin.graphs.converters.any_graph import as_graph
 from graphkin.models import GraphEmbedder, load_model
 from graphkin.models.model import GraphModel
 

@@ -38,3 +38,4 @@ def test_what_makes_an_input_incomplete() -> None:
     assert is_incomplete([Skipped("lib.so", "odd", "it is absent")], ["other.so", "lib.so:odd"])
     assert is_incomplete([Skipped("lib.a(one.o)", "", "the archive ends inside it")])
     assert not is_incomplete([Skipped("names.lib", "", "it has no code", has_code=False)])
+    assert not is_incomplete([Skipped("lib.so", "", "its debug file is another's", is_read=True)])

@@ -114,6 +114,27 @@ class TestIndex:
         (entry,) = lines(run("library", path, "list", "--json").out)
         assert entry["tags"] == {"cve": "X-1", "seen": "yes"}
 
+    def test_whole_files_come_with_their_call_graphs(self, run: Graphkin, tmp_path: Path):
+        path, copied = tmp_path / "library.kin", tmp_path / "copy.kin"
+        file = samples.path(f"gcc-O2/{PROTO}")
+        run("index", path, f"{file}:url_parse")
+        assert run("library", path, "calls").out == "", "of single functions nothing is kept"
+        run("index", path, file, "--jobs", 1)
+        run("library", "copy", path, copied)
+        (graph,) = lines(run("library", copied, "calls", "--json").out)
+        assert graph["binary"] == str(file)
+        names = [item["name"] for item in graph["functions"]]
+        assert set(names) == {item.name for item in list_functions(parse_target(str(file)))}
+        kinds = {
+            (names[link["source"]], names[link["target"]])
+            for link in graph["links"]
+            if not link["is_import"]
+        }
+        assert kinds
+        assert f": {len(names)} functions, " in run("library", path, "calls").out
+        assert json.loads(run("library", path, "stats", "--json").out)["call_graphs"] == 1
+        assert run("library", path, "calls", "--binary", "*other*").out == ""
+
     def test_a_known_file_gets_a_tag(self, run: Graphkin, library: Path):
         outcome = run("index", library, KNOWN, "--add-tag", "seen=yes", "--jobs", 1)
         assert ", 1 tagged" in outcome.out
@@ -248,6 +269,18 @@ class TestSearch:
         assert "nothing found" in outcome.out
         outcome = run("search", library, target, "--exit-code", "--min-probability", 1)
         assert outcome.code == 0
+
+    def test_a_repaired_function_is_shown_and_is_not_what_was_asked_for(
+        self, run: Graphkin, model: Path, tmp_path: Path
+    ):
+        path, fixed = tmp_path / "library.kin", samples.path("gcc-O2/libkinbeat-fixed.so")
+        run("index", path, fixed, "--model", model, "--add-tag", "fixed=X-1")
+        for tag, found in (("cve", True), ("cve=X-*", True), ("cve=Y", False), ("other", False)):
+            outcome = run("search", path, f"{fixed}:{NAME}", "--tag", tag, "--exit-code")
+            assert outcome.code == 0
+            assert ("fixed=X-1" in outcome.out) == found
+        run("index", path, KNOWN, "--add-tag", "cve=X-1")
+        assert run("search", path, f"{KNOWN}:{NAME}", "--tag", "cve", "--exit-code").code == 20
 
     @pytest.mark.parametrize(
         ("arguments", "code", "message"),

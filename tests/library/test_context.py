@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from graphkin.binaries.call_graph import CallGraph, FunctionNode, Link
 from graphkin.library.context import WEIGHTS, Context, in_context
 from graphkin.results.document import FunctionRef, FunctionResult, Hit, Kin
 
@@ -49,6 +50,27 @@ def test_what_is_in_every_component_tells_nothing() -> None:
     runtime = [result(16 * n, *(kin(n, f"c{file}", 0.9) for file in range(9))) for n in range(1, 9)]
     lone = result(0x1000, kin(99, "c0", 0.5))
     assert in_context([*runtime, lone], COMPONENTS)[-1].hits[0].probability == 0.5
+
+
+def test_calls_on_both_sides_lift_a_hit_wherever_it_lies() -> None:
+    nodes = [FunctionNode("", address, "") for address in (0x1000, 0x20000, 0x40000)]
+    graph = CallGraph(tuple(nodes), (), (Link(0, 1, "call", False),))
+    caller = result(0x10, kin(1, "a", 0.9, 0x1000))
+    others = [result(0x100 + n, kin(80 + n, "b", 0.9, 0x90000 * n)) for n in range(1, 9)]
+    called = result(0x9000, kin(2, "a", 0.4, 0x20000), kin(3, "a", 0.4, 0x40000))
+    everything = [caller, *others, called]
+    callees = [(0x9000,), *[()] * len(others), ()]
+    lifted = in_context(everything, COMPONENTS, callees=callees, call_graph={"a": graph}.get)[-1]
+    assert [hit.function for hit in lifted.hits] == ["f2", "f3"]
+    first, second = (hit.probability or 0 for hit in lifted.hits)
+    assert first > 0.5 > second
+    unlinked = in_context(everything, COMPONENTS, callees=callees)[-1]
+    assert [hit.probability for hit in unlinked.hits] == [
+        hit.probability for hit in in_context(everything, COMPONENTS)[-1].hits
+    ], "without the library's call graph nothing is known"
+    backwards = CallGraph(tuple(nodes), (), (Link(1, 0, "call", False),))
+    wrong = in_context(everything, COMPONENTS, callees=callees, call_graph={"a": backwards}.get)
+    assert wrong[-1].hits == unlinked.hits
 
 
 @pytest.mark.parametrize("own", [0.0, 0.02, 0.3, 0.9, 1.0])

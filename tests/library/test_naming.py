@@ -79,6 +79,19 @@ def test_source_files_come_along() -> None:
     assert all(item.name == item.origin.function for item in found)
 
 
+def test_names_that_are_not_utf8_keep_their_bytes(tmp_path: Path) -> None:
+    """From the file through the pairing to the JSON, where a stray byte is escaped."""
+    odd = tmp_path / "odd.so"
+    odd.write_bytes(PROTO.read_bytes().replace(b"\0url_parse\0", b"\0url\xffpa\xe9se\0"))
+    found = names(odd, FIRMWARE, min_probability=0.1)
+    assert "url\udcffpa\udce9se" in {item.name for item in found.names}
+    assert "url\\xffpa\\xe9se" in {item["name"] for item in found.to_dict()["names"]}
+    file = tmp_path / "library.kin"
+    with Library.create(file, "functions") as library:
+        index_paths(library, [odd])
+        assert "url\udcffpa\udce9se" in {item.entry.function for item in library.engine.scan()}
+
+
 def test_functions_that_have_names_keep_them() -> None:
     found = names(path("gcc-O2/libkinmedia.so"), path("gcc-O3/libkinmedia.so"))
     assert found.names == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,9 @@ from graphkin.binaries import samples
 from graphkin.graphs import WordBags
 from graphkin.graphs.words import word_hash
 from graphkin.library.indexing.index import index_paths
-from graphkin.library.patches import PatchJudge, VersionPair, judge
-from graphkin.library.records import KnownFunction, SearchOptions, Stored
+from graphkin.library.line_numbers import line_numbers
+from graphkin.library.patches import PatchJudge, VersionPair, _bags, _signals, judge
+from graphkin.library.records import Filter, KnownFunction, SearchOptions, Stored
 from graphkin.library.scan import Query, read_queries
 from graphkin.library.whole_files import look_up_files
 from graphkin.results.document import EvidenceToken, FunctionRef, PatchVerdict
@@ -104,6 +106,53 @@ def test_words_of_one_version_decide_and_are_quoted(library: Library) -> None:
     assert left.verdict == "vulnerable"
     assert "does not say 7777, which only the repaired one says" in left.reasons
     assert (left.probability or 0) < 0.3 < 0.7 < (repaired.probability or 0)
+
+
+def asserting(line: str, *words: str, nodes: int = 8) -> Graph:
+    """A graph whose last block calls a function with a string and a number."""
+    own = [word_hash("num", word) for word in words]
+    end = [word_hash("imp", "__assert_fail"), word_hash("str", "file.c"), word_hash("num", line)]
+    hashes = np.array([*own, *end], dtype=np.uint64)
+    offsets = np.array([0, *[len(own)] * (nodes - 1), len(hashes)])
+    plain = graph(nodes=nodes)
+    return Graph(
+        nodes, plain.edges, directed=True, node_tokens=plain.node_tokens,
+        node_words=WordBags(hashes, offsets),
+    )  # fmt: skip
+
+
+def test_lines_of_the_source_are_no_evidence(library: Library) -> None:
+    before, after = asserting("700", "1000"), asserting("705", "1000", "7777")
+    pair = VersionPair(stored(1, before), stored(2, after), before, after)
+    matcher = library.model.matcher
+    assert matcher is not None
+    other_line = asserting("700", "1000", "7777")
+    assert _bags(asked(other_line), pair)[0] == _bags(asked(after), pair)[0]
+    said = judge(matcher, asked(other_line), "X", [pair])
+    assert not any("700" in reason or "705" in reason for reason in said.reasons)
+    alone = asserting("700"), asserting("705")
+    pair = VersionPair(stored(1, alone[0]), stored(2, alone[1]), *alone)
+    signals = _signals(matcher, asked(asserting("705", nodes=9)), [pair])
+    assert (signals[0].distinct, signals[0].words) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("256", "255"), ("100", "128"), ("10", "11"), ("700", "900")]
+)
+def test_repaired_constants_are_not_taken_for_lines(before: str, after: str) -> None:
+    assert not line_numbers(asserting(before), asserting(after))
+    assert line_numbers(asserting("700"), asserting("705"))
+
+
+def test_who_asks_for_the_vulnerable_is_told_of_the_repaired(library: Library) -> None:
+    target = f"{samples.path('gcc-O3/libkinbeat-fixed.so')}:{FUNCTION}"
+    options = SearchOptions(3, 20, Filter(tags={"cve": "*"}), min_probability=0.5)
+    (result,) = look_up_files(library, list(read_queries(library, [target])), options).results
+    assert [item.verdict for item in result.patches] == ["fixed"]
+    assert result.hits[0].tags == {"fixed": IDENTIFIER}
+    other = replace(options, where=Filter(tags={"cve": "other"}))
+    (nothing,) = look_up_files(library, list(read_queries(library, [target])), other).results
+    assert not nothing.hits
 
 
 def test_what_is_as_near_to_both_cannot_be_told(library: Library) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections import Counter
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import graphkin
 from graphkin.binaries import Function, samples
 from graphkin.binaries.targets import list_functions, parse_target
 from graphkin.errors import FormatError, GraphkinError
@@ -17,6 +19,7 @@ from graphkin.library.indexing.index import index_paths
 from graphkin.library.library import Library
 from graphkin.library.records import Filter, SearchOptions
 from graphkin.library.scan import look_up, read_queries, scan
+from tests.command_line import Graphkin
 from tests.library.sample_models import search_model
 
 KNOWN = samples.path("gcc-O2/libkinbeat.so")
@@ -147,6 +150,19 @@ def test_what_is_less_probable_is_left_out(library: Library) -> None:
 def test_a_part_of_the_library(library: Library) -> None:
     (result,) = scan(library, f"{KNOWN}:{NAME}", where=Filter(binary="*O0*"), min_probability=0)
     assert {hit.binary for hit in result.hits} == {str(OTHER)}
+
+
+def test_a_search_in_one_line_is_the_document_of_the_command(
+    library: Library, path: Path, run: Graphkin
+) -> None:
+    target = f"{KNOWN}:{NAME}"
+    report = graphkin.search(path, target)
+    assert report.to_dict() == json.loads(run("search", path, target, "--json").out)
+    assert report.results[0].hits[0].function == NAME
+    assert graphkin.search(library, [target]).results == report.results
+    assert len(library), "what was open stays open"
+    with pytest.raises(FormatError, match="absent"):
+        graphkin.search(library, "absent.so")
 
 
 SCRIPT = """

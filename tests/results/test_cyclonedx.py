@@ -70,7 +70,13 @@ def test_a_bill_of_materials() -> None:
     (inside,) = first["components"]
     assert (inside["name"], inside["version"]) == ("libfoo", "1.2")
     assert inside["evidence"]["identity"][0]["confidence"] == 0.999
-    assert [item["offset"] for item in inside["evidence"]["occurrences"]] == [0x100, 0x400, 0x800]
+    places = inside["evidence"]["occurrences"]
+    assert [item["additionalContext"].split("-")[0] for item in places] == [
+        "addresses 0x100",
+        "addresses 0x400",
+        "addresses 0x800",
+    ]
+    assert not any("offset" in item for item in places), "addresses are no offsets in the file"
     ids = [item["id"] for item in document["vulnerabilities"]]
     assert ids == ["CVE-2014-0160", "DEMO-1"]
     assert document["vulnerabilities"][0]["affects"] == [{"ref": first["bom-ref"]}]

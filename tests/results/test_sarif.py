@@ -19,6 +19,8 @@ from graphkin.results.document import (
     FunctionRef,
     FunctionResult,
     Hit,
+    PatchVerdict,
+    Repair,
     SearchedFile,
 )
 from graphkin.results.function import ref_of
@@ -269,6 +271,20 @@ def test_levels() -> None:
     assert [level(rng) for rng in probabilities] == [
         "note", "note", "note", "warning", "warning", "error", "error", "note",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("verdict", "expected"), [("fixed", "note"), ("vulnerable", "error")])
+def test_a_repaired_function_is_a_note(verdict: Repair, expected: str) -> None:
+    repaired = changed(HEARTBEAT, tags={"fixed": "CVE-2014-0160"})
+    (actual,) = log(result(repaired))["results"]
+    assert actual["level"] == "note", "it is known as repaired, and nothing else was compared"
+    patch = PatchVerdict(
+        identifier="CVE-2014-0160", verdict=verdict, probability=0.9, vulnerable=QUERY,
+        fixed=QUERY, reasons=(),
+    )  # fmt: skip
+    (actual,) = log(changed(result(repaired), patches=(patch,)))["results"]
+    assert actual["level"] == expected
+    assert actual["properties"]["patches"][0]["verdict"] == verdict
 
 
 def test_nothing_found_is_a_valid_run() -> None:

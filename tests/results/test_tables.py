@@ -7,7 +7,7 @@ import re
 import pytest
 from rich.cells import cell_len
 
-from graphkin.results.document import BlockPair, Evidence, FunctionRef, SearchedFile
+from graphkin.results.document import BlockPair, Evidence, FunctionRef, PatchVerdict, SearchedFile
 from graphkin.results.tables import hits_tables, scan_table, search_table
 from tests.results.samples import (
     ADLER,
@@ -183,3 +183,18 @@ def test_files_without_a_function_to_look_up() -> None:
     assert scan_table([FOUND], [searched]).splitlines()[-1] == (
         "firmware/lib one.so: 1 function, 1 with a hit"
     )
+
+
+def test_reasons_of_a_verdict_are_whole() -> None:
+    reason = f"does not say {', '.join(map(str, range(40)))}, which only the repaired one says"
+    verdict = PatchVerdict(
+        identifier="CVE-2014-0160", verdict="vulnerable", probability=0.1, vulnerable=QUERY,
+        fixed=QUERY, reasons=(reason, *HOSTILE),
+    )  # fmt: skip
+    judged = FOUND.model_copy(update={"patches": (verdict,)})
+    for table in (search_table(judged, width=60), scan_table([judged], width=60)):
+        lines = table.splitlines()
+        start = next(at for at, line in enumerate(lines) if "not repaired (0.90)" in line)
+        joined = " ".join(line.strip() for line in lines[start + 1 :])
+        assert reason in joined
+        assert table.isprintable() or set(table) - {"\n"} == set(filter(str.isprintable, table))

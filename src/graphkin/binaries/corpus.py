@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin._support.files import PathLike, read_file, write_atomically
+from graphkin.binaries.call_graph import FunctionCalls, FunctionNode
 from graphkin.binaries.function import Function, base_name
 from graphkin.errors import FormatError
 from graphkin.graphs.graph import Graph, IntArray, TokenBags, WordBags
@@ -85,6 +86,8 @@ class FunctionRecord(NamedTuple):
     """Where the instructions of each block begin, and where the last end."""
     said: WordBags | None = None
     """What each block says; then ``words`` are operations."""
+    calls: FunctionCalls | None = None
+    """What it refers to, where it is known what it says."""
 
     @classmethod
     def of(
@@ -120,7 +123,14 @@ class FunctionRecord(NamedTuple):
             np.array(ids, dtype=np.int32),
             np.cumsum([0, *lengths]),
             function.word_bags() if has_words else None,
+            _calls(function, file) if has_words else None,
         )
+
+
+def _calls(function: Function, file: PathLike) -> FunctionCalls:
+    part = function.binary.removeprefix(str(file))
+    node = FunctionNode(part, function.address, function.name)
+    return FunctionCalls(node, function.callees or (), function.links)
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,12 @@ def base_name(name: str) -> str:
     return CLONE_SUFFIX.sub("", name) or name
 
 
+def file_path(binary: str) -> str:
+    """The file that a binary is, or that it is a member of."""
+    member = MEMBER.fullmatch(binary)
+    return member[1] if member else binary
+
+
 def is_unnamed(name: str) -> bool:
     """Whether a name is one that a tool made up, from an address or from nothing."""
     return not name or UNNAMED.fullmatch(name) is not None
@@ -47,6 +53,8 @@ def is_unnamed(name: str) -> bool:
 EvidenceKind = Literal["str", "imp", "num", "off", "flt", "dat"]
 Callee = int | str
 """The address of a function of the same file, or the name of one of another file."""
+LINKS = ("call", "tail call", "address")
+"""How a function refers to another: by a call, by a jump at its end, or by its address."""
 
 
 class Token(NamedTuple):
@@ -107,6 +115,8 @@ class Function:
     callees: tuple[Callee, ...] | None = None
     """Functions that it calls or whose address it takes, each once, without itself. None where
     nobody asked, or the backend cannot tell."""
+    links: bytes = b""
+    """How it refers to each of them, as numbers of ``LINKS``: the first that applies."""
 
     @property
     def base_name(self) -> str:
@@ -201,13 +211,15 @@ class Skipped(NamedTuple):
     reason: str
     has_code: bool = True
     """False for a file with nothing to read, such as an import library, which is no failure."""
+    is_read: bool = False
+    """The file was read all the same, and the reason is a remark about it."""
 
     def __str__(self) -> str:
         target = f"{self.binary}:{self.function}" if self.function else self.binary
         reason = self.reason
         if reason.startswith(f"{self.binary} "):
             reason = f"it{reason.removeprefix(self.binary)}"
-        return f"{target} skipped: {reason}"
+        return f"{target}: {reason}" if self.is_read else f"{target} skipped: {reason}"
 
 
 def edge_kinds(function: Function) -> tuple[EdgeKind, ...]:

@@ -110,6 +110,8 @@ class Image:
     """Those of them that lie inside functions."""
     tried: tuple[str, ...] = ()
     """What the functions were looked for by."""
+    remark: str | None = None
+    """What helps to know and is no loss: a debug file that does not fit."""
 
     @property
     def is_fixed(self) -> bool:

@@ -32,13 +32,14 @@ def exit_with(*, has_hit: bool, is_partial: bool) -> None:
 def is_incomplete(skipped: Iterable[Skipped], named: Iterable[str] = ()) -> bool:
     """Whether a whole input was skipped: a file, a member of an archive, or a function by name.
 
-    Files without code do not count, nor do single functions of a file that was read: large binaries
-    have some that nobody can decode, and a code that is always set would tell nothing.
+    Files without code and remarks about files that were read do not count, nor do single functions
+    of a file that was read: large binaries have some that nobody can decode, and a code that is
+    always set would tell nothing.
 
     Args:
         skipped: files and functions.
         named: what a person typed.
     """
     inputs = set(named)
-    lost = [skip for skip in skipped if skip.has_code]
+    lost = [skip for skip in skipped if skip.has_code and not skip.is_read]
     return any(not skip.function or f"{skip.binary}:{skip.function}" in inputs for skip in lost)

@@ -17,12 +17,19 @@ if TYPE_CHECKING:
     from graphkin.learning.datasets import Dataset
     from graphkin.models.model import GraphModel
 
+PANEL = "Attributes of graph files; by default those of the training"
+
+
+def _option(text: str) -> Any:
+    return typer.Option(metavar="NAME", help=text, rich_help_panel=PANEL)
+
+
 GraphFiles = Annotated[
     list[Path],
     typer.Argument(
         metavar="DATA...",
-        help="Graphs: a TUDataset (folder or zip), .jsonl, .graphml, .gexf, .gml or .dot files, a "
-        "folder of them, or a graph store.",
+        help="Graphs: a TUDataset (folder or zip), .jsonl, .smi, .graphml, .gexf, .gml or .dot "
+        "files, a folder of them, or a graph store.",
     ),
 ]
 
@@ -31,20 +38,16 @@ GraphFiles = Annotated[
 class AttributeOptions:
     """Which attributes of graph files a model reads."""
 
-    node_labels: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Attribute of nodes that holds text.")
-    ] = None
+    node_labels: Annotated[str | None, _option("Attribute of nodes that holds text.")] = None
     node_features: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Attribute of nodes that holds numbers; repeatable."),
+        list[str] | None, _option("Attribute of nodes that holds numbers; repeatable.")
     ] = None
-    edge_type: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Attribute of edges that holds a whole number."),
-    ] = None
+    edge_labels: Annotated[str | None, _option("Attribute of edges that holds text.")] = None
+    edge_type: Annotated[str | None, _option("Attribute of edges that holds a whole number.")] = (
+        None
+    )
     edge_features: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Attribute of edges that holds numbers; repeatable."),
+        list[str] | None, _option("Attribute of edges that holds numbers; repeatable.")
     ] = None
 
     def names(self, model: GraphModel | None = None) -> AttributeNames:
@@ -56,11 +59,10 @@ class AttributeOptions:
             "node_features": self.node_features or None,
             "edge_type": self.edge_type,
             "edge_features": self.edge_features or None,
+            "edge_labels": self.edge_labels,
         }
-        known: dict[str, Any] = {}
-        if model is not None and model.trained_on is not None:
-            known = model.trained_on["task"].get("attributes", {})
-        return AttributeNames(**{**known, **without_none(given)})
+        known = AttributeNames() if model is None else model.attribute_names
+        return AttributeNames(**{**vars(known), **without_none(given)})
 
 
 @dataclass(frozen=True)

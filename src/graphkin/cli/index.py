@@ -1,4 +1,4 @@
-"""``index``: add the functions of binaries to a library."""
+"""``index``: add the functions of binaries, or graphs of your own, to a library."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphkin.cli.exit_codes import exit_with, is_incomplete
+from graphkin.cli.graph_options import AttributeOptions
 from graphkin.cli.options import (
     MIN_BLOCKS,
     TRAINED_MODEL,
@@ -19,6 +20,7 @@ from graphkin.cli.options import (
     GraphsFolder,
     Jobs,
     Json,
+    Matcher,
     MinBlocks,
     Raw,
     Seconds,
@@ -28,6 +30,7 @@ from graphkin.cli.options import (
     show_low_coverage,
     show_skipped,
     show_warnings,
+    with_groups,
 )
 from graphkin.errors import ConfigError, FormatError, GraphkinError
 from graphkin.results.text import plural, share_text
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Adds the verb to the application."""
-    app.command("index")(index)
+    app.command("index")(with_groups(index))
 
 
 def index(
@@ -48,7 +51,8 @@ def index(
         typer.Argument(
             metavar="LIBRARY PATH...",
             help="The library, created if it does not exist; then binaries, containers, folders, "
-            "corpora. BINARY:FUNCTION adds one function, - reads a list from stdin.",
+            "corpora. BINARY:FUNCTION adds one function, - reads a list from stdin. Files and "
+            "folders of graphs, with a model of your own graphs.",
         ),
     ],
     to: Annotated[
@@ -56,6 +60,7 @@ def index(
     ] = None,
     add_tag: AddTag = None,
     model: Annotated[str | None, TRAINED_MODEL] = None,
+    matcher: Matcher = None,
     min_blocks: MinBlocks = MIN_BLOCKS,
     jobs: Jobs = None,
     ray: Annotated[
@@ -75,16 +80,20 @@ def index(
     ] = False,
     graphs_folder: GraphsFolder = None,
     as_json: Json = False,
+    *,
+    attributes: AttributeOptions,
 ) -> None:
     """Add the functions of binaries to a library; files already indexed are skipped.
 
     A new library is made for --model, by default functions; an existing one keeps its own.
+    A model that was trained on your own graphs makes a library of graphs, read from graph files.
     The exit code is 21 if some input could not be read, and 11 if none could.
     """
     from graphkin._support.progress import counter
     from graphkin.binaries.backends.base import Limits
     from graphkin.library.engines.open import exists
     from graphkin.library.indexing.index import index_paths
+    from graphkin.library.own_graphs import index_graphs
 
     library, sources = (to, paths) if to is not None else (paths[0], paths[1:])
     sources = [line for path in sources for line in (_from_stdin() if path == "-" else [path])]
@@ -95,21 +104,33 @@ def index(
     is_new = not exists(library)
     total: int | None = None
     try:
-        with _open_or_create(library, model, approximate, graphs_folder) as opened:
+        with _open_or_create(
+            library, model, matcher, sources, approximate, graphs_folder
+        ) as opened:
+            what = "function" if opened.model.reads_functions else "graph"
             try:
                 with counter("indexing files") as progress:
-                    summary = index_paths(
-                        opened,
-                        sources,
-                        tags=tags,
-                        jobs=processes,
-                        min_blocks=min_blocks,
-                        backend=reader,
-                        limits=Limits(seconds=seconds),
-                        ray=ray,
-                        named_only=named_only,
-                        progress=progress,
-                    )
+                    if what == "graph":
+                        summary = index_graphs(
+                            opened,
+                            sources,
+                            names=attributes.names(opened.embedder),
+                            tags=tags,
+                            progress=progress,
+                        )
+                    else:
+                        summary = index_paths(
+                            opened,
+                            sources,
+                            tags=tags,
+                            jobs=processes,
+                            min_blocks=min_blocks,
+                            backend=reader,
+                            limits=Limits(seconds=seconds),
+                            ray=ray,
+                            named_only=named_only,
+                            progress=progress,
+                        )
             except KeyboardInterrupt:
                 typer.echo("graphkin: interrupted; the same command goes on from here", err=True)
                 raise typer.Exit(130) from None
@@ -124,6 +145,12 @@ def index(
     show_warnings(summary.warnings)
     if as_json:
         typer.echo(json.dumps({"library": library, "total": total, **_document(summary)}))
+    elif what == "graph":
+        tagged = f", {summary.tagged:,} tagged" if tags else ""
+        typer.echo(
+            f"{library}: {plural(summary.added, 'graph')} added, {total or 0:,} in all; "
+            f"{summary.known:,} known{tagged}, {len(summary.skipped):,} skipped"
+        )
     else:
         tagged = f", {summary.tagged:,} tagged" if tags else ""
         unnamed = f"{summary.unnamed:,} without names, " if named_only else ""
@@ -158,16 +185,29 @@ def _from_stdin() -> list[str]:
 
 
 def _open_or_create(
-    library: str, model: str | None, approximate: bool, graphs_folder: Path | None
+    library: str,
+    model: str | None,
+    matcher: str | None,
+    sources: list[str],
+    approximate: bool,
+    graphs_folder: Path | None,
 ) -> Library:
+    from graphkin.graphs.converters.graph_files import is_graph_file
     from graphkin.library.engines.open import exists
     from graphkin.library.library import DEFAULT_MODEL, Library
-    from graphkin.library.models import search_model
+    from graphkin.library.models import SearchModel
 
     if exists(library):
+        if matcher is not None:
+            raise ConfigError(f"{library} exists and keeps its models; leave --matcher out")
         return Library.open(library, model, graphs_folder=graphs_folder)
-    made_by = search_model(model or DEFAULT_MODEL)
-    made_by.vocabulary  # noqa: B018 (a model that cannot read functions makes no library)
+    made_by = SearchModel.load(model or DEFAULT_MODEL, matcher)
+    graphs = next((source for source in sources if is_graph_file(source)), None)
+    if made_by.reads_functions and graphs is not None:
+        raise ConfigError(
+            f"{graphs} holds graphs, and the model {made_by.model_id.name} reads functions of "
+            "binaries; name one of your own: --model FOLDER, as `graphkin train graphs` writes it"
+        )
     return Library.create(library, made_by, approximate=approximate, graphs_folder=graphs_folder)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +19,7 @@ from graphkin.cli.options import (
     parse_tags,
     with_groups,
 )
-from graphkin.cli.search_options import FilterOptions
+from graphkin.cli.search_options import BinaryPattern, FilterOptions
 from graphkin.errors import ConfigError, FormatError
 from graphkin.results.text import address_text, plural, printable
 
@@ -48,7 +49,7 @@ library_app = typer.Typer(
 
 def register(app: typer.Typer) -> None:
     """Adds the verbs to the application."""
-    for verb in (stats, list_, tag_, remove, verify, compact, copy):
+    for verb in (stats, list_, calls, tag_, remove, verify, compact, copy):
         library_app.command(verb.__name__.rstrip("_"))(verb)
     app.add_typer(library_app, name="library")
 
@@ -111,6 +112,40 @@ def list_(
             tags = " ".join(f"{key}={value}" for key, value in entry.tags.items())
             line = f"{item.id:>9} {item.nodes:>6} {address:>12}  {name}  {entry.binary}"
             typer.echo(printable(f"{line}  {tags}".rstrip()))
+
+
+def calls(
+    library: LibraryArgument,
+    binary: BinaryPattern = None,
+    graphs_folder: GraphsFolder = None,
+    as_json: Json = False,
+) -> None:
+    """List who calls whom in the files of a library, in the order of each file.
+
+    Known of files that were indexed as a whole, for models that read evidence. With --json one
+    object on each line, for each file.
+    """
+    from graphkin.binaries.function import file_path
+    from graphkin.results.text import encodable
+
+    with open_library(library, graphs_folder) as opened:
+        engine = opened.engine
+        paths = {item.file_hash: file_path(item.binary) for item in engine.binaries()}
+        for file_hash in engine.call_graph_files():
+            path = paths.get(file_hash, file_hash)
+            graph = engine.call_graph(file_hash)
+            if graph is None or not fnmatchcase(path, binary or "*"):
+                continue
+            if as_json:
+                document = {"binary": encodable(path), "file_hash": file_hash, **graph.to_dict()}
+                typer.echo(json.dumps(document))
+                continue
+            typer.echo(
+                f"{printable(path)}: {plural(len(graph.functions), 'function')}, "
+                f"{plural(len(graph.imports), 'import')}, {plural(len(graph.links), 'link')}"
+            )
+            for line in graph.lines():
+                typer.echo(printable(line))
 
 
 @with_groups

@@ -100,3 +100,7 @@ def main() -> None:
             raise
         typer.echo("graphkin: out of memory; use smaller graphs, batches or models", err=True)
         sys.exit(1)
+
+
+if __name__ == "__main__":  # python -m graphkin.cli.main, as torchrun starts it
+    main()

@@ -62,6 +62,14 @@ OutputFile = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE
 OutputFolder = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help=OUTPUT)]
 Plot = Annotated[Path | None, typer.Option(help="Draw a picture: a .png, .svg or .pdf file.")]
 TRAINED_MODEL = typer.Option(help="Trained model: a name that ships with graphkin, or a folder.")
+Matcher = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Trained matcher of your own graphs, beside an embedder: it reranks hits, and says "
+        "which node is which.",
+    ),
+]
 Html = Annotated[Path | None, typer.Option(help="Write the result as one HTML file, too.")]
 LibraryArgument = Annotated[
     str, typer.Argument(help="Library: a file, or milvus://host:port/collection.")

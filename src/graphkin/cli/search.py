@@ -1,4 +1,4 @@
-"""``search`` and ``scan``: which functions of a library are the same code as these?"""
+"""``search`` and ``scan``: which functions or graphs of a library are like these?"""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphkin.cli.exit_codes import exit_with, is_incomplete
+from graphkin.cli.graph_options import AttributeOptions
+from graphkin.cli.graph_search import graph_report
 from graphkin.cli.options import (
     LibraryArgument,
     checked_backend,
@@ -27,15 +29,12 @@ from graphkin.cli.search_options import (
     Rerank,
     Top,
 )
-from graphkin.errors import GraphkinError
 from graphkin.results.text import plural, printable
 
 if TYPE_CHECKING:
-    from graphkin.binaries.coverage import Coverage
-    from graphkin.binaries.function import Skipped
     from graphkin.library.library import Library
     from graphkin.library.records import SearchOptions
-    from graphkin.results.document import Report, SearchedFile
+    from graphkin.results.document import FunctionResult, Report, SearchedFile
 
 WORTH_A_LOOK = 0.1
 """A probability that is above that of most functions."""
@@ -50,16 +49,23 @@ def register(app: typer.Typer) -> None:
 def search(
     library: LibraryArgument,
     target: Annotated[
-        str, typer.Argument(help="BINARY:FUNCTION or BINARY:0x1234; BINARY looks up all of it.")
+        str,
+        typer.Argument(
+            help="BINARY:FUNCTION or BINARY:0x1234; BINARY looks up all of it. In a library of "
+            "graphs, a graph file, or FILE:NAME."
+        ),
     ],
     top: Top = 10,
     rerank: Rerank = RERANK,
     min_probability: MinProbability = MIN_PROBABILITY,
     *,
+    attributes: AttributeOptions,
     where: FilterOptions,
     report: ReportOptions,
 ) -> None:
     """Find the kin of a function in a library: nearest codes first, then reranked by matching.
+
+    A library of your own graphs is searched for the kin of a graph.
 
     Formats: hits, table, known, json, jsonl, csv, sarif, cyclonedx,
     html.
@@ -67,19 +73,23 @@ def search(
     from graphkin.library.records import SearchOptions
 
     options = SearchOptions(top, rerank, where.filter(), min_probability, evidence=rerank > 0)
-    _report_and_exit(library, [target], options, report, "hits")
+    _report_and_exit(library, [target], options, report, attributes, "hits")
 
 
 def scan(
     library: LibraryArgument,
     targets: Annotated[
         list[str],
-        typer.Argument(help="Binaries, containers, folders, or single BINARY:FUNCTION."),
+        typer.Argument(
+            help="Binaries, containers, folders, or single BINARY:FUNCTION; graph files in a "
+            "library of graphs."
+        ),
     ],
     top: Top = 3,
     rerank: Rerank = RERANK,
     min_probability: MinProbability = MIN_PROBABILITY,
     *,
+    attributes: AttributeOptions,
     where: FilterOptions,
     report: ReportOptions,
 ) -> None:
@@ -91,7 +101,7 @@ def scan(
     from graphkin.library.records import SearchOptions
 
     options = SearchOptions(top, rerank, where.filter(), min_probability, evidence=rerank > 0)
-    _report_and_exit(library, targets, options, report, "table")
+    _report_and_exit(library, targets, options, report, attributes, "table")
 
 
 def _report_and_exit(
@@ -99,6 +109,7 @@ def _report_and_exit(
     targets: Sequence[str],
     options: SearchOptions,
     how: ReportOptions,
+    attributes: AttributeOptions,
     default_format: str,
 ) -> None:
     """Looks up the functions of all targets, writes what was found, and exits with its code."""
@@ -109,90 +120,64 @@ def _report_and_exit(
     formats = [chosen] if how.html is None else [chosen, "html"]
     options = replace(options, evidence_top=evidence_top(formats))
     with Library.open(library, graphs_folder=how.graphs_folder) as opened:
-        report, is_complete = _report(opened, library, targets, options, how)
+        if opened.model.reads_functions:
+            report, is_complete = _report(opened, targets, options, how)
+        else:
+            report, is_complete = graph_report(
+                opened, library, targets, options, attributes, formats
+            )
     if how.html is not None:
         _write(report, "html", how.html)
     _write(report, chosen, how.output)
-    has_hit = how.exit_code and any(result.hits for result in report.results)
+    has_hit = how.exit_code and any(_counts(result, options) for result in report.results)
     exit_with(has_hit=has_hit, is_partial=not is_complete)
 
 
+def _counts(result: FunctionResult, options: SearchOptions) -> bool:
+    """Whether a function has a hit with the tags that are asked for: repaired ones have not."""
+    tags = set() if options.where is None else set(options.where.tags)
+    return any(tags <= hit.tags.keys() for hit in result.hits)
+
+
 def _report(
-    library: Library,
-    name: str,
-    targets: Sequence[str],
-    options: SearchOptions,
-    how: ReportOptions,
+    library: Library, targets: Sequence[str], options: SearchOptions, how: ReportOptions
 ) -> tuple[Report, bool]:
     """Looks up the functions of all targets; says, too, whether all that was named was read.
 
     A file that cannot be read is named on stderr, and the others go on; where none can be read,
     the command fails.
     """
-    from graphkin import __version__
     from graphkin._support.progress import counter
-    from graphkin.library.processors import processor_warnings
-    from graphkin.library.scan import read_queries
-    from graphkin.library.whole_files import look_up_files
-    from graphkin.results.coverage import coverage_of
-    from graphkin.results.document import Report, Tool
+    from graphkin.library.report import make_report, read_targets
 
     if not len(library):
         typer.echo("graphkin: the library is empty; nothing can be found in it", err=True)
-    skipped: list[Skipped] = []
-    files: list[SearchedFile] = []
-    coverages: list[Coverage] = []
-    failures: list[GraphkinError] = []
-    queries = list(
-        read_queries(
-            library,
-            targets,
-            checked_backend(how.backend, how.raw),
-            how.min_blocks,
-            skipped=skipped,
-            files=files,
-            coverages=coverages,
-            on_error=failures.append,
-        )
-    )
-    show_skipped(skipped)
-    show_coverage(coverages)
+    backend = checked_backend(how.backend, how.raw)
+    read = read_targets(library, targets, backend, how.min_blocks)
+    failures = read.failures
+    show_skipped(read.skipped)
+    show_coverage(read.coverages)
     if len(failures) == len(targets) == 1:
         raise failures[0]
     for error in failures:
         typer.echo(f"graphkin: {printable(str(error))}", err=True)
     if len(failures) == len(targets):
         raise typer.Exit(failures[0].exit_code)
-    if not queries:
-        _explain_nothing(files, how.min_blocks)
+    if not read.queries:
+        _explain_nothing(read.files, how.min_blocks)
     if options.min_probability and not library.model.knows_probabilities:
         typer.echo(
             "graphkin: the library's model has no calibration, so --min-probability leaves "
             "nothing out",
             err=True,
         )
-    warnings = processor_warnings(library.model, (query.architecture for query in queries))
-    show_warnings(warnings)
     with counter("searching") as progress:
-        scanned = look_up_files(library, queries, options, progress=progress)
-    report = Report(
-        tool=Tool(version=__version__),
-        library=name,
-        model=str(library.model_id),
-        options={
-            **options.to_dict(),
-            "min_blocks": how.min_blocks,
-            "backend": checked_backend(how.backend, how.raw),
-        },
-        results=scanned.results,
-        components=scanned.components,
-        files=tuple(files),
-        skipped=tuple(map(str, [*failures, *skipped])),
-        coverage=tuple(map(coverage_of, coverages)),
-        warnings=warnings,
-    )
+        report = make_report(
+            library, read, options, min_blocks=how.min_blocks, backend=backend, progress=progress
+        )
+    show_warnings(report.warnings)
     _hint(report, options.min_probability)
-    return report, bool(queries) and not failures and not is_incomplete(skipped, targets)
+    return report, bool(read.queries) and not failures and not is_incomplete(read.skipped, targets)
 
 
 def _explain_nothing(files: Sequence[SearchedFile], min_blocks: int) -> None:

@@ -33,12 +33,15 @@ def _option(text: str, **more: Any) -> Any:
     return typer.Option(help=text, rich_help_panel=PANEL, **more)
 
 
+BinaryPattern = Annotated[str | None, _option("Path of the binary.")]
+
+
 @dataclass(frozen=True)
 class FilterOptions:
     """The options of a filter; see :func:`graphkin.cli.options.with_groups`."""
 
     function: Annotated[str | None, _option("Name of the function.")] = None
-    binary: Annotated[str | None, _option("Path of the binary.")] = None
+    binary: BinaryPattern = None
     architecture: Annotated[str | None, _option("Processor: x86-64, aarch64, mipsel, ...")] = None
     compiler: Annotated[str | None, _option("Compiler named in the binary.")] = None
     build: Annotated[str | None, _option("Build, the name of the binary's folder.")] = None

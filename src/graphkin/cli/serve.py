@@ -88,7 +88,8 @@ def serve(
             started = {"address": address, "token": secret, "library": path, "entries": len(opened)}
             typer.echo(json.dumps(started))
         else:
-            functions = plural(len(opened), "function")
+            what = "function" if opened.model.reads_functions else "graph"
+            functions = plural(len(opened), what)
             name = "a temporary library" if library is None else path
             typer.echo(f"{name} with {functions}; the API is described at {address}api/docs")
             typer.echo(f"open {page} in a browser; Ctrl-C ends the server")

@@ -110,7 +110,7 @@ class GraphBatch:
         """Packs graphs that share their kind of node input, edge input and direction."""
         check_uniform(graphs)
         first = graphs[0]
-        if first.has_labels:
+        if first.has_text:
             raise GraphError(
                 "the graphs have labels as text at their nodes, which are packed as tokens; a "
                 "model with a vocabulary reads them: model.read(graphs)"

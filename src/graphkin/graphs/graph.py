@@ -107,6 +107,8 @@ class Graph:
             model's vocabulary makes tokens of them.
         edge_features: (E, F) finite floats, in the order of ``edges``.
         edge_types: (E,) type ids >= 0, in the order of ``edges``.
+        edge_labels: one text for each edge, such as ``["single", "double"]``; a model's vocabulary
+            makes types of them.
 
     Example:
         >>> triangle = Graph(3, [(0, 1), (1, 2), (2, 0)])
@@ -130,6 +132,8 @@ class Graph:
     """Bags of hashed words, or None."""
     node_labels: tuple[str, ...] | None
     """N texts, or None."""
+    edge_labels: tuple[str, ...] | None
+    """E texts, or None."""
 
     def __init__(
         self,
@@ -143,6 +147,7 @@ class Graph:
         edge_types: ArrayLike | None = None,
         node_words: WordBags | None = None,
         node_labels: Sequence[str] | None = None,
+        edge_labels: Sequence[str] | None = None,
     ) -> None:
         if not isinstance(directed, bool | np.bool_):
             raise GraphError(f"directed must be True or False, got {directed!r}")
@@ -154,6 +159,8 @@ class Graph:
             raise GraphError("a graph takes node_labels or node_tokens, not both")
         if edge_features is not None and edge_types is not None:
             raise GraphError("a graph takes edge_features or edge_types, not both")
+        if edge_labels is not None and (edge_features is not None or edge_types is not None):
+            raise GraphError("a graph takes edge_labels, or edge_features or edge_types, not both")
         fields: dict[str, Any] = {
             "num_nodes": count,
             "edges": edge_array,
@@ -163,7 +170,8 @@ class Graph:
             "edge_features": _features(edge_features, len(edge_array), "edge_features", "edge"),
             "edge_types": _types(edge_types, len(edge_array)),
             "node_words": _words(node_words, count),
-            "node_labels": None if node_labels is None else _labels(node_labels, count),
+            "node_labels": _labels(node_labels, count, "node"),
+            "edge_labels": _labels(edge_labels, len(edge_array), "edge"),
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
@@ -184,9 +192,11 @@ class Graph:
 
     @property
     def edge_kind(self) -> str:
-        """``constant``, ``dense`` or ``types``."""
+        """``constant``, ``dense``, ``types`` or, before a vocabulary reads them, ``labels``."""
         if self.edge_features is not None:
             return "dense"
+        if self.edge_labels is not None:
+            return "labels"
         return "types" if self.edge_types is not None else "constant"
 
     @property
@@ -198,6 +208,11 @@ class Graph:
     def has_labels(self) -> bool:
         """Whether nodes carry labels as text, which a vocabulary has yet to read."""
         return self.node_labels is not None
+
+    @property
+    def has_text(self) -> bool:
+        """Whether nodes or edges carry labels as text."""
+        return self.node_labels is not None or self.edge_labels is not None
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays that are present, by name: all that the graph holds but its two scalars."""
@@ -224,6 +239,8 @@ class Graph:
             sha.update(np.ascontiguousarray(array).tobytes())
         if self.node_labels is not None:
             sha.update(repr(self.node_labels).encode("utf-8", "surrogatepass"))
+        if self.edge_labels is not None:
+            sha.update(b"edges" + repr(self.edge_labels).encode("utf-8", "surrogatepass"))
         return sha.hexdigest()
 
     def permuted(self, order: ArrayLike) -> Graph:
@@ -245,6 +262,7 @@ class Graph:
             edge_types=self.edge_types,
             node_words=None if words is None else _permuted(words, old_index),
             node_labels=self._labels_at(old_index),
+            edge_labels=self.edge_labels,
         )
 
     def _labels_at(self, nodes: OffsetArray) -> list[str] | None:
@@ -264,6 +282,7 @@ class Graph:
             self.edge_types,
             self.node_words,
             self.node_labels,
+            self.edge_labels,
         )
 
     def __eq__(self, other: object) -> bool:
@@ -294,6 +313,7 @@ def _restored(
     edge_types: IntArray | None,
     node_words: WordBags | None = None,
     node_labels: tuple[str, ...] | None = None,
+    edge_labels: tuple[str, ...] | None = None,
 ) -> Graph:
     return Graph(
         num_nodes,
@@ -305,6 +325,7 @@ def _restored(
         edge_types=edge_types,
         node_words=node_words,
         node_labels=node_labels,
+        edge_labels=edge_labels,
     )
 
 
@@ -400,17 +421,20 @@ def _tokens(values: TokenBags | Sequence[Sequence[int]] | None, num_nodes: int) 
     return TokenBags(_frozen(ids), _frozen(offsets))
 
 
-def _labels(values: Sequence[str], num_nodes: int) -> tuple[str, ...]:
+def _labels(values: Sequence[str] | None, count: int, item: str) -> tuple[str, ...] | None:
+    if values is None:
+        return None
+    name = f"{item}_labels"
     if isinstance(values, str):
-        raise GraphError(f"node_labels must be one text for each node, got the text {values!r}")
+        raise GraphError(f"{name} must be one text for each {item}, got the text {values!r}")
     labels = tuple(values)
-    if len(labels) != num_nodes:
-        raise GraphError(f"node_labels has {len(labels)} labels for {num_nodes} nodes")
-    for node, label in enumerate(labels):
+    if len(labels) != count:
+        raise GraphError(f"{name} has {len(labels)} labels for {count} {item}s")
+    numbers = {"node": "node_tokens or node_features", "edge": "edge_types or edge_features"}
+    for place, label in enumerate(labels):
         if not isinstance(label, str):
             raise GraphError(
-                f"node_labels[{node}] is {label!r}; labels are text, and numbers are node_tokens "
-                "or node_features"
+                f"{name}[{place}] is {label!r}; labels are text, and numbers are {numbers[item]}"
             )
     return tuple(map(str, labels))
 
@@ -454,10 +478,10 @@ def _types(values: ArrayLike | None, num_edges: int) -> IntArray | None:
 
 def check_has_no_labels(graph: Graph) -> None:
     """Refuses a graph that is to be kept as numbers while its labels are text."""
-    if graph.has_labels:
+    if graph.has_text:
         raise GraphError(
             "a graph with labels as text is kept in GraphML or JSON lines; elsewhere its labels "
-            "are tokens, which vocabulary.read(graph) makes"
+            "are numbers, which vocabulary.read(graph) makes"
         )
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from graphkin._support.settings import build
 from graphkin.errors import ConfigError, GraphError
 from graphkin.graphs.collections import listed
+from graphkin.graphs.converters.attributes import AttributeNames
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.learning.datasets import (
     ClassDataset,
@@ -47,6 +49,7 @@ def fit(
     device: str = "cpu",
     loss: BatchLoss | None = None,
     metrics: SetMetrics | None = None,
+    attributes: Mapping[str, Any] | None = None,
     **training: Any,
 ) -> None:
     """Trains a model in place on your own graphs, and leaves it with its best weights.
@@ -69,15 +72,22 @@ def fit(
         device: where to compute.
         loss: takes the model's output for a batch and the batch, in place of the recipe's loss.
         metrics: takes the model and the validation set, in place of the usual measures.
+        attributes: of graphs of NetworkX, which attributes are their input, by the names of the
+            arguments of ``from_networkx``: ``{"node_labels": "element"}``. The model keeps them.
         training: options of ``TrainConfig``, such as ``steps``; training ends early where the
             validation set does not get better.
     """
     dataset = examples
     if not isinstance(examples, Dataset):
         known = model.vocabulary if model.trained_on is not None else None
-        dataset = as_dataset(examples, answers, splits=splits, seed=seed, vocabulary=known)
-    elif answers is not None or splits is not None:
-        raise ConfigError("a dataset has answers and splits of its own; leave them out")
+        names = model.attribute_names if attributes is None else build_names(attributes)
+        own = {key: value for key, value in vars(names).items() if value is not None}
+        origin = {"attributes": own} if own else {}
+        dataset = as_dataset(
+            examples, answers, splits=splits, seed=seed, vocabulary=known, origin=origin
+        )
+    elif answers is not None or splits is not None or attributes is not None:
+        raise ConfigError("a dataset has answers, splits and attributes of its own; leave them out")
     model.history = history = []
     run = _run(model, dataset, recipe, {"seed": seed, **training})
 
@@ -94,6 +104,11 @@ def fit(
     model.load_tensors(best.state_dict(), "the best weights")
     model.trained_on = best.trained_on
     model.eval()
+
+
+def build_names(attributes: Mapping[str, Any]) -> AttributeNames:
+    """Names of attributes; an unknown key is refused."""
+    return build(AttributeNames, dict(attributes), "attributes")
 
 
 def as_dataset(

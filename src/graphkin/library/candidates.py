@@ -42,12 +42,16 @@ class Candidate:
     score: float | None = None
     note: str | None = None
     """Why the probability is what it is, where that needs saying."""
+    is_equal: bool = False
+    """Whether its graph is the query's own, node by node."""
 
     @property
-    def order(self) -> tuple[float, float, int]:
-        """The most probable come first; without a probability, those with the highest score."""
+    def order(self) -> tuple[bool, float, float, int]:
+        """The most probable come first; without a probability, the query's own graph, then those
+        with the highest score: no matcher is sure to find a graph most like itself."""
         likeness = self.score if self.probability is None else self.probability
-        return (-(likeness or 0.0), self.distance, self.stored.id)
+        is_behind = self.probability is None and not self.is_equal
+        return (is_behind, -(likeness or 0.0), self.distance, self.stored.id)
 
 
 def encode_queries(
@@ -58,6 +62,7 @@ def encode_queries(
     texts: Sequence[Mapping[int, EvidenceToken]] | None = None,
 ) -> list[EncodedQuery]:
     """Queries from graphs; the arguments are those of :meth:`SearchModel.encoded`."""
+    graphs = model.embedder.read(graphs)
     encoded = model.encoded(graphs, architectures, surroundings)
     return [
         EncodedQuery(
@@ -110,4 +115,4 @@ def score_pairs(
         row_of[number] = row
     if not distinct:
         return np.zeros(0, dtype=np.float32)
-    return matcher.predict(distinct)[row_of]
+    return matcher.similarities(distinct)[row_of]

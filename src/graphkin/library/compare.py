@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,9 +122,7 @@ def _probability(
     return model.ranking.pair_probability(encoded.signals[0], left.num_nodes, candidate, seen)
 
 
-def _said(
-    model: SearchModel, left: Function, right: Function
-) -> dict[str, tuple[EvidenceToken, ...]]:
+def _said(model: SearchModel, left: Function, right: Function) -> dict[str, Any]:
     """What both say and what one says, by the names of the document; empty where nobody knows."""
     if not (is_understood(left) and is_understood(right)):
         return {}

@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from graphkin.binaries.containers.unpack import SEPARATOR
-from graphkin.binaries.function import MEMBER
+from graphkin.binaries.function import file_path
 from graphkin.library.cascade import identity
 from graphkin.library.context import COMMON, file_of
 from graphkin.library.engines.base import Engine
@@ -80,7 +80,7 @@ def library_components(engine: Engine, kin: Iterable[Kin]) -> LibraryComponents:
     binaries: dict[str, str] = {}
     for item in kin:
         weights[file_of(item)] += 1
-        binaries.setdefault(file_of(item), _outer(item.binary))
+        binaries.setdefault(file_of(item), file_path(item.binary))
     files = {key: LibraryFile(binary, []) for key, binary in binaries.items()}
     for summary in engine.binaries():
         key = summary.file_hash or summary.binary
@@ -174,12 +174,6 @@ def _stem(binary: str) -> str:
     name = _inner(binary).name
     stem = ENDING.sub("", name)
     return VERSION_ENDING.sub("", stem) or stem or name
-
-
-def _outer(binary: str) -> str:
-    """The archive of a member."""
-    match = MEMBER.fullmatch(binary)
-    return match[1] if match else binary
 
 
 class _Match(NamedTuple):

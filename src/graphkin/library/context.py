@@ -1,7 +1,8 @@
 """What the rest of a file says of a hit: code of one origin lies together.
 
 A hit gains where other functions of the file hit the same component, and more where its
-neighbours hit neighbours of its own. The gain was fitted on projects that no model saw, joined in
+neighbours hit neighbours of its own, or where what it calls, or what calls it, hits what is so
+linked in the library. The gain was fitted on projects that no model saw, joined in
 pieces into files that hold unknown code as well; see ``experiments/fit_context.py``. A function
 that stands alone keeps its probability: a copy of one vulnerable function need not have company.
 """
@@ -10,10 +11,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
+from graphkin.binaries.call_graph import CallGraph
+from graphkin.binaries.function import file_path
 from graphkin.results.document import FunctionResult, Hit, Kin
 
 NEIGHBOURS = 4
@@ -33,7 +37,8 @@ class Context(NamedTuple):
     """What the rest of a file says of one candidate."""
 
     near: float
-    """The probability of the best neighbour that lies near it in the same binary."""
+    """The probability of the best neighbour that lies near it in the same binary, or that calls it
+    or is called by it in both files."""
     company: float
     """How many other functions hit the same component: 0 for none, 1 for many."""
 
@@ -64,17 +69,67 @@ def file_of(kin: Kin) -> str:
     return kin.file_hash or kin.binary
 
 
+class KnownCalls:
+    """Who calls whom, in a scanned file and in the files of a library.
+
+    Args:
+        addresses: of the functions that were looked up, rising.
+        callees: addresses that each calls.
+        call_graph: that of a file of the library, by its hash.
+    """
+
+    def __init__(
+        self,
+        addresses: Sequence[int],
+        callees: Sequence[Sequence[int]],
+        call_graph: Callable[[str], CallGraph | None],
+    ) -> None:
+        numbers = {address: number for number, address in enumerate(addresses)}
+        self._linked: dict[int, list[tuple[int, bool]]] = defaultdict(list)
+        for number, own in enumerate(callees):
+            for callee in {numbers[address] for address in own if address in numbers} - {number}:
+                self._linked[number].append((callee, True))
+                self._linked[callee].append((number, False))
+        self._call_graph = cache(call_graph)
+
+    def linked(self, number: int) -> list[tuple[int, bool]]:
+        """The callees and callers of a function, and whether each is a callee."""
+        return self._linked[number]
+
+    def are_linked(self, caller: Kin, callee: Kin) -> bool:
+        """Whether one function of a library calls the other."""
+        if not caller.file_hash or caller.file_hash != callee.file_hash:
+            return False
+        graph = self._call_graph(caller.file_hash)
+        if graph is None:
+            return False
+        source, target = (graph.numbers.get(_place(item), -1) for item in (caller, callee))
+        return (source, target) in graph.related
+
+
+def _place(item: Kin) -> tuple[str, int]:
+    """The part of a file, and the address there."""
+    return item.binary.removeprefix(file_path(item.binary)), item.address or 0
+
+
 class FileContext:
     """All functions of one file with their candidates.
 
     Args:
         kin: of each function, in the order of their addresses.
         components: the component of each file of the library, by :func:`file_of`.
+        calls: who calls whom, where it is known.
     """
 
-    def __init__(self, kin: Sequence[Sequence[Kin]], components: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        kin: Sequence[Sequence[Kin]],
+        components: Mapping[str, str],
+        calls: KnownCalls | None = None,
+    ) -> None:
         self._kin = kin
         self._components = components
+        self._calls = calls
         self._best = [None if self.is_common(own) else own[0] for own in kin]
         self._totals: dict[str, float] = defaultdict(float)
         for best in self._best:
@@ -94,7 +149,22 @@ class FileContext:
         total = self._totals[component]
         if best is not None and self.component(best) == component:
             total -= best.probability
-        return Context(self._near(number, item), min(math.log1p(total) / math.log1p(MANY), 1.0))
+        near = max(self._near(number, item), self._linked(number, item))
+        return Context(near, min(math.log1p(total) / math.log1p(MANY), 1.0))
+
+    def _linked(self, number: int, item: Kin) -> float:
+        """The probability of the best caller or callee that is one of the candidate's, too."""
+        if self._calls is None:
+            return 0.0
+        linked = [
+            other.probability
+            for position, is_callee in self._calls.linked(number)
+            if self._best[position] is not None
+            for other in self._kin[position]
+            if other.function == self._kin[position][0].function
+            and self._calls.are_linked(*((item, other) if is_callee else (other, item)))
+        ]
+        return max(linked, default=0.0)
 
     def _near(self, number: int, item: Kin) -> float:
         start, end = max(0, number - NEIGHBOURS), number + NEIGHBOURS + 1
@@ -111,7 +181,12 @@ class FileContext:
 
 
 def in_context(
-    results: Sequence[FunctionResult], components: Mapping[str, str], min_probability: float = 0.0
+    results: Sequence[FunctionResult],
+    components: Mapping[str, str],
+    min_probability: float = 0.0,
+    *,
+    callees: Sequence[Sequence[int]] = (),
+    call_graph: Callable[[str], CallGraph | None] = lambda _: None,
 ) -> list[FunctionResult]:
     """The functions of one file with probabilities that their context had a part in.
 
@@ -119,9 +194,15 @@ def in_context(
         results: of one file, in any order.
         components: see :class:`FileContext`.
         min_probability: hits that are less probable are left out.
+        callees: of each function, the addresses of those that it calls, where that is known.
+        call_graph: that of a file of the library, by its hash.
     """
     order = sorted(range(len(results)), key=lambda number: results[number].query.address or 0)
-    context = FileContext([results[number].kin for number in order], components)
+    calls = None
+    if callees:
+        addresses = [results[number].query.address or 0 for number in order]
+        calls = KnownCalls(addresses, [callees[number] for number in order], call_graph)
+    context = FileContext([results[number].kin for number in order], components, calls)
     changed = {
         number: _changed(results[number], position, context, min_probability)
         for position, number in enumerate(order)

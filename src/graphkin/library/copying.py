@@ -44,6 +44,9 @@ def copy(source: Engine, target: Engine, progress: Progress | None = None) -> in
         done += len(page)
         if progress is not None:
             progress(done, max(done, total))
+    for file_hash in source.call_graph_files():
+        if (call_graph := source.call_graph(file_hash)) is not None:
+            target.keep_call_graphs({file_hash: call_graph.to_bytes()})
     target.finish_files(sorted(finished - target.finished_files()))
     return copied
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from graphkin.errors import ConfigError, GraphError, GraphkinError, ModelError, StorageError
 from graphkin.graphs import Graph
+from graphkin.graphs.collections import listed
 from graphkin.library.engines.base import Engine, Verification
 from graphkin.library.engines.open import engine_of
 from graphkin.library.records import Filter, Hits, KnownFunction, Row, SearchOptions
@@ -55,6 +56,11 @@ class Library:
         if not self._is_open:
             raise StorageError(f"the library {self._path} is closed; open it again")
         return self._engine
+
+    @property
+    def path(self) -> str | Path:
+        """Its file, or its address."""
+        return self._path
 
     @classmethod
     def create(
@@ -146,8 +152,8 @@ class Library:
 
     def add(
         self,
-        graphs: Sequence[Graph],
-        metadata: Sequence[Mapping[str, Any] | KnownFunction] | None = None,
+        graphs: Iterable[Any],
+        metadata: Iterable[Mapping[str, Any] | KnownFunction] | None = None,
     ) -> int:
         """Adds graphs, and returns how many were new.
 
@@ -155,11 +161,12 @@ class Library:
         added survives whatever happens after the call.
 
         Args:
-            graphs: with tokens of the vocabulary of ``embedder``, where it has one.
+            graphs: of graphkin, NetworkX or PyG; labels as text are read by the vocabulary of
+                ``embedder``, tokens are taken to be of it.
             metadata: what is known of each; the fields of :class:`KnownFunction` are the keys.
         """
-        if metadata is None:
-            metadata = [{}] * len(graphs)
+        graphs = self.embedder.read(graphs)
+        metadata = [{}] * len(graphs) if metadata is None else list(metadata)
         if len(metadata) != len(graphs):
             raise ConfigError(f"{len(graphs)} graphs with metadata for {len(metadata)}")
         entries = [
@@ -170,6 +177,7 @@ class Library:
 
     def rows(self, graphs: Sequence[Graph], entries: Sequence[KnownFunction]) -> list[Row]:
         """Embeds graphs; equal ones once."""
+        graphs = self.embedder.read(graphs)
         hashes = [graph.digest() for graph in graphs]
         distinct: dict[str, Graph] = {}
         for content, graph in zip(hashes, graphs, strict=True):
@@ -204,7 +212,7 @@ class Library:
 
     def search(
         self,
-        query: Graph,
+        query: Any,
         top_k: int = 10,
         *,
         rerank: int = 0,
@@ -212,13 +220,13 @@ class Library:
         evidence: bool = False,
     ) -> list[Hit]:
         """The kin of one graph, best first; see :meth:`search_many`."""
-        if not isinstance(query, Graph):
-            raise GraphError(f"search takes a graph, got {type(query).__name__}")
+        if isinstance(query, list | tuple):
+            raise GraphError(f"search takes one graph, got {len(query)}; use search_many")
         return self.search_many([query], top_k, rerank=rerank, where=where, evidence=evidence)[0]
 
     def search_many(
         self,
-        queries: Sequence[Graph],
+        queries: Iterable[Any],
         top_k: int = 10,
         *,
         rerank: int = 0,
@@ -229,7 +237,7 @@ class Library:
         """The kin of each graph, best first.
 
         Args:
-            queries: graphs like those in the library.
+            queries: graphs like those in the library, of graphkin, NetworkX or PyG.
             top_k: hits of each query.
             rerank: candidates, the nearest by code, that the matcher scores again; 0 for none.
             where: the part of the library to search.
@@ -240,6 +248,7 @@ class Library:
 
         options = SearchOptions(top_k, rerank, where, evidence=evidence)
         hits: list[list[Hit]] = []
+        queries = listed(queries)
         if not queries:
             return hits
         for own in self.hits(encode_queries(self.model, queries), options):

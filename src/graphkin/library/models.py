@@ -32,12 +32,15 @@ from graphkin.library.signals import (
 )
 from graphkin.models import GraphEmbedder, GraphMatcher
 from graphkin.models.calibration import Calibration
+from graphkin.models.model import GraphModel
 from graphkin.models.saving import (
     ADDED_OPTIONS,
     CONFIG_FILE,
     PARTS,
     WEIGHTS_FILE,
+    model_folder,
     model_home,
+    saved_class,
     shipped_names,
 )
 
@@ -96,16 +99,23 @@ class SearchModel:
     """Of one that can tell which function of a binary is which of another."""
 
     @classmethod
-    def load(cls, path: str | Path) -> SearchModel:
+    def load(cls, path: str | Path, matcher: str | Path | None = None) -> SearchModel:
         """A model that ships with graphkin, by name, or from a folder.
 
         The folder holds ``embedder/`` and, by choice, ``matcher/``, ``calibration.json``,
         ``ranking.json`` and ``pairing.json``; or it is that of an embedder alone, or of a training
-        run.
+        run. ``matcher`` is the folder of one, or of its training run, that was trained apart.
         """
         home = model_home(path)
         name = str(path) if str(path) in shipped_names() else home.resolve().name
         parts = {EMBEDDER: _first(home / EMBEDDER, home / "model", home), MATCHER: home / MATCHER}
+        if saved_class(parts[EMBEDDER]) == "GraphMatcher":
+            raise ModelError(
+                f"{path} is a matcher, which compares graphs in pairs and has no vectors to search "
+                "by; name an embedder as the model, and this one as its matcher"
+            )
+        if matcher is not None:
+            parts[MATCHER] = model_folder(matcher, "GraphMatcher")
         files = {
             f"{part}/{file}": read_file(folder / file)
             for part, folder in parts.items()
@@ -172,14 +182,39 @@ class SearchModel:
         return self.ranking is not None or self.calibration is not None
 
     @property
+    def reads_functions(self) -> bool:
+        """Whether it reads functions of binaries; else it is one of somebody's own graphs."""
+        vocabulary = self.embedder.vocabulary
+        return vocabulary is not None and vocabulary.reads != "labels"
+
+    @property
     def vocabulary(self) -> Vocabulary:
         """The mnemonics that the model knows; one without cannot read functions."""
         vocabulary = self.embedder.vocabulary
-        if vocabulary is None:
+        if vocabulary is None or not self.reads_functions:
             raise ModelError(
-                f"the model {self.model_id} has no vocabulary of mnemonics for functions"
+                f"the model {self.model_id} reads graphs, and has no vocabulary of mnemonics for "
+                "functions"
             )
         return vocabulary
+
+    def value(self, distance: float, score: float | None) -> float | None:
+        """What it predicts, in the unit of the targets that it was trained on; None without any.
+
+        Args:
+            distance: of the embedder's vectors.
+            score: the matcher's, where it was asked.
+        """
+        model: GraphModel = self.embedder
+        if score is not None and self.matcher is not None:
+            model = self.matcher
+        elif model.config.similarity == "euclidean":
+            score = -distance
+        else:
+            score = 1 - distance
+        if model.config.link == "none":
+            return None
+        return float(model.linked(np.array([score], dtype=np.float32))[0])
 
     def vectors(self, graphs: Sequence[Graph]) -> NDArray[Any]:
         """(N, columns) what a library is searched by: codes, or float vectors."""

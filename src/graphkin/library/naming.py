@@ -20,7 +20,8 @@ from graphkin.library.library import Library
 from graphkin.library.models import SearchModel, search_model
 from graphkin.library.processors import processor_warnings
 from graphkin.library.records import SearchOptions
-from graphkin.library.scan import MIN_BLOCKS, RERANK, TOP, encode_file, look_up, query_of
+from graphkin.library.scan import MIN_BLOCKS, RERANK, TOP, encode_file, query_of
+from graphkin.library.whole_files import look_up_files
 from graphkin.results.document import CarriedName, FunctionResult, Hit, Names, Tool
 from graphkin.results.function import ref_of
 
@@ -162,8 +163,9 @@ def _looked_up(
         if not is_named(function.name) and is_large(queries[number].graph, MIN_BLOCKS)
     ]
     options = SearchOptions(TOP, RERANK, None, min_probability)
-    results = look_up(library, [queries[number] for number in asked], options)
-    return list(zip(asked, results, strict=True))
+    # What is not asked for, because it has a name, is left out of the context as well.
+    scanned = look_up_files(library, [queries[number] for number in asked], options)
+    return list(zip(asked, scanned.results, strict=True))
 
 
 def recognised_names(

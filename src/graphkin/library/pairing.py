@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,8 @@ class Pairing:
     """The first knows what functions are, the others their surroundings too."""
     fitted_on: dict[str, Any]
     """Projects of the fit, and how many pairs of files."""
+    order: dict[str, float] = field(default_factory=dict)
+    """The weights of the sum that ``total`` was in the fit; without any, those of the ranking."""
 
     def to_json(self) -> str:
         return json.dumps({**FORMAT, **asdict(self)}, indent=1)
@@ -83,7 +85,10 @@ class Pairing:
                 )
             if not rounds:
                 raise FormatError("a pairing needs at least one round")
-            return cls(tuple(rounds), dict(values["fitted_on"]))
+            order = {str(name): float(value) for name, value in values.get("order", {}).items()}
+            if not np.isfinite(list(order.values())).all():
+                raise FormatError(f"a pairing needs finite weights, got {order}")
+            return cls(tuple(rounds), dict(values["fitted_on"]), order)
         except FormatError:
             raise
         except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:

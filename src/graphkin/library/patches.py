@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from graphkin.graphs import Graph
-from graphkin.graphs.words import KINDS, OFFSETS, word_hash
+from graphkin.graphs.words import KIND_SHIFT, KINDS, OFFSETS, word_hash
 from graphkin.library.cascade import identity
 from graphkin.library.engines.base import Engine
+from graphkin.library.line_numbers import known_numbers, line_numbers
 from graphkin.library.models import SearchModel
 from graphkin.library.records import Filter, Stored
 from graphkin.library.scan import Query
@@ -49,8 +49,6 @@ MOST_PAIRS = 12
 """Pairs of builds that a function is compared with: those of its own processor first."""
 MOST_WORDS = 3
 """Words that a verdict quotes."""
-NUMBERS = 1 << 16
-"""Integers whose words are known by their hashes: a library keeps hashes only."""
 
 
 class VersionPair(NamedTuple):
@@ -224,14 +222,15 @@ def _nearer(to_vulnerable: float, to_fixed: float, between: float) -> float:
 
 
 def _bags(query: Query, pair: VersionPair) -> tuple[Counter[int], Counter[int], Counter[int]]:
-    """The words of the three; offsets only where pointers are equally wide."""
+    """The words of the three, without lines; offsets only where pointers are equally wide."""
     same_width = have_same_width(query.architecture, pair.vulnerable.entry.architecture)
+    lines = line_numbers(pair.vulnerable_graph, pair.fixed_graph)
     graphs = (query.graph, pair.vulnerable_graph, pair.fixed_graph)
-    first, second, third = (_bag(graph, same_width) for graph in graphs)
+    first, second, third = (_bag(graph, lines, same_width) for graph in graphs)
     return first, second, third
 
 
-def _bag(graph: Graph, with_offsets: bool) -> Counter[int]:
+def _bag(graph: Graph, lines: Collection[int], with_offsets: bool) -> Counter[int]:
     if graph.node_words is None:
         return Counter()
     words = Counter(graph.node_words.hashes.tolist())
@@ -239,7 +238,7 @@ def _bag(graph: Graph, with_offsets: bool) -> Counter[int]:
         {
             word: count
             for word, count in words.items()
-            if with_offsets or KINDS[word >> 60] != OFFSETS
+            if word not in lines and (with_offsets or KINDS[word >> KIND_SHIFT] != OFFSETS)
         }
     )
 
@@ -274,20 +273,13 @@ def _quoted(words: Iterable[int], texts: Mapping[int, EvidenceToken]) -> str:
     known: list[str] = []
     unknown = 0
     for word in sorted(words):
-        token = texts.get(word) or _numbers().get(word)
+        token = texts.get(word) or known_numbers().get(word)
         if token is not None and len(known) < MOST_WORDS:
             known.append(word_text(token))
         else:
             unknown += 1
     more = f"{unknown} {'more' if known else 'of the words'}" if unknown else ""
     return " and ".join(filter(None, (", ".join(known), more)))
-
-
-@cache
-def _numbers() -> dict[int, EvidenceToken]:
-    """Small integers by the hashes of their words."""
-    tokens = [EvidenceToken("num", str(number)) for number in range(-NUMBERS // 16, NUMBERS)]
-    return {word_hash(token.kind, token.text): token for token in tokens}
 
 
 def _ref(stored: Stored) -> FunctionRef:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
 from graphkin.results.document import Hit, Kin
+from graphkin.results.grouping import CVE_TAG, FIXED_TAG
 
 Vector = NDArray[np.uint8] | NDArray[np.float32]
 """(W,) the bytes of a code, or a float vector."""
@@ -132,10 +133,17 @@ class Stored:
     """Of the graph: basic blocks, for a function."""
     graph_hash: str
 
+    @property
+    def kind(self) -> Literal["function", "graph"]:
+        """A function is at an address, or for a processor; anything else is a graph."""
+        is_code = self.entry.address is not None or self.entry.architecture
+        return "function" if is_code else "graph"
+
     def to_document(self) -> dict[str, Any]:
         """The fields of a :class:`graphkin.results.document.LibraryFunction`."""
         entry = self.entry
         return {
+            "kind": self.kind,
             "reference": f"library:{self.id}",
             "id": self.id,
             "function": entry.function,
@@ -257,8 +265,18 @@ class SearchOptions:
         return self.where is not None and bool(self.where.tags)
 
     def shows(self, stored: Stored) -> bool:
-        """Whether a function of the library that was ranked has the tags."""
-        return self.where is None or self.where.matches(stored.entry, stored.nodes)
+        """Whether a function of the library that was ranked has the tags.
+
+        Who asks for vulnerable functions is shown their repaired versions as well: that a file has
+        one of those is the answer, and silence would not tell it from a file that has neither.
+        """
+        if self.where is None or self.where.matches(stored.entry, stored.nodes):
+            return True
+        tags = dict(self.where.tags)
+        if CVE_TAG not in tags:
+            return False
+        tags[FIXED_TAG] = tags.pop(CVE_TAG)
+        return replace(self.where, tags=tags).matches(stored.entry, stored.nodes)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from graphkin.library.models import SearchModel
 from graphkin.library.records import Hits, SearchOptions
 from graphkin.library.signals import shared_words
 from graphkin.results.document import Evidence, EvidenceToken, Hit, Kin
-from graphkin.results.evidence import best_evidence
+from graphkin.results.evidence import best_evidence, node_evidence
 
 PAIRS_AT_ONCE = 5_000
 """Pairs whose graphs are in memory together while they are scored."""
@@ -125,8 +125,15 @@ def _candidates(
     stored = engine.fetch(ids)
     others = [(item.nodes, item.graph_hash) for item in stored]
     by_distance = probabilities(model, query, others, distances)
+    own = query.digest()
     return [
-        Candidate(item, float(distance), rank_by_distance, probability)
+        Candidate(
+            item,
+            float(distance),
+            rank_by_distance,
+            probability,
+            is_equal=item.graph_hash == own,
+        )
         for rank_by_distance, (item, distance, probability) in enumerate(
             zip(stored, distances.tolist(), by_distance, strict=True), start=1
         )
@@ -181,6 +188,7 @@ def _hits(
                     rank_,
                     explained.get(candidate.stored.graph_hash),
                     _shared(model, query, graphs.get(candidate.stored.id)),
+                    model.value(candidate.distance, candidate.score),
                 )
                 for rank_, candidate in enumerate(own, start=1)
             ),
@@ -240,9 +248,10 @@ def _evidence_of_best(
     keys, chunks = list(pairs), np.cumsum(sizes) // EVIDENCE_WEIGHTS
     for chunk in np.unique(chunks):
         part = [keys[row] for row in np.flatnonzero(chunks == chunk)]
+        explain = best_evidence if model.reads_functions else node_evidence
         maps = model.matcher.explain_many([pairs[key] for key in part])
         for (number, content), own_maps in zip(part, maps, strict=True):
-            evidence[number][content] = best_evidence(own_maps)
+            evidence[number][content] = explain(own_maps)
     return evidence
 
 
@@ -261,6 +270,7 @@ def hit_of(
     rank_: int,
     evidence: Evidence | None,
     shared: tuple[EvidenceToken, ...] = (),
+    value: float | None = None,
 ) -> Hit:
     """A candidate as the document of a hit."""
     stored = candidate.stored
@@ -271,6 +281,7 @@ def hit_of(
         distance=candidate.distance,
         score=candidate.score,
         probability=candidate.probability,
+        value=value,
         evidence=evidence,
         shared=shared,
         note=candidate.note,

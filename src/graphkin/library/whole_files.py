@@ -43,16 +43,23 @@ def look_up_files(
         least = min(options.min_probability, LIFTED_FROM)
         own_options = replace(options, min_probability=least)
     own = list(look_up(library, queries, own_options, progress=progress))
-    scanned = with_components(library, own, options.min_probability)
+    callees = [query.callees for query in queries]
+    scanned = with_components(library, own, options.min_probability, callees=callees)
     judge = PatchJudge(library.model, library.engine)
     judged = map(judge.judged, queries, scanned.results)
     return scanned._replace(results=tuple(judged))
 
 
 def with_components(
-    library: Library, own: Sequence[FunctionResult], min_probability: float = 0.0
+    library: Library,
+    own: Sequence[FunctionResult],
+    min_probability: float = 0.0,
+    *,
+    callees: Sequence[Sequence[int]] = (),
 ) -> ScannedFiles:
     """Results, of each file together, in their context, and the components in each file.
+
+    ``callees`` are the addresses that each function calls, where they are known.
 
     Both build on probabilities that different functions share. Those of a model without a ranking
     do not: its results stay as they are, and nothing is said of components.
@@ -62,8 +69,17 @@ def with_components(
     known = library_components(library.engine, (item for result in own for item in result.kin))
     results: list[FunctionResult] = []
     components: list[Component] = []
+    start = 0
     for _, of_file in groupby(own, key=lambda result: result.query.binary):
-        lifted = in_context(list(of_file), known.names, min_probability)
+        group = list(of_file)
+        lifted = in_context(
+            group,
+            known.names,
+            min_probability,
+            callees=callees[start : start + len(group)],
+            call_graph=library.engine.call_graph,
+        )
+        start += len(group)
         results += lifted
         components += find_components(lifted, known)
     return ScannedFiles(tuple(results), tuple(components))

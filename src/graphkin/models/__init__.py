@@ -3,7 +3,8 @@
 from graphkin.models.config import ModelConfig
 from graphkin.models.embedder import GraphEmbedder
 from graphkin.models.factory import build_model, load_model
-from graphkin.models.matcher import AttentionMaps, GraphMatcher
+from graphkin.models.matcher import GraphMatcher
+from graphkin.models.node_matching import AttentionMaps
 
 __all__ = [
     "AttentionMaps",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import softmax
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -20,6 +21,7 @@ from graphkin.graphs.pair_groups import distinct_graphs
 from graphkin.graphs.words import KINDS, OFFSETS
 from graphkin.models.config import ModelConfig, Similarity
 from graphkin.models.model import GraphModel, PairOutput, as_config, size_batches
+from graphkin.models.node_matching import AttentionMaps
 from graphkin.models.similarity import pack_codes
 from graphkin.models.words import WordBag, WordStatistics, checked_words
 
@@ -161,6 +163,18 @@ class GraphEmbedder(GraphModel):
                 states[index] = part.numpy().copy()
         return states
 
+    def explain(self, left: Graph, right: Graph, *, steps: int | None = None) -> AttentionMaps:
+        """Where the nodes of each graph would look in the other.
+
+        An embedder reads each graph by itself, so this is no part of its score: the attention of
+        the paper's matcher, softmax of minus the squared distance, over its last node states.
+        """
+        ours, theirs = self.encode_nodes([left, right], steps=steps)
+        distances = np.square(ours[:, None] - theirs[None]).sum(axis=2)
+        ahead, back = softmax(-distances, axis=1), softmax(-distances.T, axis=1)
+        score = float(self._scores(self._read_pairs([(left, right)]), steps, None)[0])
+        return AttentionMaps([ahead], [back], score)
+
     def codes(self, graphs: Iterable[Graph], *, steps: int | None = None) -> NDArray[np.uint8]:
         """Codes as bits, (N, B / 8) uint8: those that were learned, or the signs of vectors."""
         if self.config.similarity != "hamming" and not self.config.code_bits:
@@ -200,7 +214,7 @@ class GraphEmbedder(GraphModel):
         Every graph is encoded once.
         """
         vectors = [self.encode(graphs, steps=steps) for graphs in (queries, pool)]
-        return self._linked(self.similarity(*vectors))
+        return self.linked(self.similarity(*vectors))
 
     @torch.no_grad()
     def _scores(

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from graphkin._support.progress import Progress
@@ -25,36 +24,11 @@ from graphkin.models.config import INHERITED, ModelConfig
 from graphkin.models.late import LateInteraction, NodeViews
 from graphkin.models.model import GraphModel, PairOutput, as_config, size_batches
 from graphkin.models.network import Observer
+from graphkin.models.node_matching import AttentionMaps
 from graphkin.models.words import WordBag, WordStatistics, checked_words
 
 if TYPE_CHECKING:
     from graphkin._support.progress import Progress
-
-
-@dataclass(frozen=True, eq=False)
-class AttentionMaps:
-    """Cross-graph attention of one pair after 0, 1, ..., T propagation steps."""
-
-    left_to_right: list[NDArray[np.float32]]
-    """(n1, n2) for each step: row i says where node i of the first graph looks; rows sum to 1."""
-    right_to_left: list[NDArray[np.float32]]
-    """(n2, n1) for each step: row j says where node j of the second graph looks."""
-    score: float
-    """The pair's similarity."""
-
-    @property
-    def steps(self) -> int:
-        """T, the number of propagation steps; there are T + 1 maps each way."""
-        return len(self.left_to_right) - 1
-
-
-class NodeMatch(NamedTuple):
-    """A node of one graph and its partner in the other."""
-
-    left: int
-    right: int
-    weight: float
-    """How much the two look at each other, from 0 to 1."""
 
 
 class GraphMatcher(GraphModel):
@@ -203,21 +177,6 @@ class GraphMatcher(GraphModel):
         vectors = self._vectors(batch, steps, keep)
         score = float(self.compare(vectors[0:1], vectors[1:2])[0])
         return AttentionMaps(left_to_right, right_to_left, score)
-
-    def match(self, left: Graph, right: Graph, *, steps: int | None = None) -> list[NodeMatch]:
-        """Which node of one graph is which of the other: the best one-to-one assignment.
-
-        Two nodes fit as well as they look at each other after the last step, the geometric mean of
-        their attention both ways; the sum of that is largest. Where one graph is larger, some of
-        its nodes have no partner.
-        """
-        maps = self.explain(left, right, steps=steps)
-        weights = np.sqrt(maps.left_to_right[-1] * maps.right_to_left[-1].T)  # (n1, n2)
-        rows, columns = linear_sum_assignment(weights, maximize=True)
-        return [
-            NodeMatch(a, b, float(weights[a, b]))
-            for a, b in zip(rows.tolist(), columns.tolist(), strict=True)
-        ]
 
     def _explain_late(self, batch: PairBatch, steps: int | None) -> Iterator[AttentionMaps]:
         """There is one look at the other graph, after the last step."""

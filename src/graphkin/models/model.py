@@ -21,6 +21,8 @@ from graphkin.errors import GraphError, MissingDependencyError, ModelError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.batch import check_uniform
 from graphkin.graphs.collections import listed
+from graphkin.graphs.converters.any_graph import as_graph
+from graphkin.graphs.converters.attributes import AttributeNames
 from graphkin.graphs.pair_groups import distinct_graphs
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.models.attention import CrossAttention
@@ -30,6 +32,7 @@ from graphkin.models.config import ModelConfig, Similarity
 from graphkin.models.kernels.propagation import starts_alike
 from graphkin.models.layers import READOUTS, NodeUpdateCell
 from graphkin.models.network import GraphNetwork
+from graphkin.models.node_matching import AttentionMaps, NodeMatch, assigned
 from graphkin.models.saving import (
     SavedModel,
     check_vocabulary,
@@ -111,6 +114,20 @@ class GraphModel(nn.Module, ABC):
     ) -> NDArray[np.float32]:
         """(P,) the score of each pair, of graphs as the network takes them."""
 
+    @abstractmethod
+    def explain(self, left: Graph, right: Graph, *, steps: int | None = None) -> AttentionMaps:
+        """Where the nodes of each graph look in the other."""
+
+    def match(self, left: Graph, right: Graph, *, steps: int | None = None) -> list[NodeMatch]:
+        """Which node of one graph is which of the other: the best one-to-one assignment.
+
+        Two nodes fit as well as they look at each other after the last step, the geometric mean of
+        their attention both ways; the sum of that is largest. Where one graph is larger, some of
+        its nodes have no partner.
+        """
+        maps = self.explain(left, right, steps=steps)
+        return assigned(maps.left_to_right[-1], maps.right_to_left[-1])
+
     def predict(
         self,
         pairs: Iterable[Sequence[Graph]],
@@ -131,10 +148,14 @@ class GraphModel(nn.Module, ABC):
         if probability:
             assert self.calibration is not None, "it was checked"
             return self.calibration(scores.astype(np.float64)[:, None]).astype(np.float32)
-        return self._linked(scores)
+        return self.linked(scores)
+
+    def similarities(self, pairs: Iterable[Sequence[Graph]]) -> NDArray[np.float32]:
+        """Of each pair, (P,) float32: higher is more alike, whatever targets it was trained on."""
+        return self._scores(self._read_pairs(pairs), None, None)
 
     @torch.no_grad()
-    def _linked(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    def linked(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Scores as values in the unit of targets, where the model was trained on some."""
         if self.config.link == "none":
             return scores
@@ -152,20 +173,31 @@ class GraphModel(nn.Module, ABC):
         return matrix
 
     def read(self, graphs: Iterable[Graph]) -> list[Graph]:
-        """Graphs as the model takes them: labels become tokens by its vocabulary."""
-        graphs = listed(graphs)
-        if not any(isinstance(graph, Graph) and graph.has_labels for graph in graphs):
+        """Graphs as the model takes them: labels become tokens by its vocabulary.
+
+        Graphs of NetworkX and PyG are converted, by the attributes that the model was trained on.
+        """
+        names = self.attribute_names
+        graphs = [as_graph(graph, place, names) for place, graph in enumerate(listed(graphs))]
+        if not any(graph.has_text for graph in graphs):
             return graphs
         if self.vocabulary is None or self.vocabulary.reads != "labels":
             raise ModelError(
-                "the graphs have labels as text at their nodes, and the model has no vocabulary "
-                "of labels; take a model that was trained on such graphs"
+                "the graphs have labels as text, and the model has no vocabulary of labels; take a "
+                "model that was trained on such graphs"
             )
         return [self.vocabulary.read(graph) for graph in graphs]
 
+    @property
+    def attribute_names(self) -> AttributeNames:
+        """Which attributes of graph files and NetworkX graphs the model was trained on."""
+        if self.trained_on is None:
+            return AttributeNames()
+        return AttributeNames(**self.trained_on["task"].get("attributes", {}))
+
     def _read_pairs(self, pairs: Iterable[Sequence[Graph]]) -> list[tuple[Graph, Graph]]:
-        checked = checked_pairs(pairs)
-        if not checked or not checked[0][0].has_labels:
+        checked = checked_pairs(pairs, self.attribute_names)
+        if not checked or not checked[0][0].has_text:
             return checked
         graphs, left, right = distinct_graphs(checked)
         known = self.read(graphs)
@@ -232,7 +264,7 @@ class GraphModel(nn.Module, ABC):
             raise ModelError(f"top_k must be at least 1, got {top_k}")
         pairs = self._read_pairs((query, candidate) for candidate in listed(candidates))
         scores = self._scores(pairs, steps, None)
-        values = self._linked(scores)
+        values = self.linked(scores)
         order = np.argsort(-scores, kind="stable")[:top_k]
         return [Ranked(int(index), float(values[index])) for index in order]
 
@@ -437,17 +469,30 @@ def as_config(config: ModelConfig | str, *, matching: bool) -> ModelConfig:
     return options
 
 
-def checked_pairs(pairs: Iterable[Sequence[Graph]]) -> list[tuple[Graph, Graph]]:
-    """The pairs as a list; anything but two graphs of one kind is refused."""
+def checked_pairs(
+    pairs: Iterable[Sequence[Any]], names: AttributeNames | None = None
+) -> list[tuple[Graph, Graph]]:
+    """The pairs as a list, of graphs of graphkin; anything but two of one kind is refused."""
     pairs = listed(pairs, "pairs")
     for position, pair in enumerate(pairs):
         if not isinstance(pair, tuple | list | np.ndarray):
             raise GraphError(f"pair {position} is a {type(pair).__name__}, not two graphs")
         if len(pair) != 2:
             raise GraphError(f"pair {position} holds {len(pair)} graphs, not 2")
-    if pairs:
-        check_uniform([graph for pair in pairs for graph in pair])
-    return [(pair[0], pair[1]) for pair in pairs]
+    known: dict[int, Graph] = {}
+
+    def converted(graph: Any, position: int) -> Graph:
+        # A graph that is in many pairs stays one, so that it is encoded once.
+        if id(graph) not in known:
+            known[id(graph)] = as_graph(graph, position, names)
+        return known[id(graph)]
+
+    graphs = [
+        (converted(pair[0], place), converted(pair[1], place)) for place, pair in enumerate(pairs)
+    ]
+    if graphs:
+        check_uniform([graph for pair in graphs for graph in pair])
+    return graphs
 
 
 def size_batches(sizes: Sequence[int], graphs_per_item: int) -> Iterator[list[int]]:

@@ -207,6 +207,14 @@ def from_files(files: Mapping[str, bytes], kind: str, origin: str) -> SavedModel
 
 def check_vocabulary(vocabulary: Vocabulary, config: ModelConfig) -> None:
     """Refuses a vocabulary of another size than the model's table of tokens."""
+    if vocabulary.edge_words is not None:
+        if config.edge_input != "types" or config.edge_input_size != vocabulary.edge_types:
+            raise ModelError(
+                f"a vocabulary of {vocabulary.edge_types} types of edges does not fit a model with "
+                f"edge_input {config.edge_input!r} of size {config.edge_input_size}"
+            )
+        if not vocabulary.words:
+            return
     # Labels may also be columns of dense input, behind those of features.
     columns = vocabulary.reads == "labels" and config.node_input == "dense"
     if columns and config.node_input_size > len(vocabulary):

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from graphkin.results.components import build_text
-from graphkin.results.document import Component, FunctionRef, Hit, Report
+from graphkin.results.document import AddressRange, Component, FunctionRef, Hit, Report
 from graphkin.results.grouping import CVE, likelihood, vulnerabilities
-from graphkin.results.text import address_text, encodable, number_text
+from graphkin.results.text import address_text, encodable, number_text, plural
 
 SCHEMA = "http://cyclonedx.org/schema/bom-1.6.schema.json"
 NAMESPACE = uuid.UUID("6d1f5a1e-3f0f-5a55-9d0f-7c5be7a1b9a4")
@@ -74,9 +74,7 @@ def _component(item: Component, reference: str) -> dict[str, Any]:
         "best-fit-build": encodable(build_text(best)),
         "best-fit-nearest-functions": str(best.nearest),
         "builds-compared": str(len(item.builds)),
-        "ranges": ", ".join(
-            f"{address_text(span.start)}-{address_text(span.last)}" for span in item.ranges
-        ),
+        "ranges": ", ".join(map(_span, item.ranges)),
     }
     document: dict[str, Any] = {
         "type": "library",
@@ -91,7 +89,13 @@ def _component(item: Component, reference: str) -> dict[str, Any]:
                 }
             ],
             "occurrences": [
-                {"location": encodable(item.binary), "offset": span.start} for span in item.ranges
+                # Not as an "offset", which counts from the start of the file.
+                {
+                    "location": encodable(item.binary),
+                    "additionalContext": f"addresses {_span(span)}, "
+                    f"{plural(span.functions, 'function')}",
+                }
+                for span in item.ranges
             ],
         },
         "properties": [
@@ -101,6 +105,10 @@ def _component(item: Component, reference: str) -> dict[str, Any]:
     if best.version is not None:
         document["version"] = encodable(best.version)
     return document
+
+
+def _span(span: AddressRange) -> str:
+    return f"{address_text(span.start)}-{address_text(span.last)}"
 
 
 def _match_text(query: FunctionRef, hit: Hit) -> str:

@@ -93,8 +93,11 @@ class NamedFunction(Document):
 
 
 class FunctionRef(NamedFunction):
-    """Which function is meant."""
+    """Which function is meant, or which graph of somebody's own."""
 
+    kind: Literal["function", "graph"] = "function"
+    """Of a ``graph``, ``function`` is its name, ``binary`` the file that it was read from, and
+    ``blocks`` counts its nodes."""
     binary: Name
     """The file; a member of an archive is ``path(member)``."""
     address: Address | None = None
@@ -170,6 +173,9 @@ class Hit(LibraryFunction):
     """The matcher's, higher is more alike; null without reranking."""
     probability: Number = None
     """That both are the same code; null where the model is not calibrated."""
+    value: Number = None
+    """What the model predicts of query and hit, in the unit of the targets that it was trained on;
+    null where it was trained on none."""
     evidence: Evidence | None = None
     shared: tuple[EvidenceToken, ...] = ()
     """``[kind, text]`` of what the query and the hit both say, the rarest first."""
@@ -336,7 +342,7 @@ class Report(Document):
 
 
 class Comparison(Document):
-    """What the models say of two functions."""
+    """What the models say of two functions, or of two graphs."""
 
     left: FunctionRef
     right: FunctionRef
@@ -345,7 +351,10 @@ class Comparison(Document):
     score: Number
     """The matcher's."""
     probability: Number
-    """That they are the same function, as if one had been found by the other in a library."""
+    """That they are the same function, as if one had been found by the other in a library; of
+    graphs, that they are similar, where such pairs are as many as others."""
+    value: Number = None
+    """Of graphs: what the model predicts, in the unit of the targets that it was trained on."""
     evidence: Evidence
     shared: tuple[EvidenceToken, ...] | None = None
     """``[kind, text]`` of what both say: the rarest first, if the model knows which are rare; else
@@ -490,9 +499,10 @@ class FunctionSummary(NamedFunction):
     """A function in a list of functions."""
 
     binary: Name
-    address: Address
-    size: int
-    """Bytes of code."""
+    address: Address | None
+    """Null for a graph."""
+    size: int | None
+    """Bytes of code; null for a graph."""
     blocks: int
     edges: int
     unit: Name | None = None
@@ -564,6 +574,27 @@ class FunctionCode(NamedFunction):
     """The file that its control flow was drawn into."""
 
 
+class GraphContent(Document):
+    """A graph of somebody's own, with what its nodes and edges say."""
+
+    kind: Literal["graph"] = "graph"
+    function: Name
+    """Its name."""
+    binary: Name
+    """The file that it was read from."""
+    label: Name | None = None
+    """The class that it is of."""
+    directed: bool
+    nodes: tuple[Name, ...]
+    """The label of each node; empty where it has none."""
+    edges: tuple[tuple[int, int], ...]
+    """``[source, target]``, numbers of nodes from 0."""
+    edge_labels: tuple[Name, ...] | None = None
+    """Of each edge; null where edges have none."""
+    reference: str | None = None
+    """What the HTTP API calls it."""
+
+
 class LibraryBinary(Document):
     """A file whose functions a library holds."""
 
@@ -591,6 +622,8 @@ class LibraryContent(Document):
     graphs: int
     """Different graphs among them."""
     binaries: int
+    call_graphs: int = 0
+    """Files of which it holds who calls whom."""
     bytes: dict[str, int]
     architectures: dict[str, int]
     compilers: dict[str, int]
@@ -608,6 +641,7 @@ DOCUMENTS: dict[str, type[Document]] = {
     "names": Names,
     "function": FunctionCode,
     "functions": FunctionList,
+    "graph": GraphContent,
     "library": LibraryContent,
     "library-function": LibraryFunction,
 }

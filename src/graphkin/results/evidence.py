@@ -8,10 +8,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkin.models.node_matching import assigned
 from graphkin.results.document import BlockPair, Evidence
 
 STRONGEST = 10
 """Pairs of blocks that evidence lists."""
+NEARLY = 0.95
+"""Of the largest attention that a node pays: what gets that much counts as the most."""
 LEAST_WEIGHT = 0.5
 """Attention that a block pays its partner, at least, for the two to count as matched."""
 
@@ -58,6 +61,39 @@ def matched_blocks(
     strongest = sorted(matched, key=lambda pair: -pair.weight)[:STRONGEST]
     share = len(matched) / max(len(left_to_right), 1)
     return Evidence(matched_share=share, pairs=tuple(strongest), step=step)
+
+
+def node_pairs(
+    left_to_right: NDArray[np.float32], right_to_left: NDArray[np.float32]
+) -> list[BlockPair]:
+    """Nodes of two graphs that are partners, in the order of the left ones.
+
+    Of the one-to-one assignment, those pairs in which each node is what the other looks at most.
+    Nodes that nothing tells apart, such as the hydrogens of a methyl group, share the attention
+    that they get, so that no least weight is asked for, and whoever is looked at nearly as much as
+    the most counts as well.
+    """
+    most = left_to_right.max(axis=1), right_to_left.max(axis=1)
+    return [
+        BlockPair(*pair)
+        for pair in assigned(left_to_right, right_to_left)
+        if left_to_right[pair.left, pair.right] >= NEARLY * most[0][pair.left]
+        and right_to_left[pair.right, pair.left] >= NEARLY * most[1][pair.right]
+    ]
+
+
+def node_evidence(maps: Attention, most: int | None = STRONGEST) -> Evidence:
+    """The evidence in the last attention of two graphs, which is what ``match`` goes by.
+
+    Args:
+        maps: where their nodes look.
+        most: pairs that it lists; None for all.
+    """
+    step = len(maps.left_to_right) - 1
+    pairs = node_pairs(maps.left_to_right[step], maps.right_to_left[step])
+    strongest = sorted(pairs, key=lambda pair: -pair.weight)
+    share = len(pairs) / max(len(maps.left_to_right[step]), 1)
+    return Evidence(matched_share=share, pairs=tuple(strongest[:most]), step=step)
 
 
 def best_evidence(maps: Attention) -> Evidence:

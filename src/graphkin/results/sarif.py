@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from graphkin.binaries.function import MEMBER
 from graphkin.results.document import FunctionRef, FunctionResult, Hit, PatchVerdict, Report
-from graphkin.results.grouping import likelihood, vulnerabilities
+from graphkin.results.grouping import FIXED_TAG, likelihood, listed, vulnerabilities
 from graphkin.results.patches import verdict_text
 from graphkin.results.sarif_rules import UNTAGGED, message_text, rule, rule_ids, severity
 from graphkin.results.text import address_text, encodable, plural, share_text, shortened
@@ -133,7 +133,7 @@ def _findings(result: FunctionResult, tag_filter: Collection[str]) -> list[Findi
             result.query,
             name,
             sorted(hits, key=likelihood),
-            tuple(item for item in result.patches if item.identifier == name),
+            tuple(item for item in result.patches if item.identifier in _identifiers(name)),
         )
         for name, hits in by_rule.items()
     ]
@@ -200,9 +200,17 @@ def _hit(hit: Hit) -> dict[str, Any]:
     return shown.model_dump(mode="json", include=HIT_FIELDS)
 
 
+def _identifiers(rule_id: str) -> tuple[str, ...]:
+    """The vulnerabilities that a rule is about: a repaired function has the tag ``fixed``."""
+    key, _, value = rule_id.partition("=")
+    return listed(value) if key == FIXED_TAG else (rule_id,)
+
+
 def _is_fixed(finding: Finding) -> bool:
     """Whether the function is, in all likelihood, the repaired version."""
-    return bool(finding.patches) and all(item.verdict == "fixed" for item in finding.patches)
+    if not finding.patches:
+        return finding.rule_id.startswith(f"{FIXED_TAG}=")
+    return all(item.verdict == "fixed" for item in finding.patches)
 
 
 def level(probability: float | None) -> str:

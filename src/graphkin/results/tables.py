@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from textwrap import wrap
 
 from rich.cells import cell_len
 
@@ -26,11 +27,14 @@ from graphkin.results.text import (
     distance_text,
     number_text,
     plural,
+    printable,
     share_text,
     shortened,
 )
 from graphkin.results.word_text import first_word, titled_lines, words_line
 
+LABEL = "label"
+"""The tag with the class of a graph."""
 INDENT = "     "
 FUNCTION, FILE = 3, 2
 """How functions and files share what room there is."""
@@ -41,10 +45,10 @@ HALF = 44
 
 
 def search_table(result: FunctionResult, *, width: int = WIDTH) -> str:
-    """What was found for one function: a row for each hit, and its evidence below it.
+    """What was found for one function or graph: a row for each hit, and its evidence below it.
 
     ``before`` is the rank by distance alone, ``blocks`` the share of the query's blocks that have
-    a partner.
+    a partner; of graphs it is ``nodes``, and ``label`` is the class of the hit.
     """
     head = _sentence(result.query, width)
     if not result.hits:
@@ -55,9 +59,7 @@ def search_table(result: FunctionResult, *, width: int = WIDTH) -> str:
             Column("#", [str(hit.rank) for hit in hits], right=True),
             Column("before", [str(hit.rank_by_distance) for hit in hits], right=True),
             *_measures(hits),
-            Column("function", [hit.shown for hit in hits], share=FUNCTION),
-            Column("binary", [hit.binary for hit in hits], share=FILE, are_paths=True),
-            Column("address", [address_text(hit.address) for hit in hits], right=True),
+            *_names(hits),
         ],
         width,
     )
@@ -99,7 +101,8 @@ def scan_table(
         lines += [""]
     if components:
         lines += [*component_lines(components, width=width), ""]
-    end = _end(counts)
+    what = everything[0].query.kind if everything else "function"
+    end = _end(counts, what)
     if counts.files == 1:
         binary = files[0].binary if files else everything[0].query.binary
         subject = shortened(binary, max(width - len(end), LEAST_NAME))
@@ -108,12 +111,12 @@ def scan_table(
     return "\n".join([*lines, subject + end])
 
 
-def _end(counts: Counts) -> str:
+def _end(counts: Counts, what: str) -> str:
     """What was looked up, and how much of it has a hit."""
     if counts.functions:
         missing = f", none to look up in {plural(counts.without_functions, 'file')}"
         return (
-            f": {plural(counts.functions, 'function')}, {counts.with_a_hit:,} with a hit"
+            f": {plural(counts.functions, what)}, {counts.with_a_hit:,} with a hit"
             f"{missing if counts.without_functions else ''}"
         )
     if not counts.small:
@@ -131,11 +134,12 @@ def _scan_lines(results: Sequence[FunctionResult], width: int, *, names_files: b
     best = [result.hits[0] for result in results]
     columns = [
         *(column for column in _measures(best) if column.title != "score"),
-        Column("function", [query.shown for query in queries], share=FUNCTION),
+        Column(queries[0].kind, [query.shown for query in queries], share=FUNCTION),
         Column("address", [address_text(query.address) for query in queries], right=True),
         Column("is like", [hit.shown for hit in best], share=FUNCTION),
         Column("of", [hit.binary for hit in best], share=FILE, are_paths=True),
     ]
+    columns = [column for column in columns if column.title != "address" or any(column.cells)]
     if names_files:
         files = [query.binary for query in queries]
         columns.insert(-2, Column("in", files, share=FILE, are_paths=True))
@@ -145,26 +149,49 @@ def _scan_lines(results: Sequence[FunctionResult], width: int, *, names_files: b
     lines = [head]
     for row, result in zip(rows, results, strict=True):
         lines += [row, *_note(result.hits[0], width)]
-        lines += [INDENT + short_verdict(item) for item in result.patches]
+        lines += _verdicts(result, width)
     return lines
 
 
 def _verdicts(result: FunctionResult, width: int) -> list[str]:
-    """Whether it is repaired, and a line for each reason."""
+    """Whether it is repaired, and why: whole sentences, on as many lines as they take."""
     lines = []
     for item in result.patches:
-        lines.append(GAP + short_verdict(item))
-        lines += [INDENT + shortened(reason, width - len(INDENT)) for reason in item.reasons]
+        lines.append(INDENT + printable(short_verdict(item)))
+        for reason in item.reasons:
+            lines += wrap(
+                printable(reason),
+                width,
+                initial_indent=2 * INDENT,
+                subsequent_indent=2 * INDENT + GAP,
+                break_on_hyphens=False,
+            )
     return lines
 
 
+def _names(hits: Sequence[Hit]) -> list[Column]:
+    """What hits are called, and where they are."""
+    name = Column(hits[0].kind, [hit.shown for hit in hits], share=FUNCTION)
+    files = [hit.binary for hit in hits]
+    if hits[0].kind == "graph":
+        label = Column(LABEL, [hit.tags.get(LABEL, "") for hit in hits], share=FILE)
+        return [name, *([label] if any(label.cells) else []), _file("file", files)]
+    address = Column("address", [address_text(hit.address) for hit in hits], right=True)
+    return [name, _file("binary", files), address]
+
+
+def _file(title: str, files: Sequence[str]) -> Column:
+    return Column(title, files, share=FILE, are_paths=True)
+
+
 def _measures(hits: Sequence[Hit]) -> list[Column]:
-    """Probability, score, distance and blocks matched, where there are any."""
+    """Probability, value, score, distance and blocks matched, where there are any."""
     columns = [
         Column("prob.", [number_text(hit.probability, 3) for hit in hits], right=True),
+        Column("value", [number_text(hit.value, 3) for hit in hits], right=True),
         Column("score", [number_text(hit.score, 2) for hit in hits], right=True),
         Column("dist.", [distance_text(hit.distance) for hit in hits], right=True),
-        Column("blocks", [_share(hit.evidence) for hit in hits], right=True),
+        Column(f"{parts_of(hits[0])}s", [_share(hit.evidence) for hit in hits], right=True),
     ]
     return [column for column in columns if any(column.cells)]
 
@@ -175,7 +202,7 @@ def _share(evidence: Evidence | None) -> str:
 
 def _sentence(query: FunctionRef, width: int) -> str:
     location = f" at {address_text(query.address)}" if query.address is not None else ""
-    end = f"{location}, {plural(query.blocks, 'block')}"
+    end = f"{location}, {plural(query.blocks, parts_of(query))}"
     room = max(width - len(" of ") - len(end), 2 * LEAST_NAME)
     function = shortened(query.shown, room // 2)
     return f"{function} of {shortened(query.binary, room - cell_len(function))}{end}"
@@ -184,14 +211,16 @@ def _sentence(query: FunctionRef, width: int) -> str:
 def _details(hit: Hit, width: int) -> list[str]:
     """A note, tags, what both say and the strongest pairs of blocks, as many as fit on a line."""
     lines = _note(hit, width)
-    if hit.tags:
-        tags = "  ".join(f"{key}={value}" for key, value in sorted(hit.tags.items()))
+    # The class of a graph has a column.
+    shown = {key: hit.tags[key] for key in hit.tags if key != LABEL or hit.kind != "graph"}
+    if shown:
+        tags = "  ".join(f"{key}={value}" for key, value in sorted(shown.items()))
         lines.append(INDENT + shortened(tags, width - len(INDENT)))
     if hit.shared:
         start = f"{INDENT}both say  "
         lines.append(start + words_line(hit.shared, width - len(start)))
     if hit.evidence is not None and hit.evidence.pairs:
-        line = f"{INDENT}block pairs"
+        line = f"{INDENT}{parts_of(hit)} pairs"
         for pair in hit.evidence.pairs:
             more = f"  {pair.left}={pair.right} ({pair.weight:.2f})"
             if len(line) + len(more) > width:
@@ -203,6 +232,11 @@ def _details(hit: Hit, width: int) -> list[str]:
 
 def _note(hit: Hit, width: int) -> list[str]:
     return [INDENT + shortened(hit.note, width - len(INDENT))] if hit.note else []
+
+
+def parts_of(reference: FunctionRef) -> str:
+    """What it consists of: basic blocks, or nodes."""
+    return "node" if reference.kind == "graph" else "block"
 
 
 def comparison_text(comparison: Comparison, left: Function, right: Function) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 ELLIPSIS = "…"
+NO_DISTANCE = 1e-6
+"""Below it, equal vectors differ by rounding alone."""
 BYTES = range(0xDC80, 0xDD00)
 """Surrogates that stand for single bytes of names that are not UTF-8."""
 UNSEEN = frozenset({"Cc", "Cf", "Co", "Cn", "Zl", "Zp"})
@@ -123,6 +125,8 @@ def distance_text(distance: float | None) -> str:
     """Bits are whole numbers, lengths are not; nothing where it is not known."""
     if distance is None:
         return ""
+    if abs(distance) < NO_DISTANCE:
+        return "0"
     return f"{distance:.0f}" if distance == round(distance) else f"{distance:.4g}"
 
 

@@ -70,8 +70,10 @@ class Status(ApiDocument):
     temporary: bool
     """The library ends with the server."""
     model: str
+    kind: Literal["functions", "graphs"]
+    """What the library holds."""
     functions: int
-    """In the library."""
+    """In the library; or graphs."""
     can_rerank: bool
     calibrated: bool
     """Hits have probabilities."""
@@ -108,6 +110,8 @@ class FunctionRow(FunctionSummary):
     """In the order of the file, from 0."""
     member: str | None
     """Of an archive, or of a container."""
+    label: str | None = None
+    """The class of a graph."""
 
 
 class UploadedFunctionList(ApiDocument):

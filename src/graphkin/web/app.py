@@ -21,7 +21,7 @@ from graphkin.library.library import Library
 from graphkin.web import api_documents as api
 from graphkin.web.guard import Guard, cookie_of, same, session_of
 from graphkin.web.http_errors import ERRORS, RequestError, body, document, status_of
-from graphkin.web.routes import binaries, diffs, library, scans, search
+from graphkin.web.routes import binaries, diffs, graphs, library, scans, search
 from graphkin.web.server import Options, Server, ServerDep
 
 STATIC = Path(str(files("graphkin.web"))) / "static"
@@ -58,8 +58,8 @@ def create_app(opened: Library, options: Options) -> FastAPI:
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _unexpected)
-    for router in (binaries.router, search.router, scans.router, diffs.router, library.router):
-        app.include_router(router)
+    for routes in (binaries, graphs, search, scans, diffs, library):
+        app.include_router(routes.router)
     _add_status(app)
     _add_session(app, options)
     _add_page(app)
@@ -77,6 +77,7 @@ def _add_status(app: FastAPI) -> None:
             library=server.options.shown_name,
             temporary=server.options.temporary,
             model=str(model.model_id),
+            kind="functions" if model.reads_functions else "graphs",
             functions=len(server.library),
             can_rerank=model.matcher is not None,
             calibrated=model.knows_probabilities,

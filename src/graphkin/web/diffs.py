@@ -149,11 +149,11 @@ class DiffJob(Job):
 class _Referring:
     """Gives functions of an upload their references."""
 
-    def __init__(self, upload: str, numbers: dict[tuple[str, int], int]) -> None:
+    def __init__(self, upload: str, numbers: dict[tuple[str, int | None], int]) -> None:
         self._upload, self._numbers = upload, numbers
 
     def __call__(self, function: FunctionRef) -> FunctionRef:
-        number = self._numbers.get((function.binary, function.address or 0))
+        number = self._numbers.get((function.binary, function.address))
         if number is None:
             return function
         return function.model_copy(update={"reference": f"upload:{self._upload}:{number}"})

@@ -8,7 +8,9 @@ from pathlib import Path
 from graphkin._support.files import replacing
 from graphkin.binaries.backends.base import Limits
 from graphkin.library.indexing.index import index_paths
+from graphkin.library.indexing.writer import IndexSummary
 from graphkin.library.library import Library
+from graphkin.library.own_graphs import index_graphs
 from graphkin.web import api_documents as api
 from graphkin.web.jobs import Job
 from graphkin.web.limits import ServerLimits
@@ -36,8 +38,16 @@ class IndexJob(Job):
         self.warnings: tuple[str, ...] = ()
 
     def work(self) -> None:
+        summary = self._indexed()
+        self.added, self.known, self.small = summary.added, summary.known, summary.small
+        self.skipped = len(summary.skipped)
+        self.warnings = summary.warnings
+
+    def _indexed(self) -> IndexSummary:
+        if not self._library.model.reads_functions:
+            return index_graphs(self._library, [self._keep()], tags=self._request.tags)
         seconds, most = self._limits.extraction_seconds, self._limits.upload_bytes
-        summary = index_paths(
+        return index_paths(
             self._library,
             [self._keep()],
             tags=self._request.tags,
@@ -45,9 +55,6 @@ class IndexJob(Job):
             limits=Limits(seconds=seconds, file_bytes=most),
             progress=lambda done, total: self.checkpoint(),
         )
-        self.added, self.known, self.small = summary.added, summary.known, summary.small
-        self.skipped = len(summary.skipped)
-        self.warnings = summary.warnings
 
     def _keep(self) -> Path:
         """The file beside the library; the last folder is the name of its build."""

@@ -13,12 +13,15 @@ from graphkin._support.files import hash_file
 from graphkin.binaries.function import MEMBER, Block, Function
 from graphkin.binaries.inputs import split_member
 from graphkin.errors import ConfigError, GraphkinError
+from graphkin.graphs.converters.named import NamedGraph
 from graphkin.library.candidates import EncodedQuery
 from graphkin.library.library import Library
+from graphkin.library.own_graphs import LABEL
 from graphkin.library.records import Stored
 from graphkin.library.scan import Query, around_of, encode_among
 from graphkin.library.signals import Surroundings
 from graphkin.results.document import FunctionRef
+from graphkin.results.graph import ShownGraph
 from graphkin.results.text import encodable
 from graphkin.web.upload_reader import Reader
 from graphkin.web.uploads import Uploads
@@ -56,6 +59,7 @@ class References:
         (graph,) = self._library.engine.graphs([stored.id])
         entry = stored.entry
         ref = FunctionRef(
+            kind=stored.kind,
             function=entry.function,
             binary=entry.binary,
             address=entry.address,
@@ -79,9 +83,26 @@ class References:
         functions = self._uploads.functions(upload.id)
         member = functions[int(uploaded[2])].member
         of_file = [function for function in functions if function.member == member]
-        places = [Surroundings(function.address, function.callees) for function in of_file]
+        places = [Surroundings(function.address or 0, function.callees) for function in of_file]
         around = (upload.query(of_file[number], reference) for number in around_of(query, places))
         return encode_among(model, query, around)
+
+    def named_graph(self, reference: str) -> NamedGraph:
+        """A graph of somebody's own, with its name and class; one of the library has numbers where
+        its file had labels."""
+        query, label = self.query(reference), None
+        uploaded = UPLOADED.fullmatch(reference)
+        if uploaded:
+            label = self._uploads.function(uploaded[1], int(uploaded[2])).label
+        else:
+            label = self._stored(reference).entry.tags.get(LABEL)
+        return NamedGraph(query.ref.function, query.graph, label, None, query.ref.binary)
+
+    def graph(self, reference: str) -> ShownGraph:
+        """The same as people see it."""
+        named, embedder = self.named_graph(reference), self._library.embedder
+        (read,) = embedder.read([named.graph])
+        return ShownGraph.of(named, read, embedder.vocabulary)
 
     def with_text(self, reference: str) -> tuple[Function, bool]:
         """The function with its instructions; False where only their mnemonics are known."""

@@ -57,7 +57,8 @@ class ScanJob(Job):
         queries = [
             query
             for query in self._queries()
-            if is_large(query.graph, self._min_blocks) and query.ref.blocks <= self._most_blocks
+            if (query.ref.kind == "graph" or is_large(query.graph, self._min_blocks))
+            and query.ref.blocks <= self._most_blocks
         ]
         self.total = len(queries)
         architectures = (query.architecture for query in queries)

@@ -15,6 +15,7 @@ from graphkin.library.engines.open import engine_of
 from graphkin.library.library import Library
 from graphkin.results.drawing.layout import lay_out
 from graphkin.web.diffs import DiffJob
+from graphkin.web.graph_reader import GraphReader
 from graphkin.web.http_errors import RequestError
 from graphkin.web.index_job import IndexJob
 from graphkin.web.jobs import BoundedPool, JobQueue
@@ -54,7 +55,11 @@ class Server:
         self.options = options
         self.limits = limits
         self._folder = TemporaryDirectory(prefix="graphkin-serve-")
-        self.reader = Reader(limits, library.model.vocabulary)
+        self.reader: Reader = (
+            Reader(limits, library.model.vocabulary)
+            if library.model.reads_functions
+            else GraphReader(limits, library.embedder)
+        )
         self.uploads = Uploads(Path(self._folder.name), self.reader, limits)
         self.references = References(library, self.uploads, self.reader, limits.upload_bytes)
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
@@ -73,7 +78,12 @@ class Server:
         return engine_of(self.options.library).uploads_folder(self.options.library)
 
     def warm_up(self) -> None:
-        """Reads a file, searches for a function, compares two, lays two blocks out."""
+        """Reads a file, searches for a function, compares two, lays two blocks out.
+
+        Graphs are small and quick, and their files are nobody's sample: nothing is done for them.
+        """
+        if not self.library.model.reads_functions:
+            return
         functions, _ = self.reader.functions(samples.FIRMWARE)
         first, second = (function.graph for function in functions[:2])
         lay_out([(1.0, 1.0), (1.0, 1.0)], [(0, 1)])
@@ -82,6 +92,11 @@ class Server:
         if model.matcher is not None:
             model.matcher.predict([(first, second)])
             model.matcher.explain(first, second)
+
+    def rerank(self, count: int) -> int:
+        """Candidates to score again; none in a library of graphs that has no matcher."""
+        model = self.library.model
+        return 0 if model.matcher is None and not model.reads_functions else count
 
     def check_writable(self) -> None:
         if self.options.read_only:

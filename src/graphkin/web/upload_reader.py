@@ -49,8 +49,9 @@ class UploadedFunction:
     name: str
     demangled: str | None
     """The name as C++ or Rust sources spell it, where that is not the name itself."""
-    address: int
-    size: int
+    address: int | None
+    """None for a graph."""
+    size: int | None
     blocks: int
     edges: int
     member: str | None
@@ -62,6 +63,8 @@ class UploadedFunction:
     """Addresses of functions of the same file that it calls."""
     said: tuple[EvidenceToken, ...] = ()
     """What it says, each once."""
+    label: str | None = None
+    """The class of a graph."""
 
     @property
     def nbytes(self) -> int:

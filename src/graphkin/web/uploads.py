@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import mkstemp
 
 from graphkin.binaries.function import Function
-from graphkin.errors import FormatError, StorageError
+from graphkin.errors import FormatError, ModelError, StorageError
 from graphkin.library.scan import Query
 from graphkin.results.coverage import coverage_of
 from graphkin.results.document import FunctionRef
@@ -50,6 +50,7 @@ class Upload:
     def query(self, function: UploadedFunction, reference: str) -> Query:
         """A function of the file, ready to be looked up."""
         ref = FunctionRef(
+            kind="graph" if function.address is None else "function",
             function=function.name,
             binary=self.label(function),
             address=function.address,
@@ -186,6 +187,8 @@ class Uploads:
     def with_text(self, digest: str, number: int) -> Function:
         """One of them, with its instructions."""
         upload, listed = self.get(digest), self.function(digest, number)
+        if listed.address is None:
+            raise ModelError(f"{listed.name} is a graph, and has no code")
         function = self._reader.function(upload.path, listed.address, listed.member)
         return replace(function, binary=upload.label(listed))
 

@@ -110,6 +110,7 @@ CONTAINERS: dict[str, bytes] = {
     "tar.gz": gzip.compress(tar_of(FILES)),
     "tar.bz2": bz2.compress(tar_of(FILES)),
     "tar.xz": lzma.compress(tar_of(FILES)),
+    "tar.lzma": lzma.compress(tar_of(FILES), lzma.FORMAT_ALONE),
     "tar.zst": zstd.compress(tar_of(FILES)),
     "gz twice": gzip.compress(gzip.compress(tar_of(FILES))),
     "deb": deb_of(FILES),
@@ -119,6 +120,8 @@ CONTAINERS: dict[str, bytes] = {
     "old cpio": odc_of(FILES),
     "rpm": rpm_of(zstd.compress(cpio_of(FILES))),
     "xz rpm": rpm_of(lzma.compress(cpio_of(FILES))),
+    "lzma rpm": rpm_of(lzma.compress(cpio_of(FILES), lzma.FORMAT_ALONE)),
+    "plain rpm": rpm_of(cpio_of(FILES)),
     "ar of tar": ar_of({"other.tar/": tar_of(FILES)}),
 }
 """The same files in every format."""

@@ -46,7 +46,7 @@ def contents(image: Path, budget: Budget | None = None) -> dict[str, bytes | str
     return files
 
 
-@pytest.mark.parametrize("compression", ["gzip", "xz", "zstd", "lzma"])
+@pytest.mark.parametrize("compression", ["gzip", "xz", "zstd", "lzma", "lzo", "lz4"])
 def test_files_of_every_compression(compression: str) -> None:
     files = contents(SAMPLES / f"{compression}.sqfs")
     assert sorted(files) == NAMES
@@ -63,6 +63,9 @@ def test_files_of_every_compression(compression: str) -> None:
         ["-comp", "gzip", "-b", "131072"],
         ["-comp", "xz", "-Xbcj", "x86", "-b", "1M"],
         ["-comp", "zstd", "-no-fragments"],
+        ["-comp", "lzo", "-b", "1M"],
+        ["-comp", "lzo", "-Xalgorithm", "lzo1x_1"],
+        ["-comp", "lz4", "-Xhc"],
         ["-comp", "gzip", "-noI", "-noD", "-noF"],
         ["-comp", "gzip", "-b", "4096", "-always-use-fragments"],
     ],
@@ -119,7 +122,7 @@ def test_a_bomb_is_given_up() -> None:
         contents(SAMPLES / "gzip.sqfs", Budget(total_bytes=10_000))
 
 
-@pytest.mark.parametrize("compression", ["gzip", "xz", "zstd"])
+@pytest.mark.parametrize("compression", ["gzip", "xz", "zstd", "lzo", "lz4"])
 def test_damaged_images_do_not_crash(compression: str, tmp_path: Path) -> None:
     whole = (SAMPLES / f"{compression}.sqfs").read_bytes()
     chance = random.Random(2)

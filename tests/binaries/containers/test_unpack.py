@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphkin.binaries.containers.budget import Budget
+from graphkin.binaries.containers.detect import container_format
 from graphkin.binaries.containers.unpack import Absent, Member, clean
 from graphkin.binaries.function import Skipped
 from tests.binaries.containers.making import (
@@ -31,6 +32,7 @@ from tests.binaries.containers.making import (
     contents,
     cpio_of,
     deb_of,
+    rpm_of,
     tar_of,
     unpacked,
     zip_of,
@@ -84,6 +86,22 @@ def test_joined_streams_are_one_content(tmp_path: Path, folder: Path) -> None:
     half = len(OTHER) // 2
     joined = gzip.compress(OTHER[:half]) + gzip.compress(OTHER[half:]) + bytes(512)
     assert contents(written(tmp_path, joined, "x.gz"), folder) == {"x": OTHER}
+
+
+def test_a_payload_of_an_unknown_format_is_said(tmp_path: Path, folder: Path) -> None:
+    path = written(tmp_path, rpm_of(b"LZIQ\1" + bytes(100)))
+    reason = "it is an RPM package; its payload begins with b'LZIQ"
+    (skipped,) = unpacked(path, folder)
+    assert isinstance(skipped, Skipped)
+    assert skipped.reason.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"]", b"]\0\0\x80\0" + b"text" * 4, b"]\1\2\3\4" + b"\xff" * 8 + bytes(8), b"]" + bytes(40)],
+)
+def test_a_file_is_not_lzma_by_its_first_letter(head: bytes) -> None:
+    assert container_format(head) is None
 
 
 def test_archives_behind_an_archive(tmp_path: Path, folder: Path) -> None:

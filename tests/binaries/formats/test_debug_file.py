@@ -15,6 +15,7 @@ from graphkin.binaries.formats.elf import debug_file
 from graphkin.binaries.formats.elf.debug_file import debug_link
 from graphkin.binaries.formats.elf.debug_folders import DebugFolders
 from graphkin.binaries.image import Image
+from graphkin.cli.exit_codes import is_incomplete
 from tests.binaries.compiling import Compile
 
 SOURCE = """
@@ -62,7 +63,7 @@ def test_without_a_debug_file_static_names_are_gone(split: tuple[Path, Path]) ->
     bare, _ = split
     image = read(bare)
     assert not HIDDEN & names(image)
-    assert image.note is None
+    assert image.remark is None
 
 
 @pytest.mark.parametrize("place", ["lib.so.debug", ".debug/lib.so.debug"])
@@ -129,11 +130,14 @@ def test_a_file_whose_checksum_differs_is_not_used(split: tuple[Path, Path]) -> 
     (bare.parent / debug.name).write_bytes(content)
     image = read(bare)
     assert not HIDDEN & names(image)
-    assert image.note is not None
-    assert "checksum" in image.note
+    assert image.note is None
+    assert image.remark is not None
+    assert "checksum" in image.remark
     source = NativeSource(bare)
     assert any(function.name == "start" for function in source.functions())
-    assert [debug.name in item.reason for item in source.skipped] == [True]
+    (item,) = source.skipped
+    assert str(item).startswith(f"{bare}: its debug information in ")
+    assert not is_incomplete(source.skipped)
 
 
 def test_a_file_over_the_limit_is_not_read(split: tuple[Path, Path]) -> None:
@@ -141,8 +145,8 @@ def test_a_file_over_the_limit_is_not_read(split: tuple[Path, Path]) -> None:
     shutil.copy(debug, bare.parent)
     image = read(bare, limit=debug.stat().st_size - 1)
     assert not HIDDEN & names(image)
-    assert image.note is not None
-    assert "over the limit" in image.note
+    assert image.remark is not None
+    assert "over the limit" in image.remark
 
 
 @pytest.mark.parametrize(

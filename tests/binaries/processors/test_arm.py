@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from graphkin.binaries.backends.native import load
-from graphkin.binaries.formats.elf.exidx import index_ranges, index_starts
+from graphkin.binaries.formats.elf.exidx import index_ranges, index_starts, past_padding
 from graphkin.binaries.image import Image, Region
 from graphkin.binaries.processors.arm import Arm
 from graphkin.binaries.starts.clues import Clues
@@ -61,6 +61,25 @@ def test_the_index_for_unwinding() -> None:
     data = bytes.fromhex("00f0ff7f 01000000 f80f0000 b0b0b080")
     assert index_starts(data, 0x2000) == [0x1000, 0x3000]
     assert index_ranges(data, 0x2000) == []
+
+
+@pytest.mark.parametrize(
+    ("start", "code", "first"),
+    [
+        (0x1000, "00000000 10b5", 4),
+        (0x1002, "00bf 10b5 10bd", 2),
+        (0x1002, "00bf aff30080 aff30080 4ff07707", 10),
+        (0x1000, "00bf00bf aff30080 10b5 10bd", 8),
+        (0x1000, "0000a0e1 00f020e3 0000a0e3", 8),
+        (0x1000, "0000a0e3 1eff2fe1", 0),
+        (0x1000, "00000000" * 20, 0),
+    ],
+    ids=["zeros", "nop", "Thumb", "wide", "ARM", "mov r0, #0", "nothing else"],
+)
+def test_an_entry_on_padding_is_for_what_follows(start: int, code: str, first: int) -> None:
+    regions = [Region(start, bytes.fromhex(code) + b"\x10\xbd", True)]
+    assert past_padding(start, regions) == start + first
+    assert past_padding(start - 4, regions) == start - 4
 
 
 def test_functions_that_the_index_for_unwinding_does_not_fold_have_an_end() -> None:

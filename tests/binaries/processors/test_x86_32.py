@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 import pytest
 
+from graphkin.binaries.image import Image, Region
+from graphkin.binaries.processors.x86.jump_tables import table_base
 from graphkin.binaries.processors.x86.processor import X86
+from graphkin.binaries.recovery.listing import Listing
 from tests.binaries import shapes
 
 NAMES = shapes.names("x86")
@@ -66,3 +70,31 @@ def test_a_register_that_is_not_the_table_calls_no_slot() -> None:
     # call [ebx + 8] without any base of the global offset table, then ret
     blocks, _ = shapes.recover(X86(32), "8b5c2404 ff5308 c3")
     assert [block.mnemonics for block in blocks] == [("mov", "call", "ret")]
+
+
+@pytest.mark.parametrize("order", [range(10), range(9, -1, -1), (9, 4, 6, 3, 8, 1)])
+def test_base_of_the_global_offset_table_does_not_depend_on_what_was_asked_before(
+    order: Sequence[int],
+) -> None:
+    code = bytes.fromhex(
+        "8b5c2408"  # mov ebx, [esp + 8]
+        "90"
+        "e800000000"  # call the next instruction
+        "5b"  # pop ebx
+        "81c300010000"  # add ebx, 0x100
+        "90"
+        "89de"  # mov esi, ebx
+        "31db"  # xor ebx, ebx
+        "90"
+        "90"
+    )
+    image = Image("elf", "x86", [Region(0, code, True)], [], [], frozenset())
+    listing = Listing(image, X86(32))
+    listing.add_range(0, len(code))
+    base = 0x10A
+    in_ebx = [None, None, None, None, None, base, base, base, None, None]
+    in_esi = [None, None, None, None, None, None, None, base, base, base]
+    for position in order:
+        assert table_base(image, listing, "ebx", position) == in_ebx[position]
+        assert table_base(image, listing, "esi", position) == in_esi[position]
+    listing.close()

@@ -45,3 +45,24 @@ def test_jumps_behind_padding_are_thumb() -> None:
     # movs r0, #0 40 times; nop; b 2 further on, 16 times; pop {r7, pc} | push {r7, lr}; pop
     code = "0020" * 40 + "00bf 00e0" * 16 + "00bf 80bd 80b5 80bd"
     assert starts(code) == [0x1000, 0x1094]
+
+
+def test_a_bridge_from_thumb_to_arm_is_one_function() -> None:
+    """Nothing else says so: ``bx pc`` goes on in ARM behind the next instruction."""
+    # push {r4, lr}; bl 1010; pop {r4, pc} ... | 1010: bx pc; b 1010; b 1020 (ARM) | 1018: the same
+    # with nop, and b 1020 | 1020: ARM, mov r0, #1; bx lr
+    thumb = "10b5 00f005f8 10bd" + "0020" * 3 + "7047"
+    bridges = "7847 fde7 010000ea" + "7847 c046 ffffffea"
+    assert starts(thumb + bridges + "0100a0e3 1eff2fe1")[-3:] == [0x1010, 0x1018, 0x1020]
+
+
+def test_arm_between_thumb_begins_with_its_first_word() -> None:
+    """Its looks are those of the Thumb code around it, up to half of a window."""
+    thumb = "10b5 0020 0130 10bd" * 60
+    # push {r0-r4}; ldr r0, [lr, #-4]; sub; sub; add; blx; mov; pop; bx ip | 20 x add; bx lr
+    first = "1f002de9 04001ee5 0e104ce0 041041e2 011081e0 c70e00fa 00c0a0e1 1f40bde8 1cff2fe1"
+    second = "011081e0" * 20 + "1eff2fe1"
+    begin = 0x1000 + 8 * 60
+    end = begin + 4 * (9 + 21)
+    inside = [start for start in starts(thumb + first + second + thumb) if begin <= start <= end]
+    assert inside == [begin, begin + 36, end]

@@ -58,7 +58,7 @@ def side(count: int, seed: int, *, narrow: bool = False, copies: int = 0) -> Sid
     ]
     calls = [tuple(dict.fromkeys(own)) for own in calls]
     names = [b"copy" if row < copies else b"%d-%d" % (seed, row) for row in range(count)]
-    code = [CodeForm((name,), name, name) for name in names]
+    code = [CodeForm((name,), name, name, name) for name in names]
     graphs = [
         SimpleNamespace(num_nodes=int(blocks), digest=lambda row=row: f"{seed}-{row}")
         for row, blocks in enumerate(rng.integers(1, 30, count))
@@ -250,6 +250,22 @@ def test_two_that_say_much_and_nothing_alike_are_no_pair() -> None:
     assert round_probabilities(pairs, contradicted, sure, 1)[0] == CONTRADICTED
 
 
+def test_a_pairing_adds_up_as_in_its_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the ranking beside it weighs."""
+    monkeypatch.setattr(
+        "graphkin.library.diff.pairs._matched", lambda model, pairs, _: {"score": _zeros(pairs)}
+    )
+    assert MODEL.ranking is not None
+    pairs, _ = some_pairs(3, 4, 0)
+    other = replace(MODEL.ranking, order=dict.fromkeys(MODEL.ranking.order, 9.0))
+    features = [
+        own_features(model, pairs)["total"]
+        for model in (MODEL, replace(MODEL, ranking=other), replace(MODEL, pairing=None))
+    ]
+    np.testing.assert_array_equal(features[0], features[1])
+    assert (features[0] != features[2]).any()
+
+
 def test_an_empty_side_has_no_pairs() -> None:
     assert pair(MODEL, side(0, 1), side(3, 2)) == []
     assert pair(MODEL, side(3, 1), side(0, 2)) == []
@@ -266,6 +282,7 @@ def test_a_pairing_survives_json_and_damage_is_refused() -> None:
         text.replace("graphkin pairing", "graphkin ranking"),
         text.replace('"bias":', '"bias_":', 1),
         replace(MODEL.pairing, rounds=()).to_json(),
+        replace(MODEL.pairing, order={"graph": float("nan")}).to_json(),
     ):
         with pytest.raises(FormatError):
             Pairing.from_json(damaged)

@@ -7,8 +7,10 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphkin.library.diff.diff import diff
 from graphkin.library.diff.verdict import block_changes
 from graphkin.results.document import BlockChanges
+from tests.conftest import Compile
 
 BLOCKS = st.lists(st.sampled_from([b"a", b"b", b"c", b"d", b"e"]), max_size=12)
 
@@ -31,3 +33,34 @@ def test_every_block_is_counted_once(left: list[bytes], right: list[bytes]) -> N
     theirs = [row for _, row in changes.changed] + list(changes.added)
     assert len(set(ours)) == len(ours)
     assert len(set(theirs)) == len(theirs)
+
+
+BRANCHY = """
+int f%d(int *p, int n) {
+  int s = %d;
+  for (int i = 0; i < n; i++) { if (p[i] > %d) s += p[i] * 3; else if (p[i] < -%d) s ^= i; }
+  return s;
+}
+"""
+ASSERTING = """
+void __assert_fail(const char *, const char *, unsigned, const char *);
+int asserting(int *p, int n) {
+  int s = 0;
+  if (!p) __assert_fail("p", "file.c", __LINE__, "asserting");
+  for (int i = 0; i < n; i++) { if (p[i] > LIMIT) s += p[i]; else s -= 2; }
+  return s;
+}
+"""
+
+
+def test_lines_of_assertions_are_no_change(compile_c: Compile) -> None:
+    same = "".join(BRANCHY % (n, 1000 + n, 50 * n, 70 * n) for n in range(1, 6))
+    flags = ("-O2", "-shared", "-fPIC")
+    old = compile_c(60 * "\n" + same + ASSERTING, *flags, "-DLIMIT=4000", name="old.so")
+    moved = compile_c(63 * "\n" + same + ASSERTING, *flags, "-DLIMIT=4000", name="moved.so")
+    other = compile_c(63 * "\n" + same + ASSERTING, *flags, "-DLIMIT=4003", name="other.so")
+    for new, expected in ((moved, "same"), (other, "changed")):
+        document = diff(old, new)
+        verdicts = {pair.left.function: pair.verdict for pair in document.pairs}
+        assert verdicts["asserting"] == expected
+        assert verdicts["f1"] == verdicts["f5"] == "identical"

@@ -23,7 +23,7 @@ from graphkin.binaries.formats.archive import ARCHIVE, THIN_ARCHIVE, is_fat, mem
 from graphkin.binaries.formats.elf.debug_folders import DebugFolders
 from graphkin.binaries.formats.packed import packer
 from graphkin.binaries.formats.raw import RawCode, load_raw
-from graphkin.binaries.function import Function
+from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.image import Extent, Image
 from graphkin.binaries.recovery.architecture import Architecture
 from graphkin.binaries.recovery.debug_lines import defining_files
@@ -105,6 +105,8 @@ class NativeSource(FunctionSource):
             return  # members of archives that hold nothing but data are no loss
         if image.note is not None:
             self.skip(label, "", image.note)
+        if image.remark is not None:
+            self.skipped.append(Skipped(label, "", image.remark, is_read=True))
         architecture = processor(image.architecture)
         collector = None
         if self.with_evidence and Collector.can_read(image.architecture):
@@ -136,9 +138,10 @@ class NativeSource(FunctionSource):
                 )
                 blocks, edges = flow.recover(self.with_text)
                 self._blocks += len(blocks)
-                callees = None
+                callees, links = None, b""
                 if collector is not None:
-                    blocks, callees = collector.read(listing, blocks, flow.spans, flow.dropped)
+                    said = collector.read(listing, blocks, flow.spans, flow.dropped)
+                    blocks, callees, links = said
             except TooManyBlocks:
                 most = self.limits.function_blocks
                 self.skip(label, extent.name, f"more than {most} basic blocks, the limit")
@@ -165,6 +168,7 @@ class NativeSource(FunctionSource):
                 unit=extent.unit,
                 defined_in=files.get(extent.start),
                 callees=callees,
+                links=links,
             )
 
     def _problem(self, extent: Extent) -> str | None:

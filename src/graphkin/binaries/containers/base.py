@@ -45,6 +45,8 @@ class Entry(NamedTuple):
     stream: Stream
     is_layer: bool = False
     """A part of the format: where it is a container, its members are those of the whole."""
+    is_archive: bool = False
+    """It holds all that there is, so it is a failure if its format is not known."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Files that are compressed as a whole: gzip, bzip2, xz, zstd."""
+"""Files that are compressed as a whole: gzip, bzip2, xz, lzma, zstd."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ WINDOW_LOG = 27
 """Of zstd: 128 MB, as its own tool allows."""
 MAGIC = 16
 """Bytes that tell the format, at most."""
-SUFFIXES = {".gz": "", ".bz2": "", ".xz": "", ".zst": "", ".tgz": ".tar", ".txz": ".tar"}
+SUFFIXES = dict.fromkeys((".gz", ".bz2", ".xz", ".lzma", ".zst"), "") | dict.fromkeys(
+    (".tgz", ".tbz2", ".txz", ".tlz", ".tzst"), ".tar"
+)
 """Endings of compressed files, and what the name ends in without."""
 
 
@@ -138,6 +140,18 @@ def _is_zstd(head: bytes) -> bool:
     return head.startswith(b"\x28\xb5\x2f\xfd") or skippable
 
 
+def _is_lzma(head: bytes) -> bool:
+    """The old format has no mark: its settings are those that every program writes, the size of
+    its dictionary is 2^n or 3 * 2^n, and that of its content is unknown or below 256 GB."""
+    dictionary = int.from_bytes(head[1:5], "little")
+    size = int.from_bytes(head[5:13], "little")
+    odd = dictionary // max(dictionary & -dictionary, 1)
+    is_known = size < 1 << 38 or size == (1 << 64) - 1
+    is_sane = 4096 <= dictionary <= MOST_MEMORY and odd in (1, 3)
+    # The first byte of the range coder is always 0.
+    return head[:1] == b"\x5d" and is_sane and head[13:14] == b"\0" and is_known
+
+
 FORMATS = (
     _format("gzip data", lambda head: head.startswith(b"\x1f\x8b\x08"), _Gzip),
     _format(
@@ -149,6 +163,11 @@ FORMATS = (
         "xz data",
         lambda head: head.startswith(b"\xfd7zXZ\0"),
         lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_MEMORY),
+    ),
+    _format(
+        "lzma data",
+        _is_lzma,
+        lambda: lzma.LZMADecompressor(lzma.FORMAT_ALONE, memlimit=MOST_MEMORY),
     ),
     _format(
         "zstd data",

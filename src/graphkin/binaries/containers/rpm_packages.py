@@ -24,7 +24,7 @@ def members(stream: Stream, opening: Opening) -> Iterator[Entry]:
     _skip_header(stream)
     stream.skip(-stream.position % 8)
     _skip_header(stream)
-    yield Entry("payload", stream, is_layer=True)
+    yield Entry("payload", stream, is_layer=True, is_archive=True)
 
 
 def _skip_header(stream: Stream) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from graphkin.binaries.containers.base import Entry, Format, Opening, damage
+from graphkin.binaries.containers.lz_blocks import unpack_lz4, unpack_lzo
 from graphkin.binaries.containers.stream import Stream
 from graphkin.errors import FormatError
 
@@ -54,10 +55,12 @@ DECOMPRESSORS: dict[int, Callable[[bytes, int], bytes]] = {
     2: lambda data, most: lzma.LZMADecompressor(lzma.FORMAT_ALONE, LZMA_MEMORY).decompress(
         data, most
     ),
+    3: unpack_lzo,
     4: lambda data, most: lzma.LZMADecompressor(lzma.FORMAT_XZ, LZMA_MEMORY).decompress(data, most),
+    5: unpack_lz4,
     6: lambda data, most: zstd.ZstdDecompressor().decompress(data, most),
 }
-"""gzip, lzma, xz and zstd, by their numbers; lzo is 3, lz4 is 5."""
+"""gzip, lzma, lzo, xz, lz4 and zstd, by their numbers."""
 
 
 class Superblock(NamedTuple):

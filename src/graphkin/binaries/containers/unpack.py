@@ -143,6 +143,10 @@ class _Unpacking:
         if entry.is_layer and kind is not None:
             yield from self._open(entry.stream, kind, label, depth + 1)
             return
+        if entry.is_archive and kind is None:
+            raise FormatError(
+                f"its {entry.name} begins with {head[:8]!r}, no format that graphkin knows"
+            )
         inner = self._label(f"{label}{SEPARATOR}{clean(entry.name)}")
         rank = self._rank(inner)
         if not rank:

@@ -13,7 +13,7 @@ import numpy as np
 
 from graphkin.binaries.evidence.data import NOTHING, Meaning, Places
 from graphkin.binaries.evidence.operations import Codes
-from graphkin.binaries.function import Block, Callee, Token
+from graphkin.binaries.function import LINKS, Block, Callee, Token
 from graphkin.binaries.image import Image
 from graphkin.binaries.operations import OPERATION
 from graphkin.binaries.recovery.decode import NUMBER_BYTES, byte_numbers, operands
@@ -21,6 +21,11 @@ from graphkin.binaries.recovery.listing import Listing
 
 CODE_BYTES = 4
 _INDIRECT = OPERATION["jump_indirect"]
+_CALLS = frozenset({OPERATION["call"], OPERATION["call_indirect"]})
+_JUMPS = frozenset(
+    number for name, number in OPERATION.items() if name.startswith(("jump", "branch"))
+)
+CALL, TAIL_CALL, ADDRESS = range(len(LINKS))
 
 
 class Body:
@@ -48,7 +53,8 @@ class Body:
         self.positions = positions
         self.said: dict[int, tuple[Token, ...]] = {}
         """Tokens by the position at which they were said."""
-        self.callees: dict[Callee, None] = {}
+        self.callees: dict[Callee, list[int]] = {}
+        """Other functions, with the positions that refer to them."""
 
     def keys(self) -> list[int | bytes]:
         """The bytes of the instructions at ``positions``."""
@@ -99,7 +105,7 @@ class Body:
         if meaning.tokens:
             self.say(position, meaning.tokens)
         if meaning.callee is not None:
-            self.callees[meaning.callee] = None
+            self.callees.setdefault(meaning.callee, []).append(position)
 
 
 class Rules(Protocol):
@@ -118,6 +124,8 @@ class Evidence(NamedTuple):
 
     blocks: tuple[Block, ...]
     callees: tuple[Callee, ...]
+    links: bytes
+    """See :attr:`graphkin.binaries.Function.links`."""
 
 
 class Collector:
@@ -125,6 +133,7 @@ class Collector:
 
     def __init__(self, image: Image) -> None:
         self._places = Places(image)
+        self._is_mips = image.architecture.startswith("mips")
         rules = rules_of(image.architecture)
         assert rules is not None, f"{image.architecture} has no rules; see Collector.can_read"
         self._rules = rules
@@ -178,7 +187,26 @@ class Collector:
             fields = (address, size, mnemonics, instructions, operations, evidence)
             told.append(tuple.__new__(Block, fields))
         body.callees.pop(listing.addresses[0], None)
-        return Evidence(tuple(told), tuple(body.callees))
+        return Evidence(tuple(told), tuple(body.callees), self._links(body))
+
+    def _links(self, body: Body) -> bytes:
+        """How each callee is referred to."""
+        if not body.callees:
+            return b""
+        positions = sorted({at for own in body.callees.values() for at in own})
+        kinds = {at: _link(body.codes[at]) for at in positions}
+        if self._is_mips:
+            texts = zip(positions, body.texts(positions), strict=True)
+            kinds |= {at: CALL for at, text in texts if text.startswith(b"$t9")}
+        return bytes(min(map(kinds.__getitem__, own)) for own in body.callees.values())
+
+
+def _link(code: int) -> int:
+    """By the packed operations of an instruction, the number of a kind of ``LINKS``."""
+    operations = code.to_bytes(CODE_BYTES, "little", signed=True)
+    if any(operation in _CALLS for operation in operations):
+        return CALL
+    return TAIL_CALL if any(operation in _JUMPS for operation in operations) else ADDRESS
 
 
 @lru_cache

@@ -115,44 +115,8 @@ def follow(
                 say(position, said.offset(step.value))
             if step.other in known:
                 del known[step.other]
-        elif action == CONSTANT:
-            result = Value(step.value & mask, position, False, True)
-            made.append(result)
-        elif action == PAGE:
-            result = Value(step.value & mask, position, True, False)
-        elif action == ADD:
-            source = known.get(step.base)
-            if source is None or not source.is_address:
-                say(position, said.offset(step.value))
-            else:
-                # Compilers count neighbours in memory from one address.
-                source.is_noted = False
-                result = Value((source.value + step.value) & mask, position, True, True)
-                made.append(result)
         elif action == COPY:
             result = known.get(step.base)
-        elif action == INSERT:
-            source = known.get(dst)
-            if source is not None and not source.is_address:
-                kept = ~(0xFFFF << step.real)
-                source.value = (source.value & kept | step.value) & mask
-                result = source
-        elif action == POOL:
-            result = _from_pool(body, position, step, counter, made)
-        elif action == FROM_PC:
-            origin = counter(position) & ~3 if step.base == "pc" else 0
-            result = Value((origin + step.value) & mask, position, True, True)
-            made.append(result)
-        elif action == SUM:
-            result = _sum(body, position, step, known, counter, made)
-        elif action == INDEXED:
-            result = _from_table(body, position, step, known, got)
-        elif action == REAL:
-            source = known.get(step.base)
-            if source is not None and not source.is_address:
-                source.is_noted = False
-                raw = (source.value & ((1 << 8 * step.real) - 1)).to_bytes(step.real, "little")
-                say(position, said.real_of(raw))
         elif action == LOW:
             source = known.get(step.base)
             if source is None or not (source.is_address or _is_upper(source.value)):
@@ -165,6 +129,20 @@ def follow(
                 made.append(result)
                 if not source.value & _HALF:
                     body.codes[position] = 0
+        elif action == ADD:
+            source = known.get(step.base)
+            if source is None or not source.is_address:
+                say(position, said.offset(step.value))
+            else:
+                # Compilers count neighbours in memory from one address.
+                source.is_noted = False
+                result = Value((source.value + step.value) & mask, position, True, True)
+                made.append(result)
+        elif action == CONSTANT:
+            result = Value(step.value & mask, position, False, True)
+            made.append(result)
+        elif action == SUM:
+            result = _sum(body, position, step, known, counter, made)
         elif action == UPPER:
             value = step.value & mask
             # Files that are not moved have addresses in their code, in two halves.
@@ -186,6 +164,28 @@ def follow(
                 # ``7 < x`` is ``x >= 8``.
                 source.is_noted = False
                 say(position, said.number(source.value + 1))
+        elif action == PAGE:
+            result = Value(step.value & mask, position, True, False)
+        elif action == INSERT:
+            source = known.get(dst)
+            if source is not None and not source.is_address:
+                kept = ~(0xFFFF << step.real)
+                source.value = (source.value & kept | step.value) & mask
+                result = source
+        elif action == POOL:
+            result = _from_pool(body, position, step, counter, made)
+        elif action == FROM_PC:
+            origin = counter(position) & ~3 if step.base == "pc" else 0
+            result = Value((origin + step.value) & mask, position, True, True)
+            made.append(result)
+        elif action == INDEXED:
+            result = _from_table(body, position, step, known, got)
+        elif action == REAL:
+            source = known.get(step.base)
+            if source is not None and not source.is_address:
+                source.is_noted = False
+                raw = (source.value & ((1 << 8 * step.real) - 1)).to_bytes(step.real, "little")
+                say(position, said.real_of(raw))
         elif action == REGISTER_CALL and step.base in known:
             body.codes[position] = _CALL if position + 1 in at_calls else _JUMP
         if dst:

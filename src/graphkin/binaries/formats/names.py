@@ -43,8 +43,8 @@ STACK_FAILURES = frozenset(["stack_chk_fail", "stack_chk_fail_local"])
 
 
 def text(name: str | bytes) -> str:
-    """LIEF gives bytes for names that are not UTF-8."""
-    return name.decode("utf-8", "replace") if isinstance(name, bytes) else name
+    """LIEF gives bytes for names that are not UTF-8; each of those is kept, as a surrogate."""
+    return name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else name
 
 
 def is_noreturn(name: str) -> bool:

@@ -64,6 +64,8 @@ class Arm:
         self._name_of = {number: name for name, number in numbers.items()}
         self._takes_list = np.zeros(ids, dtype=bool)
         self._takes_list[[numbers[name] for name in _LISTS.split()]] = True
+        self._known: dict[tuple[int, int, str], int] = {}
+        """Kinds that neither the table of ids nor operands tell, by kind there, id and name."""
 
     def decoder(self, state: str) -> Decoder:
         return self._thumb if state == "t" else self._arm
@@ -75,9 +77,19 @@ class Arm:
         writes = (table["op_head"] & np.uint64(0xFFFFFF)) == np.uint64(_PC)
         kinds[writers & ~self._takes_list[ids] & ~writes] = PLAIN
         rows = np.flatnonzero(kinds)
-        names, words = mnemonics(table[rows]), operands(table[rows])
-        for at, name, operand in zip(rows.tolist(), names, words, strict=True):
-            kinds[at] = self._kind(int(kinds[at]), int(ids[at]), name, operand)
+        records = table[rows]
+        keys = zip(kinds[rows].tolist(), records["id"].tolist(), mnemonics(records), strict=True)
+        words, known = operands(records), self._known
+        found: list[int] = []
+        for key, operand in zip(keys, words, strict=True):
+            kind = known.get(key)
+            if kind is None:
+                kind = self._kind(*key, operand)
+                # The operands of branches and calls say nothing of their kind.
+                if key[0] in (CALL, STOP, BRANCH) or self._name_of[key[1]] == "b":
+                    known[key] = kind
+            found.append(kind)
+        kinds[rows] = found
         return kinds
 
     def _kind(self, kind: int, number: int, mnemonic: str, operand: bytes) -> int:

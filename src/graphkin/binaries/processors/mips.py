@@ -205,7 +205,7 @@ class MipsRegisters:
     def effect(self, listing: Listing, position: int) -> Effect:
         effect = _effect(listing.word(position))
         if (
-            isinstance(effect, Load)
+            type(effect) is Load
             and effect.base in (SP, FP)
             and effect.base in self.frames(listing)
             and effect.displacement == self._gp_slot

@@ -62,6 +62,9 @@ class Listing:
         self.bases: dict[str, dict[int, tuple[int, int | None]]] = {}
         """For registers of 32-bit x86, then positions: where it was found out whether they hold
         the base of the global offset table, and the base."""
+        self.base_spans: dict[str, tuple[int, int, int | None]] = {}
+        """For registers of 32-bit x86, where that was last asked: behind the first position, and
+        up to the second one, they hold the same."""
         self.writes: dict[int, tuple[str, str]] = {}
         """For instructions of 32-bit x86: what is written, and from what."""
         self._texts: dict[int, str] = {}
@@ -151,7 +154,7 @@ class Listing:
             decoder = self._architecture.decoder(known.state)
             records = decoder.decode(self._image.read(address, SLOT_BYTES), address)
             position = self._lone_slots[address] = self._append(
-                records, len(records.table), address, known.state, is_slot=True
+                records, records.table["address"].tolist(), address, known.state, is_slot=True
             )
         return position
 
@@ -175,24 +178,24 @@ class Listing:
             if count == len(addresses) and must_meet:
                 records.close()
                 return None
-        base = self._append(records, count, start, state)
+        base = self._append(records, addresses[:count], start, state)
         if not is_main:
             self._strays.update(zip(addresses[:count], range(base, base + count), strict=True))
         return base
 
     def _append(
-        self, records: Records, count: int, start: int, state: str, is_slot: bool = False
+        self, records: Records, addresses: list[int], start: int, state: str, is_slot: bool = False
     ) -> int:
-        """Lists the first ``count`` records as a run, and gives the position of the first."""
-        base, table = len(self.addresses), records.table[:count]
-        last = base + count - 1
+        """Lists the records at addresses as a run, and gives the position of the first."""
+        base, table = len(self.addresses), records.table[: len(addresses)]
+        last = base + len(addresses) - 1
         if not is_slot:
             self._list_controls(table, base)
         if not self.controls or self.controls[-1] != last:
             self.controls.append(last)
             self.kinds.append(CUT)
             self.operands.append(b"")
-        addresses, sizes = table["address"].tolist(), table["size"].tolist()
+        sizes = table["size"].tolist()
         self.addresses += addresses
         self.sizes += sizes
         self.mnemonics += mnemonics(table)

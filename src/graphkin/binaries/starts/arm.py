@@ -7,18 +7,18 @@ words whose top four bits, the condition, nearly always say: always.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkin.binaries.image import Image, Region
+from graphkin.binaries.image import Image, Region, UnwindRange
 from graphkin.binaries.processors.arm import Arm
 from graphkin.binaries.recovery.architecture import CALL
 from graphkin.binaries.starts.arm_instructions import ALWAYS, read_arm
 from graphkin.binaries.starts.sweep import Sweep, empty, joined, words
-from graphkin.binaries.starts.thumb_instructions import NOP, read_thumb
+from graphkin.binaries.starts.thumb_instructions import NOP, THUMB_ENTRIES, read_thumb
 
 Values = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -30,6 +30,10 @@ MOSTLY_ARM, SOME_ARM, SOME_THUMB = 0.3, 0.6, 0.1
 Thumb, with a stretch of ARM above the second. ARM code has about 0.7 of them, Thumb code 0.05.
 Below the last share of words without a condition, a stretch of an ARM program is Thumb."""
 ROUNDS = 3
+CHANGES_STATE = 15
+"""In place of a condition: ``blx`` to an address, and the like."""
+JUMP = 0xEA
+"""The first byte of an unconditional ``b`` of ARM."""
 
 
 class ArmFacts:
@@ -49,6 +53,8 @@ class ArmFacts:
         is_arm = bool(commons.mean() > MOSTLY_ARM)
         code = [_Code.of(region, is_arm) for region in regions]
         hints = {address: state == "t" for address, state in image.marks}
+        for bridge in bridges(regions):
+            hints |= {bridge.start: True, bridge.start + 4: False}
         called: dict[int, bool] = {}
         for _ in range(ROUNDS):
             for piece in code:
@@ -84,7 +90,7 @@ class _Code:
             # Tables of addresses look like neither, so that more is looked at together.
             is_thumb = _share(word >> 28 == ALWAYS, 4 * WINDOW) < SOME_THUMB
         else:
-            is_thumb = _share(_is_common(word), WINDOW) < SOME_ARM
+            is_thumb = ~_widened(_share(_is_common(word), WINDOW) >= SOME_ARM, word)
         return cls(region.start + lead, word, half, is_thumb)
 
     def settle(self, states: Mapping[int, bool]) -> None:
@@ -113,6 +119,31 @@ class _Code:
             else:
                 parts.append(read_arm(self.word[first:last], here))
         return joined(parts)
+
+
+def _widened(is_arm: Flags, word: Values) -> Flags:
+    """Stretches of ARM up to where they begin and end: the looks of words near an edge are those of
+    their neighbours as well, so the words themselves decide, by their condition."""
+    wide = is_arm.copy()
+    edges = np.flatnonzero(np.diff(is_arm))
+    for edge in edges.tolist():
+        step, at = (1, edge + 1) if is_arm[edge] else (-1, edge)
+        for row in range(at, at + step * WINDOW // 2, step):
+            if not 0 <= row < len(word) or word[row] >> 28 not in (ALWAYS, CHANGES_STATE):
+                break
+            wide[row] = True
+    return wide
+
+
+def bridges(regions: Sequence[Region]) -> Iterator[UnwindRange]:
+    """What linkers put between Thumb code and an ARM function that it jumps to: ``bx pc``, which
+    goes on in ARM two instructions later, and there a jump."""
+    for region in regions:
+        lead = -region.start % 4
+        word = words(region.data[lead:], 4)
+        is_entry = np.isin(word[:-1], THUMB_ENTRIES) & (word[1:] >> 24 == JUMP)
+        for start in (region.start + lead + 4 * np.flatnonzero(is_entry)).tolist():
+            yield UnwindRange(start, start + 8, False)
 
 
 def _is_common(word: Values) -> Flags:

@@ -74,6 +74,10 @@ def _with_parts(image: Image, clues: Clues, code: Sequence[Region]) -> list[Unwi
         from graphkin.binaries.starts.aarch64 import veneers
 
         return [*clues.unwind, *veneers(code)]
+    if image.architecture == "arm":
+        from graphkin.binaries.starts.arm import bridges
+
+        return [*clues.unwind, *bridges(code)]
     if image.architecture.startswith("mips"):
         from graphkin.binaries.starts.mips import is_error_exit
 

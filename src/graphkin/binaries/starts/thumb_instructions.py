@@ -32,6 +32,8 @@ NARROW_FORMS = (
     (0xFF00, 0xDE00, STOP),
     (0xFF00, 0xBE00, STOP),
 )
+THUMB_ENTRIES = (0x46C04778, 0xE7FD4778)
+"""Words that enter ARM code: ``bx pc; nop``, and ``bx pc; b .-2`` of newer linkers."""
 NOP = 0xBF00
 NARROW_FILLERS = (NOP, 0x46C0, 0x0000)
 WIDE_FORMS = (

@@ -10,8 +10,9 @@ node   ``tokens``              token ids, none or more, where it is token bags
 node   ``label``               a text, where nodes have labels as text
 edge   ``features``            F numbers, where the edge input is dense
 edge   ``type``                a type id, where it is types
+edge   ``label``               a text, where edges have labels as text
 graph  ``graphkin_node_kind``  ``constant``, ``dense``, ``tokens``, ``labels``, or ``dense labels``
-graph  ``graphkin_edge_kind``  ``constant``, ``dense`` or ``types``
+graph  ``graphkin_edge_kind``  ``constant``, ``dense``, ``types`` or ``labels``
 graph  ``graphkin_edge_width`` F of dense edge input, which a graph without edges needs
 ====== ======================= ==========================================================
 
@@ -43,6 +44,7 @@ EDGE_KIND = "graphkin_edge_kind"
 EDGE_WIDTH = "graphkin_edge_width"
 
 _NODE_KINDS = (*NODE_KINDS, "labels", "dense labels")
+_EDGE_KINDS = (*EDGE_KINDS, "labels")
 _MAX_WIDTH = np.iinfo(np.int32).max
 
 
@@ -60,6 +62,8 @@ class AttributeNames:
     edge_type: str | None = None
     node_labels: str | None = None
     """Text of any kind, and numbers as text."""
+    edge_labels: str | None = None
+    """Likewise."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,8 @@ class AttributedGraph:
         if graph.edge_features is not None:
             edges = [{FEATURES: row} for row in graph.edge_features.tolist()]
             attributes[EDGE_WIDTH] = graph.edge_features.shape[1]
+        if graph.edge_labels is not None:
+            edges = [{LABEL: label} for label in graph.edge_labels]
         if graph.edge_types is not None:
             edges = [{TYPE: edge_type} for edge_type in graph.edge_types.tolist()]
         pairs = [(source, target) for source, target in graph.edges.tolist()]
@@ -103,17 +109,12 @@ class AttributedGraph:
     def to_graph(self, names: AttributeNames) -> Graph:
         """The graph, with the named attributes as its input; its own names where none is given."""
         names = self._completed(names)
-        node_features = edge_features = edge_types = node_tokens = node_labels = None
+        node_features = edge_features = edge_types = node_tokens = None
         if names.node_features is not None:
             node_features = _matrix(self.node_attributes, names.node_features, self._node_owners())
         if names.node_tokens is not None:
             node_tokens = [
                 _numbers(values, names.node_tokens, owner, np.int64).tolist()
-                for values, owner in zip(self.node_attributes, self._node_owners(), strict=True)
-            ]
-        if names.node_labels is not None:
-            node_labels = [
-                str(_value(values, names.node_labels, owner))
                 for values, owner in zip(self.node_attributes, self._node_owners(), strict=True)
             ]
         if names.edge_features is not None:
@@ -133,7 +134,8 @@ class AttributedGraph:
             node_tokens=node_tokens,
             edge_features=edge_features,
             edge_types=edge_types,
-            node_labels=node_labels,
+            node_labels=_texts(self.node_attributes, names.node_labels, self._node_owners()),
+            edge_labels=_texts(self.edge_attributes, names.edge_labels, self._edge_owners()),
         )
 
     def _node_owners(self) -> list[str]:
@@ -147,12 +149,12 @@ class AttributedGraph:
         node_kind, edge_kind = self.attributes.get(NODE_KIND), self.attributes.get(EDGE_KIND)
         for key, kind, known in (
             (NODE_KIND, node_kind, _NODE_KINDS),
-            (EDGE_KIND, edge_kind, EDGE_KINDS),
+            (EDGE_KIND, edge_kind, _EDGE_KINDS),
         ):
             if kind is not None and kind not in known:
                 raise GraphError(f"{key} must be one of {', '.join(known)}; got {kind!r}")
         nodes: tuple[Any, ...] = (names.node_features, names.node_tokens, names.node_labels)
-        edges: tuple[Any, ...] = (names.edge_features, names.edge_type)
+        edges: tuple[Any, ...] = (names.edge_features, names.edge_type, names.edge_labels)
         if nodes == (None, None, None):
             kinds = (node_kind or "").split()
             nodes = (
@@ -160,12 +162,13 @@ class AttributedGraph:
                 TOKENS if "tokens" in kinds else None,
                 LABEL if "labels" in kinds else None,
             )
-        if edges == (None, None):
+        if edges == (None, None, None):
             edges = (
                 FEATURES if edge_kind == "dense" else None,
                 TYPE if edge_kind == "types" else None,
+                LABEL if edge_kind == "labels" else None,
             )
-        return AttributeNames(nodes[0], nodes[1], edges[0], edges[1], nodes[2])
+        return AttributeNames(nodes[0], nodes[1], edges[0], edges[1], nodes[2], edges[2])
 
     def _edge_width(self) -> int:
         if EDGE_WIDTH not in self.attributes:
@@ -207,6 +210,13 @@ def _matrix(
                 f"has {len(values[0])}; every row needs as many"
             )
     return np.stack(values) if values else np.zeros((0, 1))
+
+
+def _texts(rows: Sequence[Attributes], name: str | None, owners: Sequence[str]) -> list[str] | None:
+    """The text of one attribute in every row."""
+    if name is None:
+        return None
+    return [str(_value(row, name, owner)) for row, owner in zip(rows, owners, strict=True)]
 
 
 def _value(attributes: Attributes, name: str, owner: str) -> Any:

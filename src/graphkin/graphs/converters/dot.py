@@ -30,6 +30,7 @@ def read_dot(
     edge_features: str | Sequence[str] | None = None,
     edge_type: str | None = None,
     node_labels: str | None = None,
+    edge_labels: str | None = None,
 ) -> Graph:
     """The graph of a DOT file, its nodes numbered by first appearance; needs pydot.
 
@@ -43,6 +44,7 @@ def read_dot(
         edge_features: edge attribute(s) that hold numbers.
         edge_type: edge attribute that holds a type id.
         node_labels: node attribute that holds a text.
+        edge_labels: edge attribute that holds a text.
 
     Raises:
         FormatError: no DOT, or values that a graph does not take.
@@ -73,7 +75,9 @@ def read_dot(
     if len(graphs) > 1:
         raise FormatError(f"{path} holds {len(graphs)} graphs; keep one in a file")
     record = _DotReader(graphs[0].obj_dict).read()
-    names = AttributeNames(node_features, node_tokens, edge_features, edge_type, node_labels)
+    names = AttributeNames(
+        node_features, node_tokens, edge_features, edge_type, node_labels, edge_labels
+    )
     return graph_of_file(record, names, path)
 
 

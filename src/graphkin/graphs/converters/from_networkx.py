@@ -23,6 +23,7 @@ def from_networkx(
     edge_features: str | Sequence[str] | None = None,
     edge_type: str | None = None,
     node_labels: str | None = None,
+    edge_labels: str | None = None,
 ) -> Graph:
     """A NetworkX graph of any of the four classes, its nodes numbered in iteration order.
 
@@ -36,6 +37,7 @@ def from_networkx(
         edge_features: edge attribute(s) that hold numbers or sequences of numbers.
         edge_type: edge attribute that holds a type id.
         node_labels: node attribute that holds a text.
+        edge_labels: edge attribute that holds a text.
 
     Example:
         >>> import networkx as nx
@@ -64,7 +66,9 @@ def from_networkx(
         attributes=nx_graph.graph,
     )
     return record.to_graph(
-        AttributeNames(node_features, node_tokens, edge_features, edge_type, node_labels)
+        AttributeNames(
+            node_features, node_tokens, edge_features, edge_type, node_labels, edge_labels
+        )
     )
 
 

@@ -6,6 +6,7 @@ path                                   holds
 ``.graphml``, ``.gexf``, ``.gml``,     one graph, called by the name of its file
 ``.dot``, ``.gv``
 ``.jsonl``, ``.ndjson``                a graph in each line
+``.smi``, ``.smiles``                  a molecule in each line, and its name
 ``.zip``, folder with ``*_A.txt``      a TUDataset; graphs are called 0, 1, ...
 folder of a ``GraphStore``             its graphs; ``label`` and ``split`` in their metadata
 any other folder                       all graph files in it and its folders; without labels,
@@ -16,6 +17,7 @@ any other folder                       all graph files in it and its folders; wi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +29,23 @@ from graphkin.graphs.converters.from_networkx import from_networkx
 from graphkin.graphs.converters.graphml import read_graphml
 from graphkin.graphs.converters.json_lines import read_json_lines
 from graphkin.graphs.converters.named import NamedGraph
+from graphkin.graphs.converters.smiles import read_smiles
 from graphkin.graphs.converters.tudataset.dataset import read_tudataset
 from graphkin.graphs.graph import Graph
 from graphkin.graphs.store import GraphStore
 
-LINES = (".jsonl", ".ndjson")
+LISTS: dict[str, Callable[[Path], list[NamedGraph]]] = {
+    ".jsonl": read_json_lines,
+    ".ndjson": read_json_lines,
+    ".smi": read_smiles,
+    ".smiles": read_smiles,
+}
+"""Endings of files with a graph in each line."""
+
+
+def is_graph_file(path: PathLike) -> bool:
+    """Whether a path has an ending of files that hold graphs and nothing else."""
+    return Path(path).suffix.lower() in (*READERS, *LISTS)
 
 
 def read_graphs(
@@ -48,7 +62,11 @@ def read_graphs(
         FormatError: a file is of an unknown format or broken, or two graphs have one name.
     """
     several = [paths] if isinstance(paths, str | Path) or not isinstance(paths, Iterable) else paths
-    graphs = [named for path in several for named in _read(Path(path), names or AttributeNames())]
+    graphs = [
+        named if named.source else replace(named, source=str(path))
+        for path in several
+        for named in _read(Path(path), names or AttributeNames())
+    ]
     if not graphs:
         raise FormatError("there are no graphs to read; name at least one file")
     known: set[str] = set()
@@ -68,12 +86,12 @@ def _read(path: Path, names: AttributeNames) -> list[NamedGraph]:
     if not path.exists():
         raise FormatError(f"{path} does not exist; name a file or folder of graphs")
     ending = path.suffix.lower()
-    if ending in LINES:
-        return read_json_lines(path)
+    if ending in LISTS:
+        return LISTS[ending](path)
     if ending == ".zip":
         return _read_tudataset(path)
     if ending not in READERS:
-        known = ", ".join((*READERS, *LINES, ".zip"))
+        known = ", ".join((*READERS, *LISTS, ".zip"))
         raise FormatError(f"{path} is not of a format that graphkin reads; known: {known}")
     return [NamedGraph(path.name, READERS[ending](path, names))]
 
@@ -83,20 +101,20 @@ def _read_folder(folder: Path, names: AttributeNames) -> list[NamedGraph]:
         return _read_tudataset(folder)
     if (folder / "manifest.json").exists():
         return _read_store(folder)
-    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in (*READERS, *LINES))
+    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in (*READERS, *LISTS))
     if not files:
         raise FormatError(
             f"{folder} holds neither a TUDataset, nor a graph store, nor files of "
-            f"{', '.join((*READERS, *LINES))}"
+            f"{', '.join((*READERS, *LISTS))}"
         )
     graphs = []
     for file in files:
         parent = file.parent.relative_to(folder)
         place = parent.as_posix() if parent.parts else None
         for named in _read(file, names):
-            name = named.name if file.suffix.lower() in LINES else file.relative_to(folder)
+            name = named.name if file.suffix.lower() in LISTS else file.relative_to(folder)
             label = place if named.label is None else named.label
-            graphs.append(NamedGraph(str(name), named.graph, label, named.split))
+            graphs.append(NamedGraph(str(name), named.graph, label, named.split, str(file)))
     return graphs
 
 

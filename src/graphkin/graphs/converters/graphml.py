@@ -38,6 +38,7 @@ def read_graphml(
     edge_features: str | Sequence[str] | None = None,
     edge_type: str | None = None,
     node_labels: str | None = None,
+    edge_labels: str | None = None,
 ) -> Graph:
     """The graph of a GraphML file, its nodes numbered as listed; those of groups join in.
 
@@ -51,12 +52,15 @@ def read_graphml(
         edge_features: edge attribute(s) that hold numbers.
         edge_type: edge attribute that holds a type id.
         node_labels: node attribute that holds a text.
+        edge_labels: edge attribute that holds a text.
 
     Raises:
         FormatError: no GraphML, or values that a graph does not take.
     """
     record = _GraphMLReader(path).read(read_file(path))
-    names = AttributeNames(node_features, node_tokens, edge_features, edge_type, node_labels)
+    names = AttributeNames(
+        node_features, node_tokens, edge_features, edge_type, node_labels, edge_labels
+    )
     return graph_of_file(record, names, path)
 
 

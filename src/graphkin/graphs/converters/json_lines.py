@@ -21,7 +21,7 @@ from graphkin.graphs.converters.named import NamedGraph
 from graphkin.graphs.graph import Graph
 
 _NODES = ("node_labels", "node_features", "node_tokens")
-_EDGES = ("edge_features", "edge_types")
+_EDGES = ("edge_features", "edge_types", "edge_labels")
 _ABOUT = ("name", "label", "split")
 KEYS = ("num_nodes", "edges", "directed", *_NODES, *_EDGES, *_ABOUT)
 
@@ -79,7 +79,9 @@ def _record(named: NamedGraph) -> dict[str, Any]:
         record["node_labels"] = list(graph.node_labels)
     if graph.node_tokens is not None:
         record["node_tokens"] = [graph.node_tokens.bag(node) for node in range(graph.num_nodes)]
-    for key in ("node_features", *_EDGES):
+    if graph.edge_labels is not None:
+        record["edge_labels"] = list(graph.edge_labels)
+    for key in ("node_features", "edge_features", "edge_types"):
         values = getattr(graph, key)
         if values is not None:
             record[key] = values.tolist()

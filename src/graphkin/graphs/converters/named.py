@@ -17,3 +17,5 @@ class NamedGraph:
     """The class it is of."""
     split: str | None = None
     """``training``, ``validation`` or ``test``, where the file decides."""
+    source: str = ""
+    """The file, or the folder of a set, that it was read from."""

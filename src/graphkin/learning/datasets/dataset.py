@@ -18,8 +18,9 @@ from graphkin.errors import ConfigError, GraphError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.batch import check_uniform
 from graphkin.graphs.collections import listed
+from graphkin.graphs.converters.any_graph import as_graph
+from graphkin.graphs.converters.attributes import AttributeNames
 from graphkin.graphs.vocabulary import Vocabulary
-from graphkin.learning.datasets.conversion import as_graph
 from graphkin.learning.datasets.splits import FOLDS, SHARES, check_recipe
 from graphkin.learning.task import EvaluationSet, Mode, Recipe, Split, TargetSet
 from graphkin.models.config import MODEL_NAMES, STRONG
@@ -60,8 +61,9 @@ class Dataset(ABC):
     Args:
         graphs: all graphs, each once: :class:`graphkin.Graph`, or graphs of NetworkX or PyG.
         options: of :class:`DatasetOptions`, by name.
-        vocabulary: what labels of nodes are tokens; by default those of the training graphs.
-        origin: further facts for the description, ready for JSON.
+        vocabulary: what labels have numbers; by default those of the training graphs.
+        origin: further facts for the description, ready for JSON; ``attributes`` says which
+            attributes of NetworkX graphs are their input.
     """
 
     kind: ClassVar[str]
@@ -76,7 +78,10 @@ class Dataset(ABC):
     ) -> None:
         self.options = build(DatasetOptions, options, "dataset")
         self.origin = origin or {}
-        self._given = [as_graph(graph, position) for position, graph in enumerate(listed(graphs))]
+        names = AttributeNames(**self.origin.get("attributes", {}))
+        self._given = [
+            as_graph(graph, position, names) for position, graph in enumerate(listed(graphs))
+        ]
         if not self._given:
             raise GraphError("a dataset needs graphs, and got none")
         check_uniform(self._given)
@@ -112,8 +117,8 @@ class Dataset(ABC):
 
     @cached_property
     def vocabulary(self) -> Vocabulary | None:
-        """The labels of nodes that have tokens; None for graphs without labels."""
-        if not self._given[0].has_labels:
+        """The labels of nodes and edges that have numbers; None for graphs without labels."""
+        if not self._given[0].has_text:
             return None
         if self._vocabulary is not None:
             return self._vocabulary
@@ -137,13 +142,17 @@ class Dataset(ABC):
         options |= model_inputs(self.graphs)
         if self.graphs[0].directed:
             options["reverse_messages"] = "shared" if "gcn" in model else "separate"
-        if self.vocabulary is not None and options["node_input"] == "tokens":
-            options["node_input_size"] = len(self.vocabulary)
+        labels = 0
+        if self.vocabulary is not None:
+            labels = len(self.vocabulary) if self._given[0].has_labels else 0
+            if labels and options["node_input"] == "tokens":
+                options["node_input_size"] = labels
+            if self.vocabulary.edge_types:
+                options["edge_input_size"] = self.vocabulary.edge_types
         own, training = self.training_options(model.removesuffix(STRONG), kind)
         scale = None
         if options.get("node_input") == "dense":
             options["feature_scaling"] = True
-            labels = 0 if self.vocabulary is None else len(self.vocabulary)
             scale = feature_scale([self.graphs[n] for n in self.numbers("training")], labels)
         course = {"batch_size": 32, "learning_rate": 1e-3, **COURSE}
         return Recipe(options | own, course | training, self.vocabulary, feature_scale=scale)

@@ -48,6 +48,8 @@ class CodeForm(NamedTuple):
     mnemonics: bytes
     """Of mnemonics, edges and what blocks say: equal where only registers, places on the stack and
     offsets of fields differ, as where somebody added a field to a structure."""
+    shape: bytes
+    """Of mnemonics and edges alone."""
 
 
 def code_form(function: Function) -> CodeForm:
@@ -59,7 +61,9 @@ def code_form(function: Function) -> CodeForm:
     blocks = tuple(_hash(text.encode(), own) for text, own in zip(texts, said, strict=True))
     mnemonics = repr([block.mnemonics for block in function.blocks]).encode()
     words = repr([_without_offsets(block) for block in function.blocks]).encode()
-    return CodeForm(blocks, _hash(shape, *blocks), _hash(shape, mnemonics, words))
+    return CodeForm(
+        blocks, _hash(shape, *blocks), _hash(shape, mnemonics, words), _hash(shape, mnemonics)
+    )
 
 
 def _without_offsets(block: Block) -> list[Token]:

@@ -319,7 +319,8 @@ def _counts(model: SearchModel, side: Side) -> list[NDArray[np.float32]]:
 
 def _order(model: SearchModel) -> dict[str, float]:
     assert model.ranking is not None, "a side is made by a model with a ranking"
-    return model.ranking.order
+    fitted_with = {} if model.pairing is None else model.pairing.order
+    return fitted_with or model.ranking.order
 
 
 def _differ_in_width(left: Side, right: Side) -> bool:

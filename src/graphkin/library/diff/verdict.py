@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
 import numpy as np
 
+from graphkin.graphs import Graph
+from graphkin.graphs.words import KIND_SHIFT, KINDS, OFFSETS
 from graphkin.library.diff.rounds import Paired
 from graphkin.library.diff.side import Side
+from graphkin.library.line_numbers import line_numbers
 from graphkin.library.signals import cosines
 from graphkin.results.document import BlockChanges, Verdict
 
@@ -58,10 +61,20 @@ class Judge:
             is_likely = item.probability >= LIKELY and self._says_the_same(item)
             verdict: Verdict = "same" if is_likely else "changed"
             return Judged(verdict, similarity, None, removed, added)
-        is_same = left.mnemonics == right.mnemonics and not removed and not added
+        is_same = left.mnemonics == right.mnemonics or self._differs_in_lines(item)
+        is_same = is_same and not removed and not added
         blocks = block_changes(left.blocks, right.blocks)
         similarity = 2 * blocks.equal / (len(left.blocks) + len(right.blocks))
         return Judged("same" if is_same else "changed", similarity, blocks, removed, added)
+
+    def _differs_in_lines(self, item: Paired) -> bool:
+        """Whether nothing but lines of the source tells two functions apart, as assertions pass
+        them on: somebody added a line above."""
+        if self._left.code[item.row].shape != self._right.code[item.column].shape:
+            return False
+        left, right = self._left.graphs[item.row], self._right.graphs[item.column]
+        lines = line_numbers(left, right)
+        return bool(lines) and _said(left, lines) == _said(right, lines)
 
     def _calls(self, item: Paired) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Names of what only the left function calls, and only the right one.
@@ -102,6 +115,20 @@ class Judge:
         if min(ours["strength"], theirs["strength"][0]) < TELLING:
             return True
         return float(cosines(ours, theirs, "words")[0]) >= SAME_WORDS
+
+
+def _said(graph: Graph, without: Collection[int]) -> list[list[int]]:
+    """The words of each block, but for some, and for offsets of fields."""
+    words = graph.node_words
+    assert words is not None, "graphs with lines have words"
+    return [
+        [
+            word
+            for word in words.bag(node).tolist()
+            if word not in without and KINDS[word >> KIND_SHIFT] != OFFSETS
+        ]
+        for node in range(graph.num_nodes)
+    ]
 
 
 def _is_one_kind(left: Side, right: Side, paired: Sequence[Paired]) -> bool:

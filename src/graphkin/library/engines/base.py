@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkin.binaries.call_graph import CallGraph
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
 from graphkin.library.records import BinarySummary, Filter, Row, Stored, WordArray, check_words
@@ -178,6 +179,21 @@ class Engine(ABC):
     @abstractmethod
     def finished_files(self) -> set[tuple[str, str]]:
         """(file hash, settings) of files that need not be read again."""
+
+    @abstractmethod
+    def keep_call_graphs(self, call_graphs: Mapping[str, bytes]) -> None:
+        """Keeps the call graphs of files, by their hashes, as
+        :meth:`graphkin.binaries.call_graph.CallGraph.to_bytes` has them. An engine that keeps none
+        does nothing."""
+
+    @abstractmethod
+    def call_graph(self, file_hash: str) -> CallGraph | None:
+        """What was kept of a file; None where there is nothing: single functions of it were added,
+        it was added by an earlier graphkin, or the engine keeps none."""
+
+    @abstractmethod
+    def call_graph_files(self) -> list[str]:
+        """Hashes of the files whose call graphs are kept."""
 
     @abstractmethod
     def remove(self, where: Filter) -> int:

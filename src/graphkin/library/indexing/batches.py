@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkin.binaries.call_graph import CallGraph, FunctionCalls
 from graphkin.binaries.corpus import BinaryRecord, FunctionRecord
 from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.extraction import FileSummary
@@ -44,6 +45,8 @@ class Pending(NamedTuple):
     graph: Graph
     callees: tuple[int, ...] | None = None
     """Addresses of functions of the same file that it calls, where all of the file is read."""
+    calls: FunctionCalls | None = None
+    """All that it refers to, likewise."""
     is_small: bool = False
     is_unnamed: bool = False
     """Whether named functions alone are asked for, and this is not one."""
@@ -68,6 +71,8 @@ class FileEnd:
     seconds: float = 0.0
     """CPU time that reading took."""
     coverages: list[Coverage] = field(default_factory=list)
+    call_graph: bytes = b""
+    """Of the whole file, as a library keeps it; empty where it is not known."""
 
 
 @dataclass
@@ -145,7 +150,8 @@ def ready(
         made = pending(graph, job, result.binary, result.name, address, size, tags)
         if result.said is not None and job.file_hash:
             callees = tuple(result.metadata.get("callees", ()))
-            made = made._replace(callees=callees, is_small=not is_large(graph, min_blocks))
+            is_small = not is_large(graph, min_blocks)
+            made = made._replace(callees=callees, calls=result.calls, is_small=is_small)
         if named_only and not made.is_small:
             made = made._replace(is_unnamed=is_unnamed(base_name(result.name)))
         yield job, made
@@ -187,12 +193,15 @@ def batches(stream: Stream, settings: str) -> Iterator[Batch]:
     unnamed: Counter[str] = Counter()
     summaries: dict[str, FileSummary] = {}
     changed: set[str] = set()
+    calls: dict[str, list[FunctionCalls]] = {}
     for job, result in stream:
         if isinstance(result, Pending):
             own = coming.setdefault(job.path, [])
             own.append(result)
             small[job.path] += result.is_small
             unnamed[job.path] += result.is_unnamed
+            if result.calls is not None:
+                calls.setdefault(job.path, []).append(result.calls)
             if len(own) >= LARGEST_FILE:
                 batch.take(job.path, coming.pop(job.path))
             if result.entry.file_hash != job.file_hash:
@@ -207,6 +216,7 @@ def batches(stream: Stream, settings: str) -> Iterator[Batch]:
                 skipped.append(Skipped(job.path, "", _reason(result, job)))
             is_whole = isinstance(result, Done) and job.path not in changed
             file_hash = job.file_hash if is_whole else ""
+            own_calls = calls.pop(job.path, [])
             batch.ends.append(
                 FileEnd(
                     job.path,
@@ -217,6 +227,7 @@ def batches(stream: Stream, settings: str) -> Iterator[Batch]:
                     skipped,
                     summary.seconds,
                     summary.coverages,
+                    CallGraph.of(own_calls).to_bytes() if own_calls and is_whole else b"",
                 )
             )
         if len(batch.functions) >= BATCH or len(batch.ends) >= BATCH:

@@ -111,6 +111,9 @@ class LibraryWriter:
             for chunk in chunks:
                 started = time.perf_counter()
                 added = self._library.add_rows(chunk.rows)
+                self._library.engine.keep_call_graphs(
+                    {end.file_hash: end.call_graph for end in chunk.ends if end.call_graph}
+                )
                 self._library.engine.finish_files(
                     (end.file_hash, end.settings) for end in chunk.ends if end.file_hash
                 )

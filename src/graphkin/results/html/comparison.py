@@ -1,8 +1,9 @@
-"""Two functions beside each other, and which block of one the matcher takes for which."""
+"""Two functions or graphs beside each other, and which block or node is taken for which."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,13 @@ from numpy.typing import NDArray
 
 from graphkin.binaries.function import Function
 from graphkin.errors import ConfigError
-from graphkin.results.document import Comparison, EvidenceToken
-from graphkin.results.evidence import LEAST_WEIGHT, Attention, mutual_pairs
+from graphkin.results.document import BlockPair, Comparison, EvidenceToken
+from graphkin.results.drawing.force import aligned, force_layout
+from graphkin.results.evidence import LEAST_WEIGHT, Attention, mutual_pairs, node_pairs
 from graphkin.results.function import summary
+from graphkin.results.graph import ShownGraph
 from graphkin.results.html.function import Drawing, draw
+from graphkin.results.html.graph import draw_graph
 from graphkin.results.html.page import facts, notices, page, text
 from graphkin.results.shared_words import said_lists
 from graphkin.results.text import distance_text, number_text, share_text
@@ -49,39 +53,120 @@ def comparison_page(
     for function in (left, right):
         if not function.blocks:
             raise ConfigError(f"{function.name} of {function.binary} has no blocks to compare")
-    last = checked_steps(maps, len(left.blocks), len(right.blocks)) - 1
+    sides = _function_side(left), _function_side(right)
+    return _page(comparison, sides, maps, BLOCKS)
+
+
+def graph_comparison_page(
+    comparison: Comparison, left: ShownGraph, right: ShownGraph, maps: Attention
+) -> str:
+    """One HTML file with both graphs, laid out by forces, nodes with their labels.
+
+    Partners of the one-to-one assignment share a colour, and the right graph is turned so that
+    they stand alike.
+
+    Args:
+        comparison: what the models say.
+        left: one graph.
+        right: the other.
+        maps: the attention between their nodes, from ``explain``.
+    """
+    places = force_layout(left.graph), force_layout(right.graph)
+    pairs = [(pair.left, pair.right) for pair in comparison.evidence.pairs]
+    turned = aligned(*places, pairs)
+    sides = (
+        _graph_side(left, draw_graph(left, places[0])),
+        _graph_side(right, draw_graph(right, turned)),
+    )
+    return _page(comparison, sides, maps, NODES)
+
+
+@dataclass(frozen=True)
+class _Words:
+    """How a page speaks of what it compares, and which pairs it shows."""
+
+    item: str
+    detail: str
+    """What is said of an item beside its name."""
+    least: float
+    """The least weight that the page begins with."""
+    pairs: Callable[[NDArray[np.float32], NDArray[np.float32]], list[BlockPair]]
+
+
+BLOCKS = _Words("block", "begins with", LEAST_WEIGHT, mutual_pairs)
+NODES = _Words("node", "beside", 0.0, node_pairs)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """What is drawn on one side."""
+
+    name: str
+    head: str
+    drawing: Drawing
+    names: list[str]
+    """Of its blocks or nodes."""
+
+    def geometry(self) -> dict[str, object]:
+        drawing = self.drawing
+        return {
+            "boxes": drawing.boxes,
+            "width": drawing.width,
+            "height": drawing.height,
+            "addresses": self.names,
+        }
+
+
+def _function_side(function: Function) -> _Side:
+    names = [f"{block.address:x}" for block in function.blocks]
+    return _Side(function.shown, _head(function), draw(function), names)
+
+
+def _graph_side(shown: ShownGraph, drawing: Drawing) -> _Side:
+    lines = "".join(f"<p>{text(line)}</p>" for line in (shown.facts, shown.file) if line)
+    head = f"<h2>{text(shown.name)}</h2>{lines}"
+    return _Side(shown.name, head, drawing, list(shown.node_texts))
+
+
+def _page(
+    comparison: Comparison, sides: tuple[_Side, _Side], maps: Attention, words: _Words
+) -> str:
+    left, right = sides
+    last = checked_steps(maps, len(left.names), len(right.names), words.item) - 1
     shown = comparison.evidence
     share = shown.matched_share or 0.0
-    matched = round(share * len(left.blocks))
+    matched = round(share * len(left.names))
     numbers = [
         ("probability", number_text(comparison.probability, 3)),
+        ("predicted value", number_text(comparison.value, 3)),
         ("score", number_text(comparison.score, 3)),
         ("distance", distance_text(comparison.distance)),
     ]
-    drawings = draw(left), draw(right)
     data = {
-        "left": _geometry(drawings[0], left),
-        "right": _geometry(drawings[1], right),
-        "steps": _steps(maps),
+        "left": left.geometry(),
+        "right": right.geometry(),
+        "steps": _steps(maps, words),
         "shown": shown.step,
         "scale": SCALE,
     }
     markup = {
-        "left_head": _head(left),
-        "right_head": _head(right),
+        "item": words.item,
+        "detail": words.detail,
+        "left_head": left.head,
+        "right_head": right.head,
         "facts": facts(numbers),
         "warnings": notices(comparison.warnings),
         "said": _said(comparison),
-        "share": f"{share_text(share)} ({matched} of {len(left.blocks)})",
+        "share": f"{share_text(share)} ({matched} of {len(left.names)})",
         "shown": str(shown.step),
         "last": str(last),
-        "threshold": f"{LEAST_WEIGHT:g}",
-        "left_name": text(left.shown),
-        "right_name": text(right.shown),
-        "left_drawing": drawings[0].markup,
-        "right_drawing": drawings[1].markup,
+        "threshold": f"{words.least:g}",
+        "left_name": text(left.name),
+        "right_name": text(right.name),
+        "left_drawing": left.drawing.markup,
+        "right_drawing": right.drawing.markup,
     }
-    title = f"{left.shown} and {right.shown}"
+    title = f"{left.name} and {right.name}"
     return page("comparison", title=title, markup=markup, data=data, scripts=SCRIPTS)
 
 
@@ -118,17 +203,8 @@ def _word_lists(words: Sequence[EvidenceToken]) -> str:
     return f"<dl>{rows}</dl>"
 
 
-def _geometry(drawing: Drawing, function: Function) -> dict[str, object]:
-    return {
-        "boxes": drawing.boxes,
-        "width": drawing.width,
-        "height": drawing.height,
-        "addresses": [f"{block.address:x}" for block in function.blocks],
-    }
-
-
-def checked_steps(maps: Attention, left: int, right: int) -> int:
-    """How many steps there are, if all maps fit functions of so many blocks."""
+def checked_steps(maps: Attention, left: int, right: int, item: str = "block") -> int:
+    """How many steps there are, if all maps fit functions of so many blocks, or such graphs."""
     left_to_right, right_to_left = maps.left_to_right, maps.right_to_left
     if not left_to_right or len(left_to_right) != len(right_to_left):
         raise ConfigError(
@@ -139,8 +215,8 @@ def checked_steps(maps: Attention, left: int, right: int) -> int:
         for weights in direction:
             if weights.shape != shape:
                 raise ConfigError(
-                    f"attention is {weights.shape}, but the functions have {left} and {right} "
-                    f"blocks: expected {shape}"
+                    f"attention is {weights.shape}, but there are {left} and {right} {item}s: "
+                    f"expected {shape}"
                 )
     return len(left_to_right)
 
@@ -160,7 +236,7 @@ def largest_weights(weights: NDArray[np.float32]) -> dict[str, Any]:
     }
 
 
-def _steps(maps: Attention) -> list[dict[str, Any]]:
+def _steps(maps: Attention, words: _Words) -> list[dict[str, Any]]:
     """What a page shows of each step: the pairs, and where every block looks.
 
     Weights of pairs are rounded down, so that none passes a threshold that it is below.
@@ -169,7 +245,7 @@ def _steps(maps: Attention) -> list[dict[str, Any]]:
         {
             "pairs": [
                 [pair.left, pair.right, int(pair.weight * SCALE)]
-                for pair in mutual_pairs(left_to_right, right_to_left)
+                for pair in words.pairs(left_to_right, right_to_left)
             ],
             "forth": largest_weights(left_to_right),
             "back": largest_weights(right_to_left),

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from graphkin.results.document import FunctionCode
+from graphkin.results.document import FunctionCode, GraphContent
 from graphkin.results.function import code_of
 from graphkin.results.text import address_text, encodable
 from graphkin.web import api_documents as api
@@ -76,10 +76,12 @@ async def list_functions(binary: str, server: ServerDep) -> Response:
 
 
 @router.get("/functions/{reference}")
-async def get_function(reference: str, server: ServerDep) -> FunctionCode:
-    """One function with its code: ``upload:FILE:NUMBER`` or ``library:ID``."""
+async def get_function(reference: str, server: ServerDep) -> FunctionCode | GraphContent:
+    """One function with its code, or one graph: ``upload:FILE:NUMBER`` or ``library:ID``."""
 
-    def read() -> FunctionCode:
+    def read() -> FunctionCode | GraphContent:
+        if not server.library.model.reads_functions:
+            return server.references.graph(reference).document(reference)
         function, has_text = server.references.with_text(reference)
         return code_of(function, reference, has_text=has_text)
 
@@ -93,10 +95,11 @@ def _row(number: int, function: UploadedFunction, upload: Upload) -> dict[str, A
         "function": encodable(function.name),
         "demangled": None if function.demangled is None else encodable(function.demangled),
         "binary": encodable(upload.label(function)),
-        "address": address_text(function.address),
+        "address": None if function.address is None else address_text(function.address),
         "size": function.size,
         "blocks": function.blocks,
         "edges": function.edges,
         "member": None if function.member is None else encodable(function.member.removeprefix("!")),
         "unit": None if function.unit is None else encodable(function.unit),
+        "label": None if function.label is None else encodable(function.label),
     }

@@ -26,6 +26,8 @@ KINDS = {
 @router.post("", status_code=202)
 async def start_diff(request: api.DiffRequest, server: ServerDep) -> api.DiffState:
     """Start a diff of two uploaded files; it waits for those before it."""
+    if not server.library.model.reads_functions:
+        raise ConfigError("a diff is of binaries, and this server has a library of graphs")
     job = DiffJob(server.reader, server.uploads, request, server.limits.diff_functions)
     return server.diffs.add(job).body()
 

@@ -26,6 +26,7 @@ async def start_scan(request: api.ScanRequest, server: ServerDep) -> api.Scan:
     if request.top > limits.top or request.rerank > limits.rerank:
         raise ConfigError(f"top is at most {limits.top} here, and rerank {limits.rerank}")
     upload = server.uploads.get(request.binary)
+    request = request.model_copy(update={"rerank": server.rerank(request.rerank)})
     job = ScanJob(server.library, server.uploads, upload, request, limits.query_blocks)
     return server.scans.add(job).body()
 

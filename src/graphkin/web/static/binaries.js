@@ -3,6 +3,7 @@
 import { get } from "./api.js";
 import { addressKey, count, nameOf } from "./format.js";
 import { RowTable } from "./table.js";
+import { holdsGraphs, spoken } from "./wording.js";
 
 const MOST_LISTS = 4;
 const listeners = new Set();
@@ -85,13 +86,27 @@ const COLUMNS = [
   },
 ];
 
-const textOf = (row) => [nameOf(row), row.function, row.address, row.member].filter(Boolean).join(" ");
+/** Of a graph there are edges and a label, where functions have bytes and an address. */
+const ofGraphs = (column) =>
+  ({
+    address: {
+      ...column,
+      label: "label",
+      key: (row) => row.label ?? "",
+      kind: "text",
+      text: (row) => row.label ?? "",
+    },
+    size: { ...column, label: "edges", key: (row) => row.edges, text: (row) => count(row.edges) },
+    blocks: { ...column, title: "Nodes of the graph" },
+  })[column.name] ?? column;
+
+const textOf = (row) => [nameOf(row), row.function, row.address, row.member, row.label].filter(Boolean).join(" ");
 
 /** A table of a file's functions. */
 export const functionTable = (onPick, onShown) =>
   new RowTable({
-    label: "Functions",
-    columns: COLUMNS,
+    label: spoken("Functions"),
+    columns: holdsGraphs() ? COLUMNS.map(ofGraphs) : COLUMNS,
     keyOf: (row) => row.number,
     textOf,
     onPick,

@@ -21,7 +21,8 @@ export function codePanel() {
     fill(place, spinner("reading the code…"));
     try {
       const code = await get(`/api/functions/${encodeURIComponent(reference)}`);
-      if (wanted === reference) fill(place, ...listing(code));
+      const shown = code.kind === "graph" ? [picture(code)] : listing(code);
+      if (wanted === reference) fill(place, ...shown);
     } catch (error) {
       if (wanted !== reference) return;
       shown = null;
@@ -43,6 +44,11 @@ export function codePanel() {
       fill(place);
     },
   };
+}
+
+function picture({ reference, function: name }) {
+  const src = `/api/graphs/${encodeURIComponent(reference)}/picture.svg`;
+  return make("img", { src, alt: `The graph ${name}`, class: "picture" });
 }
 
 function listing({ blocks, edges, text }) {

@@ -6,6 +6,7 @@ import { byId, copyFrom, empty, failure, fill, gone, make, say, spinner } from "
 import { baseName, made, nameOf, plural } from "./format.js";
 import { go } from "./router.js";
 import { dropZone } from "./uploads.js";
+import { holdsGraphs, spoken } from "./wording.js";
 
 const SIDES = ["left", "right"];
 
@@ -27,7 +28,7 @@ export function compareView() {
   );
 
   function pick(side) {
-    choose.open(`Choose the function on the ${side}`, (reference) =>
+    choose.open(spoken(`Choose the function on the ${side}`), (reference) =>
       go("compare", { ...current, [side]: reference }),
     );
   }
@@ -37,12 +38,12 @@ export function compareView() {
     const reference = current[side];
     const change = make("button", { type: "button", on: { click: () => pick(side) } });
     if (!reference) {
-      fill(change, `Choose the ${side} function`);
+      fill(change, spoken(`Choose the ${side} function`));
       change.className = "choose";
       return fill(place, change);
     }
     fill(change, "Change");
-    change.setAttribute("aria-label", `Change the ${side} function`);
+    change.setAttribute("aria-label", spoken(`Change the ${side} function`));
     if (!known.has(reference)) fill(place, spinner("reading…"));
     try {
       const facts = await describe(reference);
@@ -56,8 +57,10 @@ export function compareView() {
 
   async function describe(reference) {
     if (!known.has(reference)) {
-      const { blocks, ...facts } = await get(`/api/functions/${encodeURIComponent(reference)}`);
-      known.set(reference, { ...facts, blocks: blocks.length });
+      const { blocks, nodes, ...facts } = await get(
+        `/api/functions/${encodeURIComponent(reference)}`,
+      );
+      known.set(reference, { ...facts, blocks: (nodes ?? blocks).length });
     }
     return known.get(reference);
   }
@@ -80,7 +83,9 @@ export function compareView() {
 
   function load(path, { again = false } = {}) {
     const wait = spinner("comparing block by block…");
-    const title = "Comparison of the two functions: control flow, matched blocks, attention";
+    const title = holdsGraphs()
+      ? "Comparison of the two graphs: nodes, which is which, attention"
+      : "Comparison of the two functions: control flow, matched blocks, attention";
     const frame = make("iframe", { title, src: path, class: "loading" });
     frame.addEventListener("load", async () => {
       if (staged !== path) return;
@@ -132,7 +137,7 @@ export function compareView() {
 }
 
 function sideHead(facts, change) {
-  const more = [facts.address, plural(facts.blocks, "block"), facts.build, made(facts)].filter(Boolean);
+  const more = [facts.address, plural(facts.blocks, "block"), facts.label, facts.build, made(facts)].filter(Boolean);
   const text = `${baseName(facts.binary)} · ${more.join(" · ")}`;
   return [
     make(
@@ -176,7 +181,8 @@ const introduction = ({ left, right }) =>
     make(
       "p",
       {},
-      "Both control flows are drawn side by side, and every block points to the one that it ",
+      holdsGraphs() ? "Both graphs" : "Both control flows",
+      spoken(" are drawn side by side, and every block points to the one that it "),
       "matches. Hits of Search and Scan open here too.",
     ),
   );

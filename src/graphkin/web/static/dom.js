@@ -2,6 +2,7 @@
 
 import { printable } from "./format.js";
 import { href } from "./router.js";
+import { spoken } from "./wording.js";
 
 export const byId = (id) => document.getElementById(id);
 
@@ -60,11 +61,16 @@ export async function copyFrom(button, text) {
 }
 
 export const spinner = (text) =>
-  make("p", { class: "waiting" }, make("span", { class: "spinner", "aria-hidden": "true" }), text);
+  make(
+    "p",
+    { class: "waiting" },
+    make("span", { class: "spinner", "aria-hidden": "true" }),
+    spoken(text),
+  );
 
 /** A message in place of content: what is the case, and what to do next. */
 export const empty = (title, ...more) =>
-  make("div", { class: "empty" }, make("p", { class: "empty-title" }, title), ...more);
+  make("div", { class: "empty" }, make("p", { class: "empty-title" }, spoken(title)), ...more);
 
 /** An error with a button to try again, where that can help. */
 export function failure(error, again) {
@@ -85,7 +91,7 @@ export const emptyLibrary = () =>
     "p",
     { class: "notice" },
     "The library is empty, so there is nothing to find yet. ",
-    make("a", { href: href("library") }, "Add a binary to it"),
+    make("a", { href: href("library") }, spoken("Add a binary to it")),
     ".",
   );
 

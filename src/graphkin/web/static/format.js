@@ -1,5 +1,7 @@
 // Numbers and names as people read them.
 
+import { spoken } from "./wording.js";
+
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu;
 
 /** Spells out characters that would hide or turn text around: a symbol can have any name. */
@@ -15,7 +17,7 @@ export const nameOf = (row) => row.demangled ?? row.function;
 export const count = (number) => number.toLocaleString("en");
 
 export const plural = (number, one, many = `${one}s`) =>
-  `${count(number)} ${number === 1 ? one : many}`;
+  `${count(number)} ${spoken(number === 1 ? one : many)}`;
 
 export const baseName = (path) => path.split(/[\\/]/).at(-1) || path;
 

@@ -16,6 +16,7 @@ import {
   tagTexts,
 } from "./format.js";
 import { href } from "./router.js";
+import { holdsGraphs, spoken } from "./wording.js";
 import { wordsLine } from "./words.js";
 
 const MOST_WORDS = 4; // of what both say
@@ -59,7 +60,10 @@ const COLUMNS = [
     hit.probability === null ? null : probabilityBar(hit.probability)],
   ["function", "", (hit) => name(hit), "wide"],
   ["built", "Folder of the file, architecture and compiler", (hit, texts) =>
-    buildOf(hit, texts.get(hit))],
+    holdsGraphs() ? null : buildOf(hit, texts.get(hit))],
+  ["label", "The class of the graph", (hit) => (holdsGraphs() ? (hit.tags.label ?? null) : null)],
+  ["value", "What the model predicts, in the unit of its targets", (hit) =>
+    decimal(hit.value, 3), "number"],
   ["score", "After reranking: higher is closer", (hit) => decimal(hit.score, 2), "number"],
   ["distance", "Before reranking: lower is closer", (hit) =>
     Number(hit.distance.toPrecision(4)), "number"],
@@ -73,9 +77,15 @@ function name(hit) {
   return [
     make("span", { class: "mono function-name", title: hit.function }, named(nameOf(hit))),
     make("span", { class: "quiet of" }, fileName(hit.binary), hit.address && ` · ${hit.address}`),
-    tagList(tagTexts(hit.tags)),
+    tagList(tagTexts(otherTags(hit))),
     ...remarks(hit),
   ];
+}
+
+/** The class of a graph has a column. */
+function otherTags({ tags }) {
+  const { label, ...others } = tags;
+  return holdsGraphs() ? others : tags;
 }
 
 /** What the query and a hit both say, and why the probability is what it is. */
@@ -100,7 +110,8 @@ export function hitsTable(hits, query) {
   const pick = (row) => row.filter((_, column) => used[column]);
   const heads = pick(COLUMNS).map(([label, title, , style]) => {
     const aligned = style?.startsWith("number") && style;
-    return make("th", { scope: "col", title: title || null, class: aligned }, label);
+    const about = { scope: "col", title: spoken(title) || null, class: aligned };
+    return make("th", about, spoken(label));
   });
   const rows = hits.map((hit, number) =>
     make(
@@ -118,7 +129,7 @@ export function hitsTable(hits, query) {
 
 // The function's name needs no label where rows are cards.
 const cell = ([label, , , style], value) =>
-  make("td", { class: style, "data-name": style !== "wide" && label }, value ?? "");
+  make("td", { class: style, "data-name": style !== "wide" && spoken(label) }, value ?? "");
 
 /** "10 kin", with the most probable one named for people who cannot see the table. */
 export function summary(hits) {

@@ -6,6 +6,7 @@ import { byId, calm, cautions, empty, emptyLibrary, failure, fill, make, say, sp
 import { nameOf, plural, probability, seconds, wildcard } from "./format.js";
 import { fileName, hitsTable, named, summary } from "./hits.js";
 import { href } from "./router.js";
+import { holdsGraphs } from "./wording.js";
 
 const FILTERS = ["in", "named", "architecture", "compiler"];
 const CHOICES = ["rerank", "min_probability", "top"];
@@ -90,7 +91,7 @@ export function kinPanel(onSettings) {
       fill(area, warnings, rest ? null : nothing(filtered), rest);
       return;
     }
-    const unsure = hits.every((hit) => hit.probability === null);
+    const unsure = !holdsGraphs() && hits.every((hit) => hit.probability === null);
     fill(area, warnings, unsure && uncalibrated(), hitsTable(hits, reference), rest);
   }
 

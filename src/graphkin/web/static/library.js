@@ -6,9 +6,11 @@ import { byId, empty, failure, fill, make, say, spinner, wide } from "./dom.js";
 import { bytes, count, exactly, plural, wildcard, words } from "./format.js";
 import { addForm } from "./library_add.js";
 import { entryLinks, filesTable, showLibraryFunctions } from "./library_tables.js";
+import { holdsGraphs, spoken } from "./wording.js";
 
 const TYPING_MS = 250;
 const MOST_BARS = 12;
+const FIRST_BINARY = "Add a binary whose functions you know, such as a vulnerable release.";
 const HINTS = { files: "Filter by file or tag", functions: "Filter by function name" };
 
 export function libraryView() {
@@ -137,7 +139,7 @@ export function libraryView() {
 function showFacts({ library, entries, graphs, binaries, bytes: sizes, model }) {
   const total = Object.values(sizes).reduce((sum, size) => sum + size, 0);
   const items = [
-    ["functions", count(entries)],
+    [spoken("functions"), count(entries)],
     ["distinct", count(graphs)],
     ["files", count(binaries)],
     ["on disk", bytes(total)],
@@ -153,7 +155,7 @@ function segments(names, onChoose) {
   const choices = names.map((name, index) => {
     const radio = make("input", { type: "radio", name: "mode", value: name, checked: index === 0 });
     radio.addEventListener("change", () => onChoose(name));
-    return make("label", {}, radio, name);
+    return make("label", {}, radio, spoken(name));
   });
   return make("div", { class: "segments", role: "radiogroup", "aria-label": "List" }, choices);
 }
@@ -193,7 +195,7 @@ const emptyLibrary = () =>
   empty(
     "The library is empty.",
     status().writable
-      ? make("p", {}, "Add a binary whose functions you know, such as a vulnerable release.")
+      ? make("p", {}, holdsGraphs() ? "Add a file of graphs." : FIRST_BINARY)
       : make("p", {}, "Fill it with ", make("code", {}, "graphkin index LIBRARY BINARY"), "."),
   );
 

@@ -4,6 +4,7 @@ import { follow, get, post } from "./api.js";
 import { cautions, fill, make, say, wide } from "./dom.js";
 import { plural } from "./format.js";
 import { dropZone } from "./uploads.js";
+import { spoken } from "./wording.js";
 
 const RETRY_MS = 2000;
 
@@ -26,7 +27,7 @@ export function addForm(onAdded) {
   });
 
   async function add(binary) {
-    const note = make("span", { class: "quiet" }, "adding functions…");
+    const note = make("span", { class: "quiet" }, spoken("adding functions…"));
     const bar = make("progress", { "aria-label": `Adding ${binary.name}` });
     const row = make("li", {}, make("span", { class: "mono name" }, binary.name), bar, note);
     list.prepend(row);
@@ -61,14 +62,14 @@ export function addForm(onAdded) {
     return !message;
   };
   tags.addEventListener("change", check);
-  const tagsLabel = make("label", {}, "tags for all its functions", tags);
-  const leastLabel = make("label", {}, "least blocks", least);
+  const tagsLabel = make("label", {}, spoken("tags for all its functions"), tags);
+  const leastLabel = make("label", { class: "of-code" }, "least blocks", least);
   const fields = make("div", { class: "stack" }, tagsLabel, refusal, leastLabel);
   return {
     element: make(
       "details",
       { class: "add", open: wide() },
-      make("summary", {}, "Add a binary"),
+      make("summary", {}, spoken("Add a binary")),
       fields,
       zone.element,
       list,

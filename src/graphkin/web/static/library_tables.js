@@ -6,6 +6,7 @@ import { builds, count, exactly, made, nameOf, plural, tagTexts } from "./format
 import { buildOf, fileName, named, tagList } from "./hits.js";
 import { growing, sorter } from "./lists.js";
 import { href } from "./router.js";
+import { spoken } from "./wording.js";
 
 const MOST_TAGS = 4;
 /** Of each file, what tells it from others of its name. */
@@ -150,7 +151,7 @@ export async function showLibraryFunctions(element, where, actions, { withBinary
 function head(withBinary) {
   const labels = ["function", ...(withBinary ? ["file"] : []), "address", "blocks", "built"];
   const heads = labels.map((label) =>
-    make("th", { scope: "col", class: label === "blocks" ? "number" : null }, label),
+    make("th", { scope: "col", class: label === "blocks" ? "number" : null }, spoken(label)),
   );
   const last = make("th", {}, make("span", { class: "unseen" }, "actions"));
   return make("thead", {}, make("tr", {}, heads, last));

@@ -1,6 +1,7 @@
 // Long lists: sorted by a column, and drawn as a person comes near their rows.
 
 import { make } from "./dom.js";
+import { spoken } from "./wording.js";
 
 const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
@@ -31,8 +32,8 @@ export function sorter(columns, onChange, initial = null) {
   return {
     /** The content of a head; `head` is the element that carries aria-sort. */
     attach(head, each) {
-      if (!each.key) return head.append(each.label);
-      const button = make("button", { type: "button", title: each.title }, each.label);
+      if (!each.key) return head.append(spoken(each.label));
+      const button = make("button", { type: "button", title: spoken(each.title) }, spoken(each.label));
       button.addEventListener("click", () => choose(each));
       head.append(button);
       heads.set(each, head);

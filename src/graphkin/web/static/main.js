@@ -12,6 +12,7 @@ import { href, start, takeToken, VIEWS } from "./router.js";
 import { scanView } from "./scan.js";
 import { searchView } from "./search.js";
 import { acceptDrops } from "./uploads.js";
+import { holdsGraphs, speakOf } from "./wording.js";
 
 const TYPING = "input, textarea, select, [contenteditable]";
 const TITLES = {
@@ -60,6 +61,7 @@ async function logInFromAddress() {
 
 async function begin() {
   onRefused(askForToken);
+  onStatus(({ kind }) => speakOf(kind));
   onStatus(showStatus);
   prepareDialogs();
   document.querySelector(".skip").addEventListener("click", (event) => {
@@ -116,7 +118,8 @@ function watchKeys({ openView, filter }) {
       box.focus();
       box.select();
     } else if (VIEWS[Number(event.key) - 1]) {
-      openView(VIEWS[Number(event.key) - 1]);
+      const view = VIEWS[Number(event.key) - 1];
+      if (view !== "diff" || !holdsGraphs()) openView(view);
     }
   });
 }

@@ -25,9 +25,11 @@ import {
 import { growing, sorter } from "./lists.js";
 import { href } from "./router.js";
 import { wordText } from "./words.js";
+import { holdsGraphs, spoken } from "./wording.js";
 
 const REFRESH_MS = 250;
 const FORMATS = ["html", "json", "csv", "sarif", "cyclonedx"];
+const CODE_FORMATS = new Set(["sarif", "cyclonedx"]);
 
 const best = (result) => result.hits[0];
 const COLUMNS = [
@@ -37,6 +39,7 @@ const COLUMNS = [
     label: "address",
     key: ({ query }) => addressKey(query.address),
     kind: "code",
+    class: "of-code",
   },
   {
     name: "blocks",
@@ -52,6 +55,7 @@ const COLUMNS = [
     key: (result) => best(result).probability,
     kind: "number",
     first: "descending",
+    class: "of-code",
   },
   { name: "like", label: "is like", key: (result) => nameOf(best(result)) },
   { name: "of", label: "of", key: (result) => baseName(best(result).binary) },
@@ -77,7 +81,7 @@ export function resultsTable({ cancel, again }) {
   const trouble = make("div");
   const filter = make("input", {
     type: "search",
-    placeholder: "Filter by function, file or tag",
+    placeholder: spoken("Filter by function, file or tag"),
     autocomplete: "off",
     spellcheck: "false",
     "aria-label": "Filter results",
@@ -213,7 +217,7 @@ function headOf(scan, over, cancel, again) {
     return [title, button];
   }
   const report = (format) => `/api/scans/${encodeURIComponent(scan.id)}/report?format=${format}`;
-  const links = FORMATS.map((format) =>
+  const links = FORMATS.filter((format) => !(holdsGraphs() && CODE_FORMATS.has(format))).map((format) =>
     make("a", { class: "button", href: report(format), download: true }, format.toUpperCase()),
   );
   const label = make("span", { class: "quiet" }, "Export");
@@ -260,9 +264,9 @@ function resultRow(result) {
     "tr",
     {},
     cell(null, "wide", button),
-    cell("address", "mono", query.address ?? ""),
-    cell("blocks", "number", count(query.blocks)),
-    cell("probability", "", probabilityBar(hit.probability)),
+    cell("address", "mono of-code", query.address ?? ""),
+    cell(spoken("blocks"), "number", count(query.blocks)),
+    cell("probability", "of-code", probabilityBar(hit.probability)),
     cell(
       "is like",
       "wide",

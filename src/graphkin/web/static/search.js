@@ -14,6 +14,10 @@ import { named } from "./hits.js";
 import { kinPanel } from "./kin.js";
 import { go, href } from "./router.js";
 import { binaryFacts, dropZone } from "./uploads.js";
+import { holdsGraphs, spoken } from "./wording.js";
+
+const CODE_FILES = "ELF, PE, Mach-O, object files and static archives";
+const GRAPH_FILES = "JSON lines, GraphML, GEXF, GML, DOT, or the zip of a TUDataset";
 
 export function searchView() {
   const filter = byId("search-filter");
@@ -32,8 +36,8 @@ export function searchView() {
     },
   );
   const zone = dropZone({
-    title: "Drop a binary here",
-    hint: "ELF, PE, Mach-O, object files and static archives. It stays on this server.",
+    title: spoken("Drop a binary here"),
+    hint: `${holdsGraphs() ? GRAPH_FILES : CODE_FILES}. It stays on this server.`,
     take: (binary) => {
       // Whoever went elsewhere meanwhile finds it among the recent files.
       if (!byId("search").hidden) go("search", { binary: binary.id });
@@ -139,7 +143,7 @@ function showCoverage({ functions, coverage }) {
   place.hidden = !code;
   place.classList.toggle("warning", low.length > 0);
   const share = code ? Math.floor((100 * recovered) / code) : 100;
-  const text = `${plural(functions, "function")} hold ${share}% of ${code} bytes of code.`;
+  const text = `${plural(functions, "function")} hold ${share}% of ${count(code)} bytes of code.`;
   const tried = [...new Set(low.flatMap((file) => file.tried))].join(", ");
   fill(place, low.length ? `${text} Others are missing; tried: ${tried}.` : text);
 }

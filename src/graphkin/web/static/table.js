@@ -3,6 +3,7 @@
 import { fill, make } from "./dom.js";
 import { words } from "./format.js";
 import { sorter } from "./lists.js";
+import { spoken } from "./wording.js";
 
 const SPARE = 8; // rows drawn beyond both edges, for quick scrolling
 
@@ -87,7 +88,7 @@ export class RowTable {
     this.#active = Math.max(place, 0);
     this.element.setAttribute("aria-rowcount", this.#shown.length + 1);
     this.note.hidden = this.#shown.length > 0;
-    fill(this.note, this.#all.length ? "No function matches the filter." : "No functions.");
+    fill(this.note, spoken(this.#all.length ? "No function matches the filter." : "No functions."));
     this.onShown(this.#shown.length, this.#all.length);
     this.#resize();
   }

@@ -4,6 +4,7 @@ import { status, upload } from "./api.js";
 import { addBinary } from "./binaries.js";
 import { byId, fill, make, say } from "./dom.js";
 import { bytes, plural } from "./format.js";
+import { spoken } from "./wording.js";
 
 /**
  * A place to drop files on or to choose them by.
@@ -70,7 +71,7 @@ function showProgress(share, file, bar, note) {
   } else {
     bar.removeAttribute("value");
     const limit = status()?.limits.extraction_seconds;
-    fill(note, `reading functions…${limit ? ` (at most ${limit} s)` : ""}`);
+    fill(note, spoken(`reading functions…${limit ? ` (at most ${limit} s)` : ""}`));
   }
 }
 

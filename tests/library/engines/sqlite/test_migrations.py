@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from graphkin import Graph, Library
+from graphkin.binaries.call_graph import CallGraph, FunctionNode
 from graphkin.errors import FormatError
 from graphkin.library.engines.base import Space
 from graphkin.library.engines.sqlite import file as sqlite_file
@@ -98,6 +99,27 @@ def test_a_library_of_version_1_takes_signals_and_words(path: Path) -> None:
         shared = engine.sharing(words, np.ones(2, np.float32), 99)
         assert shared == [*((own, 2.0) for own in same), (second, 1.0)]
         assert engine.verify().damage == []
+
+
+def test_a_library_of_version_1_takes_call_graphs(path: Path) -> None:
+    content = CallGraph((FunctionNode("", 16, "f"),), ("puts",), ()).to_bytes()
+    with SqliteEngine.open(path) as engine:
+        (first, *_) = {item.entry.file_hash for item in engine.scan()}
+        assert engine.call_graph_files() == []
+        assert engine.call_graph(first) is None
+        engine.keep_call_graphs({first: content})
+    with SqliteEngine.open(path) as engine:
+        call_graph = engine.call_graph(first)
+        assert call_graph is not None
+        assert call_graph.imports == ("puts",)
+        assert engine.stats()["call_graphs"] == 1
+        assert engine.verify().damage == []
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE call_graphs SET content = x'00'")
+    with SqliteEngine.open(path) as engine:
+        assert engine.verify().damage == [f"the call graph of {first} is not what was stored"]
+        engine.remove(Filter(file_hash=first))
+        assert engine.call_graph_files() == []
 
 
 def test_words_of_an_old_graph_reach_who_has_the_library_open(path: Path) -> None:

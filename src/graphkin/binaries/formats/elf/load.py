@@ -13,7 +13,7 @@ from graphkin.binaries.formats.eh_frame import unwind_ranges
 from graphkin.binaries.formats.elf import mips, powerpc
 from graphkin.binaries.formats.elf.debug_file import find_debug_file
 from graphkin.binaries.formats.elf.debug_folders import DebugFolders
-from graphkin.binaries.formats.elf.exidx import index_ranges, index_starts
+from graphkin.binaries.formats.elf.exidx import index_ranges, index_starts, past_padding
 from graphkin.binaries.formats.elf.objects import link
 from graphkin.binaries.formats.elf.sections import (
     byte_order,
@@ -145,7 +145,7 @@ def _linked(
     regions = disjoint(section_regions(sections, data)) or disjoint(segment_regions(binary, data))
     order = byte_order(binary)
     slots, pointers, imports = _relocations(binary)
-    debug, note = find_debug_file(binary, data, debug_folders)
+    debug, remark = find_debug_file(binary, data, debug_folders)
     is_mips = architecture.startswith("mips")
     has_marks = architecture in ("arm", "aarch64")
     static = _functions(binary.symtab_symbols, is_mips)
@@ -169,8 +169,6 @@ def _linked(
         imports |= {address: name for address, name, _, is_import in table if is_import}
         named = mips.imports(binary)
         compressed = mips.compressed(binary)
-        notes = (note, mips.compressed_note(len(compressed)))
-        note = "; ".join(filter(None, notes)) or None
     plt = [(s.virtual_address, s.size) for s in sections if text(s.name).startswith(STUB_SECTIONS)]
     local_entries: dict[int, int] = {}
     if architecture.startswith("ppc"):
@@ -205,8 +203,13 @@ def _linked(
         for section in sections:
             if section.name == ".ARM.exidx":
                 content = content_of(section, data)
-                index += index_starts(content, section.virtual_address)
-                unwind += index_ranges(content, section.virtual_address)
+                starts = index_starts(content, section.virtual_address)
+                index += [past_padding(start, regions) for start in starts]
+                unwind += [
+                    item._replace(start=start)
+                    for item in index_ranges(content, section.virtual_address)
+                    if (start := past_padding(item.start, regions)) < item.end
+                ]
     entries = _entries(binary)
     values = _pointers(binary, regions, pointers, POINTERS[architecture])
     # Code that is not read would be searched in vain.
@@ -233,12 +236,13 @@ def _linked(
         comment(sections, data),
         got,
         lines,
-        note,
+        mips.compressed_note(len(compressed)),
         marks,
         stack_failures(noreturn),
         order,
         imports,
         local_entries | {stub: defined[name] for stub, name in named.items() if name in defined},
+        remark=remark,
     )
     tables = {
         "symbols": static,

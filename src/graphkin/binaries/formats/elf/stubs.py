@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 
 from graphkin.binaries.image import ByteOrder
+from graphkin.binaries.starts.thumb_instructions import THUMB_ENTRIES
 
-THUMB_ENTRIES = (0x46C04778, 0xE7FD4778)
-"""``bx pc; nop``, and ``bx pc; b .-2`` of newer linkers: how Thumb code enters a stub."""
 Stubs = Iterator[tuple[int, str]]
 """(address, name) of each stub; one that can be entered at two addresses is there twice."""
 

@@ -170,16 +170,26 @@ class Values:
 
     def called(self, listing: Listing, register: int, position: int) -> int | None:
         """Where a call through a register goes: an address, or the slot that it is read from."""
-        for at in range(position - 1, max(-1, position - 1 - NEAR), -1):
-            effect = self._semantics.effect(listing, at)
-            if not self.writes(effect, register):
-                continue
+        end = max(-1, position - 1 - NEAR)
+        while (written := self._last_write(listing, register, position, end)) is not None:
+            position, effect = written
             if self._is_copy(effect, listing):
                 register = effect.first
             elif isinstance(effect, Load):
-                return self._exact_place(listing, at, effect, 0)
+                return self._exact_place(listing, position, effect, 0)
             else:
-                return self.exact(listing, register, at + 1)
+                return self.exact(listing, register, position + 1)
+        return None
+
+    def _last_write(
+        self, listing: Listing, register: int, position: int, end: int
+    ) -> tuple[int, Effect] | None:
+        """The nearest instruction behind ``end``, and ahead of a position, that wrote to it."""
+        effect_of, is_scratch = self._semantics.effect, register in self._semantics.scratch
+        for at in range(position - 1, end, -1):
+            effect = effect_of(listing, at)
+            if effect.target == register or (is_scratch and type(effect) is Call):
+                return at, effect
         return None
 
     def exact(self, listing: Listing, register: int, position: int, depth: int = 0) -> int | None:
@@ -189,25 +199,27 @@ class Values:
         fixed = self._semantics.fixed(listing).get(register)
         if fixed is not None or depth > MAX_DEPTH:
             return fixed
-        for at in range(position - 1, max(-1, position - 1 - NEAR), -1):
-            effect = self._semantics.effect(listing, at)
-            if not self.writes(effect, register):
-                continue
-            if isinstance(effect, Sum):
-                first = self.exact(listing, effect.first, at, depth + 1)
-                second = self.exact(listing, effect.second, at, depth + 1)
-                if first is None or second is None:
-                    return None
-                return (first + second + effect.constant) & self._limit
-            if isinstance(effect, Load):
-                address = self._exact_place(listing, at, effect, depth)
-                return None if address is None else self._image.word(address, effect.width)
-            return None
-        return self._semantics.at_entry(listing).get(register) if position <= NEAR else None
+        written = self._last_write(listing, register, position, max(-1, position - 1 - NEAR))
+        if written is None:
+            return self._semantics.at_entry(listing).get(register) if position <= NEAR else None
+        at, effect = written
+        if isinstance(effect, Sum):
+            first = self.exact(listing, effect.first, at, depth + 1)
+            # A sum of something unknown is unknown, whatever the rest is.
+            second = None if first is None else self.exact(listing, effect.second, at, depth + 1)
+            if first is None or second is None:
+                return None
+            return (first + second + effect.constant) & self._limit
+        if isinstance(effect, Load):
+            address = self._exact_place(listing, at, effect, depth)
+            return None if address is None else self._image.word(address, effect.width)
+        return None
 
     def _exact_place(self, listing: Listing, at: int, effect: Load, depth: int) -> int | None:
+        if effect.selector != NONE or effect.base == NONE:
+            return None
         base = self.exact(listing, effect.base, at, depth + 1)
-        if base is None or effect.selector != NONE or effect.base == NONE:
+        if base is None:
             return None
         return (base + effect.displacement) & self._limit
 

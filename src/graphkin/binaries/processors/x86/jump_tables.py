@@ -275,22 +275,40 @@ def _before_bytes(listing: Listing, table: Table) -> int | None:
     return None
 
 
+class _Keeps(dict[str, bool]):
+    """By mnemonic, whether an instruction changes nothing that may hold the base of a table."""
+
+    def __missing__(self, name: str) -> bool:
+        keeps = name in READ_ONLY or name in ("pop", "leave", "ret") or name[0] == "j"
+        self[name] = keeps
+        return keeps
+
+
+_KEEPS = _Keeps()
+
+
 def table_base(image: Image, listing: Listing, register: str, position: int) -> int | None:
     """The base of the global offset table, where a register of 32-bit code holds it.
 
     That is ``call thunk; add R, N`` or ``call next; pop R; add R, N``, and copies of R.
     """
-    location, limit = family(register), max(-1, position - FAR)
+    origin = location = family(register)
+    behind, up_to, same = listing.base_spans.get(origin, (0, -1, None))
+    if behind < position <= up_to:
+        return same
+    limit = max(-1, position - FAR)
     names, writes = listing.mnemonics, listing.writes
     own = known_at = listing.bases.setdefault(location, {})
+    first: int | None = None  # the nearest write of the register itself
     for at in range(position - 1, limit, -1):
         # Code calls through one register again and again.
         known = known_at.get(at + 1)
         if known is not None and known[0] > limit:
             own[position] = known
+            listing.base_spans[origin] = (at if first is None else first, position, known[1])
             return known[1]
         name = names[at]
-        if name in READ_ONLY or name in ("pop", "leave", "ret") or name[0] == "j":
+        if _KEEPS[name]:
             continue
         write = writes.get(at)
         if write is None:
@@ -299,6 +317,8 @@ def table_base(image: Image, listing: Listing, register: str, position: int) -> 
         if write[0] != location:
             continue
         source = write[1]
+        if first is None:
+            first = at
         if name == "mov" and not source.startswith("0x"):
             location = location_of(source)
             known_at = listing.bases.setdefault(location, {})
@@ -306,7 +326,10 @@ def table_base(image: Image, listing: Listing, register: str, position: int) -> 
         is_base = name == "add" and source[:1].isdigit()
         base = _base_of_call(listing, at, int(source, 0)) if is_base else None
         own[position] = (at, base)
+        listing.base_spans[origin] = (first, position, base)
         return base
+    if limit < 0:
+        listing.base_spans[origin] = (-1 if first is None else first, position, None)
     return None
 
 

@@ -2,7 +2,7 @@
 
 The server keeps vectors and metadata. Graphs, their signals and words, and documents lie beside
 it, in a folder that every machine mounts (:mod:`graphkin.library.engines.milvus.bundles`), because
-a value of Milvus holds 64 kB at most.
+a value of Milvus holds 64 kB at most. The call graphs of files are not kept.
 
 Milvus has no transactions. The id of a row comes from its key, so that writing a row twice is
 writing it once: an ``add`` that was interrupted leaves some of its rows, each of them whole, and
@@ -20,6 +20,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkin.binaries.call_graph import CallGraph
 from graphkin.errors import ConfigError, FormatError, StorageError
 from graphkin.graphs import Graph
 from graphkin.graphs.encoding import load_graph
@@ -219,6 +220,15 @@ class MilvusEngine(Engine):
         """Adds tags to what matches. When it fails, some may have them: do it again."""
         self._list_texts(collection.listed_tags(tags))
         return add_tags(self._rows, self._matching(where, collection.ROW_FIELDS), tags)
+
+    def keep_call_graphs(self, call_graphs: Mapping[str, bytes]) -> None:
+        """Does nothing: a collection has room for functions, not for whole files."""
+
+    def call_graph(self, file_hash: str) -> CallGraph | None:
+        return None
+
+    def call_graph_files(self) -> list[str]:
+        return []
 
     def finish_files(self, files: Iterable[tuple[str, str]]) -> None:
         self._records.upsert(collection.write_record(collection.FILE, *pair) for pair in files)

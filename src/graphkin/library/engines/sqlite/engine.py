@@ -16,6 +16,7 @@ from typing import Any, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkin.binaries.call_graph import CallGraph
 from graphkin.errors import ConfigError, FormatError, GraphkinError
 from graphkin.graphs import Graph
 from graphkin.graphs.encoding import load_graph
@@ -35,6 +36,7 @@ from graphkin.library.engines.sqlite.file import SqliteFile, exists
 from graphkin.library.engines.sqlite.interned import INTERNED, InternedStrings, from_sql, to_sql
 from graphkin.library.engines.sqlite.lists import sharing
 from graphkin.library.engines.sqlite.rows import (
+    content_checksum,
     fetch_contents,
     fetch_rows,
     fetch_signals,
@@ -172,6 +174,30 @@ class SqliteEngine(Engine):
             pairs = self._file.execute("SELECT file_hash, settings FROM finished")
             return {(from_sql(file_hash), from_sql(settings)) for file_hash, settings in pairs}
 
+    def keep_call_graphs(self, call_graphs: Mapping[str, bytes]) -> None:
+        if not call_graphs:
+            return
+        with self._file.writing("add to"):
+            self._file.executemany(
+                "INSERT OR REPLACE INTO call_graphs VALUES (?, ?, ?)",
+                (
+                    (to_sql(file_hash), content_checksum(content), content)
+                    for file_hash, content in call_graphs.items()
+                ),
+            )
+
+    def call_graph(self, file_hash: str) -> CallGraph | None:
+        with self._file.reading():
+            content = self._file.value(
+                "SELECT content FROM call_graphs WHERE file_hash = ?", (to_sql(file_hash),)
+            )
+        return None if content is None else CallGraph.from_bytes(content)
+
+    def call_graph_files(self) -> list[str]:
+        with self._file.reading():
+            rows = self._file.execute("SELECT file_hash FROM call_graphs ORDER BY rowid")
+            return [from_sql(file_hash) for (file_hash,) in rows]
+
     def remove(self, where: Filter) -> int:
         with self._file.lock:
             with self._file.writing("remove from"):
@@ -199,6 +225,11 @@ class SqliteEngine(Engine):
             self._strings.text(int(number)) for number in np.unique(columns["file_hash"][gone])
         ]
         file.executemany(delete.format("finished", "file_hash"), ((to_sql(h),) for h in hashes))
+        whole = np.setdiff1d(columns["file_hash"][gone], columns["file_hash"][~gone]).tolist()
+        file.executemany(
+            delete.format("call_graphs", "file_hash"),
+            ((to_sql(self._strings.text(number)),) for number in whole),
+        )
 
     def nearest(self, vectors: NDArray[Any], count: int, where: Filter | None = None) -> Nearest:
         self.space.check(vectors)
@@ -281,6 +312,7 @@ class SqliteEngine(Engine):
                 "entries": len(columns),
                 "graphs": len(np.unique(columns["graph"])),
                 "binaries": len(counts["binary"]),
+                "call_graphs": self._file.value("SELECT count(*) FROM call_graphs"),
                 "bytes": {
                     "library": _size(path) + _size(Path(f"{path}-wal")),
                     "side_file": _size(side_file(path)),

@@ -40,6 +40,12 @@ CREATE TABLE words (
     graph INTEGER PRIMARY KEY REFERENCES graphs (id),
     content BLOB NOT NULL
 )"""
+CALL_GRAPHS = """
+CREATE TABLE call_graphs (
+    file_hash PRIMARY KEY NOT NULL,
+    checksum INTEGER NOT NULL,
+    content BLOB NOT NULL
+)"""
 SCHEMA = f"""
 CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE documents (name TEXT PRIMARY KEY, checksum INTEGER NOT NULL, content BLOB NOT NULL);
@@ -75,6 +81,7 @@ CREATE TABLE entries (
 );
 {SIGNALS};
 {WORDS};
+{CALL_GRAPHS};
 CREATE TABLE finished (
     file_hash NOT NULL,
     settings NOT NULL,
@@ -90,7 +97,14 @@ def _add_signals_and_words(connection: sqlite3.Connection) -> None:
     connection.execute(WORDS)
 
 
-MIGRATIONS: list[Callable[[sqlite3.Connection], object]] = [_add_signals_and_words]
+def _add_call_graphs(connection: sqlite3.Connection) -> None:
+    connection.execute(CALL_GRAPHS)
+
+
+MIGRATIONS: list[Callable[[sqlite3.Connection], object]] = [
+    _add_signals_and_words,
+    _add_call_graphs,
+]
 """Each turns a library into one of the next version: the first one those of ``FIRST_VERSION``.
 What changes ``SCHEMA`` adds one here, in the same commit."""
 

@@ -171,6 +171,13 @@ def _graphs(library: _Library) -> Iterator[str]:
         yield f"graph {number} belongs to no entry"
 
 
+def _call_graphs(library: _Library) -> Iterator[str]:
+    rows = library.file.execute("SELECT file_hash, checksum, content FROM call_graphs")
+    for file_hash, checksum, content in rows:
+        if content_checksum(content) != checksum:
+            yield f"the call graph of {from_sql(file_hash)} is not what was stored"
+
+
 def _side_file(library: _Library) -> Iterator[str]:
     path = side_file(library.file.path)
     if library.verification.damage:
@@ -219,6 +226,7 @@ CHECKS: dict[str, Check] = {
     "signals": _signals,
     "graphs": _graphs,
     "words": _words,
+    "call graphs": _call_graphs,
     "the side file": _side_file,
     "the search": _recall,
 }

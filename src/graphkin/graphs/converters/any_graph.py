@@ -5,24 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 from graphkin.errors import GraphError
-from graphkin.graphs import Graph
+from graphkin.graphs.converters.attributes import AttributeNames
 from graphkin.graphs.converters.from_networkx import from_networkx
 from graphkin.graphs.converters.from_pyg import from_pyg
+from graphkin.graphs.graph import Graph
 
 
-def as_graph(graph: Any, position: int) -> Graph:
+def as_graph(graph: Any, position: int, names: AttributeNames | None = None) -> Graph:
     """A graph of graphkin, NetworkX or PyG as one of graphkin.
 
     Args:
-        graph: without further word, one of NetworkX has constant input, unless it came from
-            graphkin; convert it by ``from_networkx`` to name its attributes.
+        graph: the graph.
         position: where it is in its list, for errors.
+        names: which attributes of one of NetworkX are its input; without, that is constant, unless
+            the graph came from graphkin.
     """
     if isinstance(graph, Graph):
         return graph
     library = type(graph).__module__.partition(".")[0]
     if library == "networkx":
-        return from_networkx(graph)
+        try:
+            return from_networkx(graph, **vars(names or AttributeNames()))
+        except GraphError as error:
+            raise GraphError(f"graph {position}: {error}") from error
     if library == "torch_geometric":
         return from_pyg(graph)
     raise GraphError(
