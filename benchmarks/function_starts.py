@@ -299,9 +299,9 @@ def readers_of(peers: list[str], program: str) -> dict[str, Reader]:
             raise Absent("SMDA is not installed: pip install 'graphkin[smda]'")
         readers["smda"] = smda_starts
     if "radare2" in peers:
-        found = Radare2.at(program)
-        print(f"radare2 {found.version}", file=sys.stderr)
-        readers["radare2"] = found.starts
+        radare2 = Radare2.at(program)
+        print(f"radare2 {radare2.version}", file=sys.stderr)
+        readers["radare2"] = radare2.starts
     return readers
 
 

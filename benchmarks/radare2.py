@@ -15,10 +15,10 @@ from pathlib import Path
 
 FROM_WHEEL = """
 import ctypes, importlib.util, pathlib, sys
-found = importlib.util.find_spec("libr")
-if found is None:
+package = importlib.util.find_spec("libr")
+if package is None:
     sys.exit("there is no wheel r2libr")
-library = pathlib.Path(found.origin).parent / "libr" / "libr_main.so"
+library = pathlib.Path(package.origin).parent / "libr" / "libr_main.so"
 texts = [text.encode() for text in ["radare2", *sys.argv[1:]]]
 ctypes.CDLL(str(library)).r_main_radare2(len(texts), (ctypes.c_char_p * len(texts))(*texts))
 """
