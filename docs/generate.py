@@ -27,7 +27,7 @@ import typer.main
 
 from graphkin import errors
 from graphkin.cli.exit_codes import MEANINGS
-from graphkin.cli.main import app
+from graphkin.cli.main import application
 from graphkin.research.reproduce.cells import fill
 from graphkin.research.reproduce.render.text_tables import to_markdown
 from graphkin.research.reproduce.results import CHECKOUT, read_results
@@ -145,7 +145,7 @@ def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 def help_texts(_: str) -> str:
     """The help of every command, in the order of the command line."""
     parts = []
-    for path, _ in commands(typer.main.get_command(app), ("graphkin",)):
+    for path, _ in commands(typer.main.get_command(application()), ("graphkin",)):
         parts.append(f"## {' '.join(path)}\n\n```text\n{help_text(path)}\n```")
     return "\n\n".join(parts)
 
@@ -171,7 +171,7 @@ class Meaning(NamedTuple):
 def meanings() -> dict[str, dict[Meaning, list[str]]]:
     """What each option means, and the commands that have it so; a test refuses a second meaning."""
     options: dict[str, dict[Meaning, list[str]]] = {}
-    for path, command in commands(typer.main.get_command(app)):
+    for path, command in commands(typer.main.get_command(application())):
         for option in command.params:
             if option.param_type_name == "option":
                 limits = (option.min, option.max)
@@ -183,7 +183,7 @@ def meanings() -> dict[str, dict[Meaning, list[str]]]:
 
 def command_options(_: str) -> str:
     """All options of all commands: what each means, and who has it."""
-    everything = [path for path, command in commands(typer.main.get_command(app))]
+    everything = [path for path, command in commands(typer.main.get_command(application()))]
     leaves = [" ".join(path) for path in everything if not any(o[:-1] == path for o in everything)]
     rows = []
     for name, kinds in meanings().items():

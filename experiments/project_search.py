@@ -30,7 +30,7 @@ from graphkin.library.signals import (
     signals_of,
 )
 from graphkin.models import GraphEmbedder
-from graphkin.models.similarity import hamming_distances
+from graphkin.models.codes import hamming_distances
 from graphkin.research.tasks.projects import NARROW, ProjectTask, without_words
 
 DIRECTIONS = {

@@ -34,7 +34,7 @@ from graphkin._support.progress import counter
 from graphkin.library.models import SearchModel
 from graphkin.library.ranking import Ranking
 from graphkin.library.signals import cosines
-from graphkin.models.similarity import hamming_distances
+from graphkin.models.codes import hamming_distances
 from graphkin.research.tasks.projects import TEST, VALIDATION, ProjectTask
 
 SPLITS = {"validation": VALIDATION, "test": TEST}

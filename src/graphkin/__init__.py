@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from graphkin._support.lazy_names import lazily
 
 if TYPE_CHECKING:
     from graphkin.graphs import Graph, GraphBatch, PairBatch, TokenBags
@@ -63,10 +65,4 @@ def __dir__() -> list[str]:
     return [*__all__, "__version__"]
 
 
-def __getattr__(name: str) -> Any:
-    """Imports on first use: the command line answers --help without loading torch."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'graphkin' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_HOMES[name]), name)
+__getattr__ = lazily(__name__, _HOMES)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from graphkin.cli.main import app
+from graphkin.cli.main import application
 from tests.function_samples import records, write_corpus
 from tests.paths import REPOSITORY
 from tests.research.tasks.sample_projects import write_projects
@@ -48,7 +48,7 @@ def run_commands(text: str) -> None:
             words += ["--size", "20"]
         else:
             continue
-        result = CliRunner().invoke(app, words[1:], catch_exceptions=False)
+        result = CliRunner().invoke(application(), words[1:], catch_exceptions=False)
         assert result.exit_code == 0, f"{line}\n{result.output}"
 
 
@@ -108,7 +108,7 @@ def test_the_security_tutorial_prints_what_its_commands_print(
     (console,) = [text for _, text, _ in blocks(page) if "$ graphkin index" in text]
     for transcript in console.replace("\\\n", " ").split("$ graphkin ")[1:]:
         command, _, expected = transcript.partition("\n")
-        result = CliRunner().invoke(app, shlex.split(command), catch_exceptions=False)
+        result = CliRunner().invoke(application(), shlex.split(command), catch_exceptions=False)
         printed = re.escape(expected).replace(r"\.\.\.", ".*")
         assert re.fullmatch(printed, result.stdout), f"{command}\n{result.stdout}"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graphkin.models import GraphEmbedder
-from graphkin.models.similarity import hamming_distances
+from graphkin.models.codes import hamming_distances
 from graphkin.research.tasks.projects import ProjectTask
 from tests.library.sample_models import evidence_embedder, trained_on
 from tests.research.tasks.sample_projects import write_projects

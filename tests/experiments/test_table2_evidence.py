@@ -17,7 +17,7 @@ from graphkin.binaries.extraction import extract
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
 from graphkin.models import GraphEmbedder
-from graphkin.models.similarity import hamming_distances
+from graphkin.models.codes import hamming_distances
 from graphkin.research.reproduce.cells import fill
 from graphkin.research.reproduce.measure import DataPaths
 from graphkin.research.reproduce.render.text_tables import to_markdown

@@ -17,13 +17,8 @@ from hypothesis import strategies as st
 from graphkin.errors import GraphError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
 from graphkin.graphs.batch import Adjacency
-from graphkin.graphs.pair_groups import (
-    BLOCK_CELLS,
-    GROUP_OVERHEAD,
-    MAX_PADDING,
-    group_pairs,
-    pair_blocks,
-)
+from graphkin.graphs.packing import BLOCK_CELLS, pair_blocks
+from graphkin.graphs.pair_groups import GROUP_OVERHEAD, MAX_PADDING, group_pairs
 from tests.graphs.graph_strategies import EDGE_KINDS, NODE_KINDS, graphs
 
 same_kind_graphs = st.tuples(

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from graphkin.errors import GraphError
 from graphkin.graphs import Graph, PairBatch
+from graphkin.graphs import packing as packing_module
 from graphkin.graphs import pair_groups as grouping_module
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
 from graphkin.models.kernels import attention_blocks as attention_module
@@ -449,7 +450,7 @@ def test_many_groups_of_pairs(example: Case) -> None:
 def test_many_blocks_of_late_pairs(
     example: Case, cells: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(grouping_module, "BLOCK_CELLS", cells)
+    monkeypatch.setattr(packing_module, "BLOCK_CELLS", cells)
     assert_same(as_implemented(example), by_the_letter(example))
 
 

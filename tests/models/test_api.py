@@ -13,8 +13,8 @@ from graphkin.errors import GraphError, ModelError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, build_model
 from graphkin.models import model as base_module
+from graphkin.models.codes import hamming_distances
 from graphkin.models.model import Ranked
-from graphkin.models.similarity import hamming_distances
 from tests.models.literal import LiteralModel
 from tests.models.samples import SMALL, make_model, random_graph, random_pairs
 

@@ -11,13 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from graphkin.models.codes import hamming_distances, pack_codes
 from graphkin.models.similarity import (
     VECTOR_SIMILARITIES,
     cosine_similarity,
     euclidean_similarity,
-    hamming_distances,
     hamming_similarity,
-    pack_codes,
 )
 
 LEFT = torch.tensor([[1.0, -2.0, 0.5], [0.0, 3.0, -1.0]], dtype=torch.float64)

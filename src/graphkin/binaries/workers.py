@@ -18,7 +18,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import ceil
-from multiprocessing import resource_tracker
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.util import get_temp_dir
@@ -40,8 +40,13 @@ BATCH_SECONDS = 0.2
 """A worker sends its results when it has this many bytes of them, or after this long."""
 START_SECONDS = 120.0
 """Time for a worker to import what its task needs. It does not count for the first item."""
-PRELOADED = ("graphkin.binaries.backends.native", "graphkin.binaries.formats.elf.load")
+PRELOADED = (
+    "graphkin.binaries.reading",
+    "graphkin.binaries.backends.native",
+    "graphkin.binaries.formats.elf.load",
+)
 """Imported once, before workers are forked: capstone and LIEF take most of a second to load."""
+_CAN_FORK = "forkserver" in multiprocessing.get_all_start_methods()
 _MAIN_LOCK = Lock()
 _SOCKET_FOLDER_LOCK = Lock()
 SOCKET_PATH_BYTES = 104
@@ -235,13 +240,29 @@ def _context(task: Callable[[T], Iterator[R]]) -> ForkServerContext | SpawnConte
 
     A fork of the parent would take its threads' locks and its open files with it.
     """
-    if "forkserver" not in multiprocessing.get_all_start_methods():
+    if not _CAN_FORK:
         return multiprocessing.get_context("spawn")
+    return _prepare_server(_home(task))
+
+
+def _prepare_server(home: str | None) -> ForkServerContext:
+    """Says what the server imports, which it does once."""
     context = multiprocessing.get_context("forkserver")
     _choose_socket_folder()
-    home = _home(task)
     context.set_forkserver_preload([__name__, *([home] if home else []), *PRELOADED])
     return context
+
+
+def start_server() -> None:
+    """Lets the server that workers are forked from start, while the caller does other things.
+
+    It imports what reads binaries, which takes longer than most files do.
+    """
+    if not _CAN_FORK:
+        return
+    _prepare_server(None)
+    with _without_interrupts():
+        forkserver.ensure_running()
 
 
 def _choose_socket_folder() -> None:

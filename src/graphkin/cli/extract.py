@@ -25,14 +25,13 @@ from graphkin.cli.options import (
     show_skipped,
 )
 
-corpus_app = typer.Typer(no_args_is_help=True, help="Look into a corpus of functions.")
-
 
 def register(app: typer.Typer) -> None:
     """Adds the verbs to the application."""
     app.command("extract")(extract)
-    corpus_app.command("stats")(stats)
-    app.add_typer(corpus_app, name="corpus")
+    group = typer.Typer(no_args_is_help=True, help="Look into a corpus of functions.")
+    group.command("stats")(stats)
+    app.add_typer(group, name="corpus")
 
 
 def extract(

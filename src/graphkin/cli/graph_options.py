@@ -15,6 +15,7 @@ from graphkin.errors import ConfigError
 if TYPE_CHECKING:
     from graphkin.graphs.converters.attributes import AttributeNames
     from graphkin.learning.datasets import Dataset
+    from graphkin.models.answering import Answering
     from graphkin.models.model import GraphModel
 
 PANEL = "Attributes of graph files; by default those of the training"
@@ -50,7 +51,7 @@ class AttributeOptions:
         list[str] | None, _option("Attribute of edges that holds numbers; repeatable.")
     ] = None
 
-    def names(self, model: GraphModel | None = None) -> AttributeNames:
+    def names(self, model: Answering | None = None) -> AttributeNames:
         """As given, or else as a model was trained."""
         from graphkin.graphs.converters.attributes import AttributeNames
 

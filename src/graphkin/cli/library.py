@@ -40,18 +40,16 @@ class VerbAnywhere(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-library_app = typer.Typer(
-    cls=VerbAnywhere,
-    no_args_is_help=True,
-    help="Look into a library, check it, change it: graphkin library LIBRARY VERB.",
-)
-
-
 def register(app: typer.Typer) -> None:
     """Adds the verbs to the application."""
+    group = typer.Typer(
+        cls=VerbAnywhere,
+        no_args_is_help=True,
+        help="Look into a library, check it, change it: graphkin library LIBRARY VERB.",
+    )
     for verb in (stats, list_, calls, tag_, remove, verify, compact, copy):
-        library_app.command(verb.__name__.rstrip("_"))(verb)
-    app.add_typer(library_app, name="library")
+        group.command(verb.__name__.rstrip("_"))(verb)
+    app.add_typer(group, name="library")
 
 
 def open_library(library: str, graphs_folder: Path | None = None) -> Library:

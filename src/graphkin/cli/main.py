@@ -1,8 +1,8 @@
 """The command line. Verbs only: what they do lives in the modules they call.
 
-Data goes to stdout, progress and errors to stderr; torch is imported inside the commands,
-so that ``--help`` answers at once. A file for each verb, or for a
-few that are alike.
+Data goes to stdout, progress and errors to stderr. A file for each verb, or for a few that are
+alike; only the one that is asked for is imported, and torch only inside the commands that need it,
+so that a command answers at once.
 """
 
 from __future__ import annotations
@@ -10,63 +10,54 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from graphkin.cli import (
-    agents,
-    build,
-    calibrate,
-    compare,
-    demo,
-    diff,
-    evaluate,
-    extract,
-    graphs,
-    index,
-    library,
-    names,
-    reproduce,
-    schema,
-    search,
-    serve,
-    show,
-    train,
-)
 from graphkin.errors import GraphkinError
 
-app = typer.Typer(
-    name="graphkin",
-    help="Learns how similar graphs are, and finds a graph's kin.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-for verb in (
-    demo,
-    index,
-    search,
-    compare,
-    diff,
-    names,
-    show,
-    library,
-    extract,
-    build,
-    train,
-    evaluate,
-    calibrate,
-    graphs,
-    reproduce,
-    serve,
-    agents,
-    schema,
-):
-    verb.register(app)
+VERBS = {
+    "demo": ("demo",),
+    "index": ("index",),
+    "search": ("search", "scan"),
+    "compare": ("compare",),
+    "diff": ("diff",),
+    "names": ("names",),
+    "show": ("show",),
+    "library": ("library",),
+    "extract": ("extract", "corpus"),
+    "build": ("build",),
+    "train": ("train",),
+    "evaluate": ("eval",),
+    "calibrate": ("calibrate",),
+    "graphs": ("encode", "predict", "rank"),
+    "reproduce": ("reproduce",),
+    "serve": ("serve",),
+    "agents": ("mcp",),
+    "schema": ("schema",),
+}
+"""The verbs of each file, in the order of the help."""
+READING = {"index", "search", "scan", "compare", "diff", "names", "show"}
+"""Verbs that read binaries, by processes whose start takes as long as that of the command."""
 
 
-@app.callback(invoke_without_command=True)
+def application(verb: str | None = None) -> typer.Typer:
+    """The command line with all its verbs, or with those of the file that one of them is in."""
+    app = typer.Typer(
+        name="graphkin",
+        help="Learns how similar graphs are, and finds a graph's kin.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    for file, verbs in VERBS.items():
+        if verb is None or verb in verbs:
+            import_module(f"graphkin.cli.{file}").register(app)
+    app.callback(invoke_without_command=True)(root)
+    return app
+
+
 def root(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
@@ -84,8 +75,14 @@ def main() -> None:
     if threading.current_thread() is threading.main_thread():
         # An exception, so that private folders and workers are cleaned up as after Ctrl-C.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    verb = sys.argv[1] if len(sys.argv) > 1 else None
+    if verb in READING and "--help" not in sys.argv:
+        from graphkin.binaries.workers import start_server
+
+        start_server()
+    is_known = any(verb in verbs for verbs in VERBS.values())
     try:
-        app(standalone_mode=True)
+        application(verb if is_known else None)(standalone_mode=True)
     except GraphkinError as error:
         from graphkin.results.text import printable
 

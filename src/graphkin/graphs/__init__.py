@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from graphkin._support.lazy_names import lazily
 from graphkin.graphs.graph import Graph, TokenBags, WordBags
 
 if TYPE_CHECKING:
@@ -11,11 +12,5 @@ if TYPE_CHECKING:
 
 __all__ = ["Graph", "GraphBatch", "PairBatch", "TokenBags", "WordBags"]
 
-
-def __getattr__(name: str) -> Any:
-    """Imports batches on first use: reading binaries needs graphs, but not torch."""
-    if name not in ("GraphBatch", "PairBatch"):
-        raise AttributeError(f"module 'graphkin.graphs' has no attribute {name!r}")
-    from graphkin.graphs import batch
-
-    return getattr(batch, name)
+BATCHES = "graphkin.graphs.batch"
+__getattr__ = lazily(__name__, {"GraphBatch": BATCHES, "PairBatch": BATCHES})

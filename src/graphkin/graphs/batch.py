@@ -18,7 +18,15 @@ from torch import Tensor
 
 from graphkin.errors import GraphError
 from graphkin.graphs.graph import Graph, OffsetArray, WordBags, running_offsets
-from graphkin.graphs.pair_groups import PairGroup, distinct_graphs, group_pairs
+from graphkin.graphs.packing import (
+    Neighbours,
+    PackedWords,
+    batch_edges,
+    check_uniform,
+    distinct_graphs,
+    owners_of,
+)
+from graphkin.graphs.pair_groups import PairGroup, group_pairs
 
 Index = OffsetArray
 
@@ -54,26 +62,17 @@ class WordBatch:
     @classmethod
     def pack(cls, bags: Sequence[WordBags]) -> WordBatch:
         """The distinct words of each graph."""
-        counted = [bag.counted() for bag in bags]
-        hashes = np.concatenate([words for words, _ in counted])
-        counts = np.concatenate([count for _, count in counted])
-        offsets = running_offsets(np.array([len(words) for words, _ in counted]))
-        return cls(
-            torch.from_numpy(hashes.view(np.int64)),
-            torch.from_numpy(counts.astype(np.float32)),
-            torch.from_numpy(offsets),
-        )
+        return cls._of(PackedWords.of_graphs(bags))
 
     @classmethod
     def pack_nodes(cls, bags: Sequence[WordBags]) -> WordBatch:
         """The words of each node of each graph; one that a node has twice is there twice."""
-        hashes = np.concatenate([bag.hashes for bag in bags])
-        sizes = np.concatenate([np.diff(bag.offsets) for bag in bags])
-        return cls(
-            torch.from_numpy(hashes.view(np.int64)),
-            torch.ones(len(hashes)),
-            torch.from_numpy(running_offsets(sizes)),
-        )
+        return cls._of(PackedWords.of_nodes(bags))
+
+    @classmethod
+    def _of(cls, words: PackedWords) -> WordBatch:
+        arrays = words.hashes.view(np.int64), words.counts, words.offsets
+        return cls(*map(torch.from_numpy, arrays))
 
     def to(self, device: torch.device | str) -> WordBatch:
         return WordBatch(*(tensor.to(device) for tensor in vars(self).values()))
@@ -117,9 +116,7 @@ class GraphBatch:
             )
         sizes = np.array([graph.num_nodes for graph in graphs], dtype=np.int64)
         node_offsets = running_offsets(sizes)
-        edge_counts = [graph.num_edges for graph in graphs]
-        edges = np.concatenate([graph.edges for graph in graphs]).astype(np.int64)
-        edges += np.repeat(node_offsets[:-1], edge_counts)[:, None]
+        edges = batch_edges(graphs, node_offsets)
         fields: dict[str, Any] = {}
         if first.node_kind == "dense":
             fields["node_features"] = _stack([graph.node_features for graph in graphs])
@@ -166,7 +163,7 @@ class GraphBatch:
         return cls(
             directed=directed,
             node_offsets=torch.from_numpy(node_offsets),
-            node_graph=torch.from_numpy(_owners(node_offsets)),
+            node_graph=torch.from_numpy(owners_of(node_offsets)),
             incoming=_adjacency(receivers, senders, rows, num_nodes),
             **inputs,
         )
@@ -184,11 +181,11 @@ class GraphBatch:
         return cls(
             directed=False,
             node_offsets=torch.from_numpy(node_offsets),
-            node_graph=torch.from_numpy(_owners(node_offsets)),
+            node_graph=torch.from_numpy(owners_of(node_offsets)),
             incoming=Adjacency(
                 offsets=torch.from_numpy(message_offsets),
                 neighbours=torch.from_numpy(senders),
-                owners=torch.from_numpy(_owners(message_offsets)),
+                owners=torch.from_numpy(owners_of(message_offsets)),
                 edge_rows=torch.zeros(len(senders), dtype=torch.int64),
             ),
         )
@@ -373,48 +370,10 @@ def _moved(record: Record, current: torch.device, device: torch.device | str) ->
     return moved
 
 
-def check_uniform(graphs: Sequence[Graph]) -> None:
-    """Refuses a list of graphs that do not share direction and kinds of input."""
-    if isinstance(graphs, Graph):
-        raise GraphError("a list of graphs is needed, not one graph")
-    if not graphs:
-        raise GraphError("a batch needs at least one graph")
-    first = graphs[0]
-    for position, graph in enumerate(graphs):
-        if not isinstance(graph, Graph):
-            raise GraphError(
-                f"graph {position} is a {type(graph).__name__}; convert it to a graphkin Graph"
-            )
-        for trait in ("directed", "node_kind", "edge_kind", "has_words", "has_labels"):
-            expected, got = getattr(first, trait), getattr(graph, trait)
-            if expected != got:
-                raise GraphError(
-                    f"graph {position} of the batch has {trait} {got!r}, graph 0 has "
-                    f"{expected!r}; a batch takes one kind"
-                )
-        for trait in ("node_features", "edge_features"):
-            values, reference = getattr(graph, trait), getattr(first, trait)
-            if values is not None and values.shape[1] != reference.shape[1]:
-                raise GraphError(
-                    f"graph {position} of the batch has {values.shape[1]} {trait} columns, "
-                    f"graph 0 has {reference.shape[1]}"
-                )
-
-
 def _stack(arrays: Sequence[NDArray[Any] | None]) -> Tensor:
     return torch.from_numpy(np.concatenate([array for array in arrays if array is not None]))
 
 
-def _owners(offsets: Index) -> Index:
-    return np.repeat(np.arange(len(offsets) - 1, dtype=np.int64), np.diff(offsets))
-
-
-def _adjacency(owners: Index, neighbours: Index, rows: Index, num_nodes: int) -> Adjacency:
-    order = np.argsort(owners, kind="stable")
-    counts = np.bincount(owners, minlength=num_nodes)
-    return Adjacency(
-        offsets=torch.from_numpy(running_offsets(counts)),
-        neighbours=torch.from_numpy(neighbours[order]),
-        owners=torch.from_numpy(owners[order]),
-        edge_rows=torch.from_numpy(rows[order]),
-    )
+def _adjacency(owners: Index, nodes: Index, rows: Index, num_nodes: int) -> Adjacency:
+    neighbours = Neighbours.of(owners, nodes, rows, num_nodes)
+    return Adjacency(*map(torch.from_numpy, neighbours))

@@ -1,43 +1,20 @@
-"""Pairs of graphs: the distinct graphs, and groups of similar size, to pad little in attention."""
+"""Pairs of graphs in groups of similar size, to pad little in attention."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from graphkin.errors import GraphError
-from graphkin.graphs.graph import Graph
-
-Index = NDArray[np.int64]
+from graphkin.graphs.packing import Index
 
 GROUP_OVERHEAD = 4_000
 """What a further group costs, in cells of the |V1| x |V2| matrix: a group is a dozen small
 operator calls, and a pair of about 64 x 64 nodes takes as long as those."""
-BLOCK_CELLS = 200_000
-"""Cells of a block of pairs that are compared at once, at most, unless a single pair has more."""
 MAX_PADDING = 0.2
 """Largest share of the cells that may be padding; more groups are made until it holds."""
-
-
-def distinct_graphs(pairs: Sequence[tuple[Graph, Graph]]) -> tuple[list[Graph], Index, Index]:
-    """The graphs of pairs, each object once; and (P,) the numbers of left and right graphs."""
-    numbers: dict[int, int] = {}
-    graphs: list[Graph] = []
-    index = np.empty((len(pairs), 2), dtype=np.int64)
-    for row, pair in enumerate(pairs):
-        if len(pair) != 2:
-            raise GraphError(f"pair {row} holds {len(pair)} graphs, not 2")
-        for column, graph in enumerate(pair):
-            number = numbers.setdefault(id(graph), len(graphs))
-            if number == len(graphs):
-                graphs.append(graph)
-            index[row, column] = number
-    return graphs, index[:, 0], index[:, 1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,29 +53,6 @@ class PairGroup:
     def cells(self) -> int:
         """Cells of the padded blocks."""
         return self.rows.numel() * self.columns.shape[1]
-
-
-def pair_blocks(left: Index, right: Index) -> list[Index]:
-    """Pairs of similar size together, in blocks of at most ``BLOCK_CELLS`` padded cells.
-
-    Args:
-        left: (P,) nodes of the first graphs.
-        right: (P,) nodes of the second ones.
-
-    Returns:
-        The numbers of the pairs of each block; together they are all.
-    """
-    larger = np.maximum(left, right)
-    order = np.lexsort((np.minimum(left, right), larger))
-    blocks, start = [], 0
-    while start < len(order):
-        # Sizes rise, so that the last pair of a block decides its padding.
-        counts = np.arange(1, len(order) - start + 1)
-        within = counts * larger[order[start:]] ** 2 <= BLOCK_CELLS
-        count = max(1, int(within.sum()))
-        blocks.append(order[start : start + count])
-        start += count
-    return blocks
 
 
 def group_pairs(node_offsets: Index, left: Index, right: Index) -> list[PairGroup]:

@@ -16,7 +16,7 @@ from graphkin.library.signals import Surroundings
 from graphkin.results.document import EvidenceToken
 
 if TYPE_CHECKING:
-    from graphkin.models import GraphMatcher
+    from graphkin.models.answering import Matcher
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ def encode_queries(
 
 
 def score_candidates(
-    matcher: GraphMatcher,
+    matcher: Matcher,
     queries: Sequence[EncodedQuery],
     candidates: Sequence[Sequence[Candidate]],
     graphs: Mapping[int, Graph],
@@ -94,7 +94,7 @@ def score_candidates(
 
 
 def score_pairs(
-    matcher: GraphMatcher, pairs: Sequence[tuple[Graph, str, Graph, str]]
+    matcher: Matcher, pairs: Sequence[tuple[Graph, str, Graph, str]]
 ) -> NDArray[np.float32]:
     """(P,) scores of the matcher; a pair of contents that occurs twice is computed once.
 

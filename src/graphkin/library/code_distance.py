@@ -12,7 +12,7 @@ from graphkin.graphs import Graph
 from graphkin.library.engines.base import Space
 from graphkin.library.models import SearchModel
 from graphkin.models.calibration import pair_features
-from graphkin.models.similarity import hamming_distances
+from graphkin.models.codes import hamming_distances
 
 
 def distances(space: Space, query: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float32]:

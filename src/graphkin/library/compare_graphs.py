@@ -18,6 +18,7 @@ from graphkin.library.code_distance import distances
 from graphkin.library.models import SearchModel, space_of
 from graphkin.library.own_graphs import checked_inputs, graph_ref, read_one
 from graphkin.models import AttentionMaps, GraphEmbedder, GraphMatcher, load_model
+from graphkin.models.answering import Answering, Embedder, Matcher
 from graphkin.models.model import GraphModel
 from graphkin.results.document import Comparison
 from graphkin.results.evidence import node_evidence
@@ -27,14 +28,14 @@ from graphkin.results.graph import ShownGraph
 class GraphModels(NamedTuple):
     """What compares two graphs: an embedder, a matcher, or both."""
 
-    embedder: GraphEmbedder | None
-    matcher: GraphMatcher | None
+    embedder: Embedder | None
+    matcher: Matcher | None
 
     @classmethod
     def of(cls, *models: str | Path | GraphModel | SearchModel | None) -> GraphModels:
         """Models by their folders or runs, in any order; each may be of either class."""
-        embedder: GraphEmbedder | None = None
-        matcher: GraphMatcher | None = None
+        embedder: Embedder | None = None
+        matcher: Matcher | None = None
         for item in models:
             model = load_model(item) if isinstance(item, str | Path) else item
             if isinstance(model, SearchModel):
@@ -48,7 +49,7 @@ class GraphModels(NamedTuple):
         return cls(embedder, matcher)
 
     @property
-    def judge(self) -> GraphModel:
+    def judge(self) -> Answering:
         """What scores a pair: the matcher, where there is one."""
         model = self.matcher or self.embedder
         assert model is not None, "one of them is there"
@@ -121,14 +122,14 @@ def _named(graph: Any, name: str, names: AttributeNames) -> NamedGraph:
     return NamedGraph(name, as_graph(graph, 0, names))
 
 
-def _distance(embedder: GraphEmbedder, graphs: list[Graph]) -> float:
+def _distance(embedder: Embedder, graphs: list[Graph]) -> float:
     space = space_of(embedder)
     is_code = space.metric == "hamming"
     vectors: NDArray[Any] = embedder.codes(graphs) if is_code else embedder.encode(graphs)
     return float(distances(space, vectors[0], vectors[1:])[0])
 
 
-def _probability(model: GraphModel, score: float) -> float | None:
+def _probability(model: Answering, score: float) -> float | None:
     if model.calibration is None:
         return None
     return float(model.calibration(np.array([[score]], dtype=np.float64))[0])

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from graphkin.library.candidates import EncodedQuery
     from graphkin.library.models import ModelId, SearchModel
     from graphkin.models import GraphEmbedder
+    from graphkin.models.answering import Embedder
 
 DEFAULT_MODEL = "functions"
 
@@ -147,7 +148,7 @@ class Library:
         return read_model_id(self.engine.documents())
 
     @property
-    def embedder(self) -> GraphEmbedder:
+    def embedder(self) -> Embedder:
         return self.model.embedder
 
     def add(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +30,14 @@ from graphkin.library.signals import (
     record_kind,
     signals_of,
 )
-from graphkin.models import GraphEmbedder, GraphMatcher
+from graphkin.models.answering import (
+    Answering,
+    Embedder,
+    Matcher,
+    answering_embedder,
+    answering_matcher,
+)
 from graphkin.models.calibration import Calibration
-from graphkin.models.model import GraphModel
 from graphkin.models.saving import (
     ADDED_OPTIONS,
     CONFIG_FILE,
@@ -43,6 +48,9 @@ from graphkin.models.saving import (
     saved_class,
     shipped_names,
 )
+
+if TYPE_CHECKING:
+    from graphkin.models import GraphEmbedder, GraphMatcher
 
 EMBEDDER, MATCHER = PARTS["GraphEmbedder"], PARTS["GraphMatcher"]
 CALIBRATION_FILE = "calibration.json"
@@ -89,8 +97,8 @@ class SearchModel:
     model_id: ModelId
     files: Mapping[str, bytes]
     """Everything that is needed to load it again, by name."""
-    embedder: GraphEmbedder
-    matcher: GraphMatcher | None = None
+    embedder: Embedder
+    matcher: Matcher | None = None
     calibration: Calibration | None = None
     """Of a model that is searched by codes and a matcher alone."""
     ranking: Ranking | None = None
@@ -153,10 +161,10 @@ class SearchModel:
     def from_files(cls, files: Mapping[str, bytes]) -> SearchModel:
         """A model from its files, as a library keeps them; none of them touches the disk."""
         model_id = read_model_id(files)
-        embedder = GraphEmbedder.from_files(_part(EMBEDDER, files), f"{EMBEDDER} of {model_id}")
+        embedder = answering_embedder(_part(EMBEDDER, files), f"{EMBEDDER} of {model_id}")
         matcher = None
         if own := _part(MATCHER, files):
-            matcher = GraphMatcher.from_files(own, f"{MATCHER} of {model_id}")
+            matcher = answering_matcher(own, f"{MATCHER} of {model_id}")
         calibration = None
         if CALIBRATION_FILE in files:
             calibration = Calibration.from_json(files[CALIBRATION_FILE])
@@ -205,7 +213,7 @@ class SearchModel:
             distance: of the embedder's vectors.
             score: the matcher's, where it was asked.
         """
-        model: GraphModel = self.embedder
+        model: Answering = self.embedder
         if score is not None and self.matcher is not None:
             model = self.matcher
         elif model.config.similarity == "euclidean":
@@ -275,16 +283,18 @@ def search_model(model: str | Path | SearchModel | GraphEmbedder) -> SearchModel
     """Whatever a person may name as the model of a library."""
     if isinstance(model, SearchModel):
         return model
-    if isinstance(model, GraphEmbedder):
-        return SearchModel.of(model)
     if isinstance(model, str | Path):
         return SearchModel.load(model)
+    from graphkin.models import GraphEmbedder  # whoever has one has loaded torch
+
+    if isinstance(model, GraphEmbedder):
+        return SearchModel.of(model)
     raise ModelError(
         f"a library is made by an embedder, a folder or a name, not by a {type(model).__name__}"
     )
 
 
-def space_of(embedder: GraphEmbedder) -> Space:
+def space_of(embedder: Embedder) -> Space:
     """The space of an embedder's vectors; a Siamese one has none that can be searched."""
     if embedder.config.code_bits:
         return Space("hamming", embedder.config.code_bits)

@@ -21,7 +21,7 @@ from graphkin.library.indexing.writer import IndexSummary
 from graphkin.library.library import Library
 from graphkin.library.records import Filter, KnownFunction
 from graphkin.library.scan import Query
-from graphkin.models.model import GraphModel
+from graphkin.models.answering import Answering
 from graphkin.results.document import FunctionRef, SearchedFile
 
 AT_ONCE = 1000
@@ -60,7 +60,7 @@ def read_one(text: PathLike, names: AttributeNames | None = None) -> NamedGraph:
     return graphs[0]
 
 
-def checked_inputs(model: GraphModel, graphs: list[NamedGraph]) -> list[NamedGraph]:
+def checked_inputs(model: Answering, graphs: list[NamedGraph]) -> list[NamedGraph]:
     """Graphs whose nodes and edges have what a model reads.
 
     Raises:

@@ -24,7 +24,7 @@ from graphkin.library.line_numbers import known_numbers, line_numbers
 from graphkin.library.models import SearchModel
 from graphkin.library.records import Filter, Stored
 from graphkin.library.scan import Query
-from graphkin.models import GraphMatcher
+from graphkin.models.answering import Matcher
 from graphkin.results.document import (
     EvidenceToken,
     FunctionRef,
@@ -144,7 +144,7 @@ def _version_pairs(engine: Engine, function: str, identifier: str) -> list[Versi
 
 
 def judge(
-    matcher: GraphMatcher, query: Query, identifier: str, pairs: Sequence[VersionPair]
+    matcher: Matcher, query: Query, identifier: str, pairs: Sequence[VersionPair]
 ) -> PatchVerdict:
     """Whether a function is vulnerable or repaired, by what, and how sure that is."""
     pairs = sorted(
@@ -180,7 +180,7 @@ def judge(
     )
 
 
-def _signals(matcher: GraphMatcher, query: Query, pairs: Sequence[VersionPair]) -> list[Signals]:
+def _signals(matcher: Matcher, query: Query, pairs: Sequence[VersionPair]) -> list[Signals]:
     """By each pair."""
     couples = []
     for pair in pairs:

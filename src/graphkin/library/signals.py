@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from graphkin.graphs import Graph
 from graphkin.graphs.words import KINDS, OFFSETS, kinds_of
-from graphkin.models import GraphEmbedder
+from graphkin.models.answering import Embedder
 
 Records = NDArray[np.void]
 """(N,) of the kind that :func:`record_kind` gives."""
@@ -57,7 +57,7 @@ class Surroundings(NamedTuple):
     """Addresses of functions of the same file that it calls."""
 
 
-def record_kind(embedder: GraphEmbedder, around: Sequence[str] = AROUND) -> np.dtype[np.void]:
+def record_kind(embedder: Embedder, around: Sequence[str] = AROUND) -> np.dtype[np.void]:
     """How the signals of a function lie in bytes.
 
     Args:
@@ -80,7 +80,7 @@ def record_kind(embedder: GraphEmbedder, around: Sequence[str] = AROUND) -> np.d
 
 
 def signals_of(
-    embedder: GraphEmbedder,
+    embedder: Embedder,
     graphs: Sequence[Graph],
     vectors: Floats,
     narrow: Sequence[bool],
@@ -167,23 +167,21 @@ def cosines(query: np.void, records: Records, name: str) -> Floats:
     return products
 
 
-def rare_words(embedder: GraphEmbedder, graph: Graph) -> tuple[NDArray[np.uint64], Floats]:
+def rare_words(embedder: Embedder, graph: Graph) -> tuple[NDArray[np.uint64], Floats]:
     """The words of a function that few others have, each once, and how rare they are."""
     hashes = _distinct(graph)
     rarity = embedder.words.rarity_of(hashes)
     return hashes[rarity > RARE], rarity[rarity > RARE]
 
 
-def shared_words(embedder: GraphEmbedder, left: Graph, right: Graph) -> list[int]:
+def shared_words(embedder: Embedder, left: Graph, right: Graph) -> list[int]:
     """The words that two functions both say, offsets left out, the rarest first."""
     words = np.intersect1d(_distinct(left), _distinct(right), assume_unique=True)
     order = np.argsort(-embedder.words.rarity_of(words), kind="stable")
     return [int(word) for word in words[order]]
 
 
-def compared_graphs(
-    embedder: GraphEmbedder, query: Graph, others: Sequence[Graph]
-) -> ComparedGraphs:
+def compared_graphs(embedder: Embedder, query: Graph, others: Sequence[Graph]) -> ComparedGraphs:
     """What graphs tell that were read."""
     size = embedder.config.node_input_size
     shares = np.stack([_operation_shares(graph, size) for graph in (query, *others)])
@@ -203,7 +201,7 @@ def _operation_shares(graph: Graph, size: int) -> Floats:
     return shares
 
 
-def word_cosines(embedder: GraphEmbedder, query: Graph, others: Sequence[Graph]) -> Floats:
+def word_cosines(embedder: Embedder, query: Graph, others: Sequence[Graph]) -> Floats:
     """(N,) the exact cosines of what a function says with what others say, offsets left out."""
     counted = [_counted(graph) for graph in (query, *others)]
     rarity = embedder.words.rarity_of(np.concatenate([words for words, _ in counted]))
@@ -230,7 +228,7 @@ def _counted(graph: Graph) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     return hashes[kept], counts[kept]
 
 
-def _strengths(embedder: GraphEmbedder, graphs: Sequence[Graph]) -> Floats:
+def _strengths(embedder: Embedder, graphs: Sequence[Graph]) -> Floats:
     """(N,) the summed rarity of what each function says, offsets left out."""
     said = [_distinct(graph) for graph in graphs]
     owners = np.repeat(np.arange(len(graphs)), [len(words) for words in said])

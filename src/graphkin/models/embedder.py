@@ -16,13 +16,12 @@ from torch.nn import functional
 from graphkin._support.progress import Progress
 from graphkin.errors import ModelError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
-from graphkin.graphs.batch import check_uniform
-from graphkin.graphs.pair_groups import distinct_graphs
+from graphkin.graphs.packing import check_uniform, distinct_graphs, size_batches
 from graphkin.graphs.words import KINDS, OFFSETS
+from graphkin.models.codes import pack_codes
 from graphkin.models.config import ModelConfig, Similarity
-from graphkin.models.model import GraphModel, PairOutput, as_config, size_batches
+from graphkin.models.model import GraphModel, PairOutput, as_config
 from graphkin.models.node_matching import AttentionMaps
-from graphkin.models.similarity import pack_codes
 from graphkin.models.words import WordBag, WordStatistics, checked_words
 
 if TYPE_CHECKING:

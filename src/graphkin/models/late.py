@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphkin.graphs.batch import GraphBatch, PairBatch
-from graphkin.graphs.pair_groups import pair_blocks
+from graphkin.graphs.packing import pair_blocks
 from graphkin.models.config import ModelConfig
 from graphkin.models.layers import glorot, zeros
 

@@ -18,11 +18,12 @@ from torch import Tensor
 from graphkin._support.progress import Progress
 from graphkin.errors import ModelError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
+from graphkin.graphs.packing import size_batches
 from graphkin.graphs.words import KINDS, OFFSETS
 from graphkin.models.attention import CrossAttention
 from graphkin.models.config import INHERITED, ModelConfig
 from graphkin.models.late import LateInteraction, NodeViews
-from graphkin.models.model import GraphModel, PairOutput, as_config, size_batches
+from graphkin.models.model import GraphModel, PairOutput, as_config
 from graphkin.models.network import Observer
 from graphkin.models.node_matching import AttentionMaps
 from graphkin.models.words import WordBag, WordStatistics, checked_words

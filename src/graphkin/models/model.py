@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from numbers import Integral
@@ -17,18 +17,17 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from graphkin._support.progress import Progress
-from graphkin.errors import GraphError, MissingDependencyError, ModelError
+from graphkin.errors import MissingDependencyError, ModelError
 from graphkin.graphs import Graph, PairBatch
-from graphkin.graphs.batch import check_uniform
 from graphkin.graphs.collections import listed
-from graphkin.graphs.converters.any_graph import as_graph
 from graphkin.graphs.converters.attributes import AttributeNames
-from graphkin.graphs.pair_groups import distinct_graphs
+from graphkin.graphs.packing import checked_pairs, distinct_graphs
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.models.attention import CrossAttention
 from graphkin.models.bounded_sizes import BoundedSizes, OversizedError
 from graphkin.models.calibration import Logistic, check_score_calibration
 from graphkin.models.config import ModelConfig, Similarity
+from graphkin.models.input_graphs import attribute_names, read_graphs
 from graphkin.models.kernels.propagation import starts_alike
 from graphkin.models.layers import READOUTS, NodeUpdateCell
 from graphkin.models.network import GraphNetwork
@@ -53,9 +52,6 @@ from graphkin.models.similarity import (
 
 if TYPE_CHECKING:
     from graphkin._support.progress import Progress
-
-MAX_NODES_PER_BATCH = 20_000
-MAX_GRAPHS_PER_BATCH = 1_024
 
 
 @dataclass(frozen=True)
@@ -177,23 +173,12 @@ class GraphModel(nn.Module, ABC):
 
         Graphs of NetworkX and PyG are converted, by the attributes that the model was trained on.
         """
-        names = self.attribute_names
-        graphs = [as_graph(graph, place, names) for place, graph in enumerate(listed(graphs))]
-        if not any(graph.has_text for graph in graphs):
-            return graphs
-        if self.vocabulary is None or self.vocabulary.reads != "labels":
-            raise ModelError(
-                "the graphs have labels as text, and the model has no vocabulary of labels; take a "
-                "model that was trained on such graphs"
-            )
-        return [self.vocabulary.read(graph) for graph in graphs]
+        return read_graphs(graphs, self.vocabulary, self.attribute_names)
 
     @property
     def attribute_names(self) -> AttributeNames:
         """Which attributes of graph files and NetworkX graphs the model was trained on."""
-        if self.trained_on is None:
-            return AttributeNames()
-        return AttributeNames(**self.trained_on["task"].get("attributes", {}))
+        return attribute_names(self.trained_on)
 
     def _read_pairs(self, pairs: Iterable[Sequence[Graph]]) -> list[tuple[Graph, Graph]]:
         checked = checked_pairs(pairs, self.attribute_names)
@@ -467,52 +452,3 @@ def as_config(config: ModelConfig | str, *, matching: bool) -> ModelConfig:
         kind = "GraphMatcher" if options.matching else "GraphEmbedder"
         raise ModelError(f"a config with matching={options.matching} makes a {kind}")
     return options
-
-
-def checked_pairs(
-    pairs: Iterable[Sequence[Any]], names: AttributeNames | None = None
-) -> list[tuple[Graph, Graph]]:
-    """The pairs as a list, of graphs of graphkin; anything but two of one kind is refused."""
-    pairs = listed(pairs, "pairs")
-    for position, pair in enumerate(pairs):
-        if not isinstance(pair, tuple | list | np.ndarray):
-            raise GraphError(f"pair {position} is a {type(pair).__name__}, not two graphs")
-        if len(pair) != 2:
-            raise GraphError(f"pair {position} holds {len(pair)} graphs, not 2")
-    known: dict[int, Graph] = {}
-
-    def converted(graph: Any, position: int) -> Graph:
-        # A graph that is in many pairs stays one, so that it is encoded once.
-        if id(graph) not in known:
-            known[id(graph)] = as_graph(graph, position, names)
-        return known[id(graph)]
-
-    graphs = [
-        (converted(pair[0], place), converted(pair[1], place)) for place, pair in enumerate(pairs)
-    ]
-    if graphs:
-        check_uniform([graph for pair in graphs for graph in pair])
-    return graphs
-
-
-def size_batches(sizes: Sequence[int], graphs_per_item: int) -> Iterator[list[int]]:
-    """Splits items into batches of bounded size, small items with small ones.
-
-    Args:
-        sizes: nodes of each item (a graph, or a pair).
-        graphs_per_item: graphs that an item packs.
-
-    Yields:
-        The item numbers of each batch; together they cover all.
-    """
-    batch: list[int] = []
-    nodes = 0
-    for index in np.argsort(np.asarray(sizes), kind="stable").tolist():
-        full = nodes + sizes[index] > MAX_NODES_PER_BATCH
-        if batch and (full or (len(batch) + 1) * graphs_per_item > MAX_GRAPHS_PER_BATCH):
-            yield batch
-            batch, nodes = [], 0
-        batch.append(index)
-        nodes += sizes[index]
-    if batch:
-        yield batch

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +49,8 @@ def assigned(
         left_to_right: (n1, n2).
         right_to_left: (n2, n1).
     """
+    from scipy.optimize import linear_sum_assignment  # a quarter of a second to load
+
     weights = np.sqrt(left_to_right * right_to_left.T)
     rows, columns = linear_sum_assignment(weights, maximize=True)
     return [

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import safetensors.torch
+import safetensors.numpy
+from numpy.typing import NDArray
 from safetensors import SafetensorError
-from torch import Tensor
 
 from graphkin._support.files import read_file, write_all_atomically, write_atomically
 from graphkin.errors import FormatError, ModelError
@@ -22,6 +23,9 @@ from graphkin.models.calibration import (
     score_calibration_to_json,
 )
 from graphkin.models.config import ModelConfig
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FORMAT = "graphkin-model"
 VERSION = 1
@@ -54,8 +58,8 @@ ADDED_OPTIONS: dict[str, Any] = {
 }
 """Options that came after the first models were saved, whose defaults are what those do."""
 KEYS = {"format", "version", "class", "config", "vocabulary", "calibration", "trained_on"}
-MOST_LAYERS = 1000
-"""Propagation steps, or layers, of a model that is read: their number takes time, not weights."""
+MOST = {"steps": 1000, "message_layers": 1000, "word_dim": 1 << 16, "offset_dim": 1 << 16}
+"""Of options of a model that is read, where more takes time or memory, but no weights."""
 SHIPPED = Path(__file__).parent / "shipped"
 
 
@@ -123,9 +127,12 @@ def to_files(model: SavedModel, card: str | None = None) -> dict[str, bytes]:
         document["calibration"] = score_calibration_to_json(model.calibration)
     if model.trained_on is not None:
         document["trained_on"] = model.trained_on
+    # Whoever only searches does without torch, which takes a second to load.
+    from safetensors import torch as torch_weights
+
     contiguous = {name: tensor.contiguous() for name, tensor in model.tensors.items()}
     return {
-        WEIGHTS_FILE: safetensors.torch.save(contiguous),
+        WEIGHTS_FILE: torch_weights.save(contiguous),
         CONFIG_FILE: _to_bytes(document),
         CARD_FILE: (card or model_card(model)).encode(),
     }
@@ -163,6 +170,15 @@ def load_model_files(folder: Path, kind: str) -> SavedModel:
     return from_files(files, kind, str(folder))
 
 
+class Description(NamedTuple):
+    """What config.json says of a model."""
+
+    config: ModelConfig
+    vocabulary: Vocabulary | None
+    calibration: Logistic | None
+    trained_on: dict[str, Any] | None
+
+
 def from_files(files: Mapping[str, bytes], kind: str, origin: str) -> SavedModel:
     """A model of class ``kind`` from its files, by name; nothing is read from disk.
 
@@ -171,6 +187,22 @@ def from_files(files: Mapping[str, bytes], kind: str, origin: str) -> SavedModel
         kind: the class that it must be of.
         origin: where the files come from, for errors.
     """
+    from safetensors import torch as torch_weights
+
+    config, vocabulary, calibration, trained_on = described(files, kind, origin)
+    with _damage(origin):
+        tensors = torch_weights.load(files[WEIGHTS_FILE])
+    return SavedModel(kind, config, tensors, vocabulary, calibration, trained_on)
+
+
+def weight_arrays(files: Mapping[str, bytes], origin: str) -> dict[str, NDArray[Any]]:
+    """The weights in the files of a model, by name, without torch."""
+    with _damage(origin):
+        return safetensors.numpy.load(files[WEIGHTS_FILE])
+
+
+def described(files: Mapping[str, bytes], kind: str, origin: str) -> Description:
+    """What the files say of a model of class ``kind``; its weights are not read."""
     for name in (CONFIG_FILE, WEIGHTS_FILE):
         if name not in files:
             raise FormatError(f"{origin} lacks the file {name}")
@@ -184,10 +216,10 @@ def from_files(files: Mapping[str, bytes], kind: str, origin: str) -> SavedModel
         if field.name not in document["config"] and field.name not in ADDED_OPTIONS:
             raise FormatError(f"{config_file} lacks the option {field.name!r}")
     config = ModelConfig.from_dict(document["config"])
-    for name in ("steps", "message_layers"):
-        if getattr(config, name) > MOST_LAYERS:
+    for name, most in MOST.items():
+        if getattr(config, name) > most:
             raise FormatError(
-                f"{config_file}: {name} is {getattr(config, name)}, at most {MOST_LAYERS} are read"
+                f"{config_file}: {name} is {getattr(config, name)}, at most {most} are read"
             )
     vocabulary = calibration = trained_on = None
     try:
@@ -201,8 +233,7 @@ def from_files(files: Mapping[str, bytes], kind: str, origin: str) -> SavedModel
         raise FormatError(f"{config_file}: {error}") from error
     if vocabulary is not None:
         check_vocabulary(vocabulary, config)
-    tensors = _parse_tensors(files[WEIGHTS_FILE], f"{origin}/{WEIGHTS_FILE}")
-    return SavedModel(kind, config, tensors, vocabulary, calibration, trained_on)
+    return Description(config, vocabulary, calibration, trained_on)
 
 
 def check_vocabulary(vocabulary: Vocabulary, config: ModelConfig) -> None:
@@ -266,11 +297,15 @@ def _parse_document(content: bytes, origin: str) -> dict[str, Any]:
     return document
 
 
-def _parse_tensors(content: bytes, origin: str) -> dict[str, Tensor]:
+@contextmanager
+def _damage(origin: str) -> Iterator[None]:
+    """Reports weights that cannot be read."""
     try:
-        return safetensors.torch.load(content)
-    except (SafetensorError, ValueError, KeyError) as error:
-        raise FormatError(f"{origin} is damaged or not a safetensors file: {error}") from error
+        yield
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise FormatError(
+            f"{origin}/{WEIGHTS_FILE} is damaged or not a safetensors file: {error}"
+        ) from error
 
 
 def _to_bytes(document: dict[str, Any]) -> bytes:

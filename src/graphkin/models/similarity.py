@@ -5,9 +5,7 @@ Similarities are higher for more alike graphs; distances are their negatives.
 
 from __future__ import annotations
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -60,18 +58,6 @@ def similarity_matrix(vectors: Tensor, similarity: str) -> Tensor:
         bits = torch.tanh(vectors)
         return bits @ bits.T / vectors.shape[1]
     return VECTOR_SIMILARITIES[similarity](vectors[:, None], vectors[None])
-
-
-def pack_codes(vectors: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """The sign bits of graph vectors: (N, G) -> (N, G / 8), the first component in the top bit."""
-    return np.packbits(vectors > 0, axis=1)
-
-
-def hamming_distances(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Differing bits of every code on the left with every one on the right: (A, B)."""
-    different = left[:, None, :] ^ right[None, :, :]
-    counts: NDArray[np.int64] = np.bitwise_count(different).sum(axis=2, dtype=np.int64)
-    return counts
 
 
 class SiameseHead(nn.Module):

@@ -22,10 +22,7 @@ from graphkin.graphs.batch import WordBatch
 from graphkin.graphs.graph import Graph, WordArray
 from graphkin.graphs.words import KIND_SHIFT, KINDS
 from graphkin.models.layers import zeros
-
-SPLITMIX = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-"""Constants of the generator SplitMix64, which makes more bits out of a hash."""
-BITS = 64
+from graphkin.models.word_directions import NO_WORDS, direction_bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,20 +148,11 @@ class WordBag(nn.Module):
 def checked_words(words: WordBatch | None) -> WordBatch:
     """Refuses graphs without words."""
     if words is None:
-        raise GraphError(
-            "the model reads what functions say, and these graphs were made without it; read the "
-            "binaries again"
-        )
+        raise GraphError(NO_WORDS)
     return words
 
 
 def signs(hashes: Tensor, dim: int) -> Tensor:
-    """(M,) hashes -> (M, dim) int8 of 1 and -1, the bits of SplitMix64 seeded by the hash."""
-    words = hashes.cpu().numpy().view(np.uint64)
-    step, first, second = (np.uint64(value) for value in SPLITMIX)
-    state = words[:, None] + step * np.arange(1, dim // BITS + 1, dtype=np.uint64)
-    state = (state ^ (state >> np.uint64(30))) * first
-    state = (state ^ (state >> np.uint64(27))) * second
-    state ^= state >> np.uint64(31)
-    bits = np.unpackbits(state.astype("<u8").view(np.uint8), axis=1)  # (M, dim)
+    """(M,) hashes -> (M, dim) int8 of 1 and -1."""
+    bits = direction_bits(hashes.cpu().numpy().view(np.uint64), dim)
     return torch.from_numpy(2 * bits.astype(np.int8) - 1).to(hashes.device)

@@ -13,7 +13,7 @@ from graphkin.graphs.converters.attributes import AttributeNames
 from graphkin.graphs.converters.graph_files import read_graphs
 from graphkin.graphs.converters.named import NamedGraph
 from graphkin.library.own_graphs import checked_inputs
-from graphkin.models import GraphEmbedder
+from graphkin.models.answering import Embedder
 from graphkin.web.limits import ServerLimits
 from graphkin.web.upload_reader import FileFacts, Reader, UploadedFunction, cut
 
@@ -23,7 +23,7 @@ NO_CODE = "the library holds graphs, and graphs have no code to show or to diff"
 class GraphReader(Reader):
     """Reads files of graphs; every method may be called by any thread."""
 
-    def __init__(self, limits: ServerLimits, embedder: GraphEmbedder) -> None:
+    def __init__(self, limits: ServerLimits, embedder: Embedder) -> None:
         self._limits = limits
         self._embedder = embedder
 

@@ -12,7 +12,7 @@ from graphkin.binaries.backends.native import NativeSource
 from graphkin.binaries.formats.archive import members
 from graphkin.binaries.reading import read_functions
 from graphkin.binaries.targets import parse_target
-from graphkin.cli.main import app
+from graphkin.cli.main import application
 from graphkin.errors import FormatError
 from tests.paths import BINARIES
 
@@ -42,7 +42,7 @@ def test_a_wheel_with_an_import_library_is_read_whole(command: str, tmp_path: Pa
         archive.write(DLL, "x/x.dll")
         archive.write(IMPORTS, "x/x.lib")
     output = ["-o", str(tmp_path / "x.graphs")] if command == "extract" else []
-    result = CliRunner().invoke(app, [command, str(wheel), *output])
+    result = CliRunner().invoke(application(), [command, str(wheel), *output])
     assert result.exit_code == 0
     assert result.stderr.count(f"{wheel}!x/x.lib skipped: {REASON}") == 1
 

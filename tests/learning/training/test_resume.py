@@ -18,7 +18,7 @@ import pytest
 from torch import Tensor
 from typer.testing import CliRunner
 
-from graphkin.cli.main import app
+from graphkin.cli.main import application
 from graphkin.learning.training import train
 from graphkin.learning.training.optimizer import FlatOptimizer
 from graphkin.models import load_model
@@ -252,9 +252,9 @@ def test_ctrl_c_to_the_command_line(tmp_path: Path, name: str, mode: str) -> Non
     assert 5 <= checkpoint_document(folder)["state"]["step"] < 300
 
     runner = CliRunner()
-    again = runner.invoke(app, [*command(name, mode, folder), "--resume"])
+    again = runner.invoke(application(), [*command(name, mode, folder), "--resume"])
     assert again.exit_code == 0, again.output
-    whole = runner.invoke(app, command(name, mode, tmp_path / "whole"))
+    whole = runner.invoke(application(), command(name, mode, tmp_path / "whole"))
     assert whole.exit_code == 0, whole.output
     lines = log_lines(folder)
     assert [line["step"] for line in lines] == list(range(1, 301))

@@ -7,7 +7,7 @@ import pytest
 
 from graphkin.errors import GraphError
 from graphkin.graphs import Graph
-from graphkin.graphs.pair_groups import distinct_graphs
+from graphkin.graphs.packing import distinct_graphs
 from graphkin.research.baselines import tfidf
 from graphkin.research.baselines.simhash import simhash
 from graphkin.research.baselines.simhash.simhash import SimHash

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from graphkin._support.settings import build, check_at_least, check_types
 from graphkin.errors import ConfigError, GraphError
 from graphkin.graphs import Graph, PairBatch
-from graphkin.graphs.batch import check_uniform
 from graphkin.graphs.collections import listed
 from graphkin.graphs.converters.any_graph import as_graph
 from graphkin.graphs.converters.attributes import AttributeNames
+from graphkin.graphs.packing import check_uniform
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.learning.datasets.splits import FOLDS, SHARES, check_recipe
 from graphkin.learning.task import EvaluationSet, Mode, Recipe, Split, TargetSet

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.graphs import Graph
-from graphkin.graphs.pair_groups import distinct_graphs
+from graphkin.graphs.packing import distinct_graphs
 
 Floats = NDArray[np.float64]
 

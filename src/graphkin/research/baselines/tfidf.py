@@ -11,7 +11,7 @@ from scipy import sparse
 
 from graphkin.errors import ConfigError, GraphError
 from graphkin.graphs import Graph
-from graphkin.graphs.pair_groups import distinct_graphs
+from graphkin.graphs.packing import distinct_graphs
 
 Floats = NDArray[np.float64]
 

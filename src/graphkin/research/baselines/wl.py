@@ -11,7 +11,8 @@ from scipy import sparse
 
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, GraphBatch
-from graphkin.graphs.batch import Adjacency, check_uniform
+from graphkin.graphs.batch import Adjacency
+from graphkin.graphs.packing import check_uniform
 from graphkin.research.baselines.hashing import Hashes, mixed, segment_sums
 
 Floats = NDArray[np.float64]

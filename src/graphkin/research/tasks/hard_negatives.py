@@ -16,8 +16,8 @@ from graphkin._support.files import PathLike, read_file, write_atomically
 from graphkin.errors import ConfigError, FormatError
 from graphkin.graphs import Graph
 from graphkin.models import GraphEmbedder
+from graphkin.models.codes import pack_codes
 from graphkin.models.model import GraphModel
-from graphkin.models.similarity import pack_codes
 
 if TYPE_CHECKING:
     from graphkin.research.tasks.functions.task import FunctionTask

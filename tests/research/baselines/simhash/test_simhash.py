@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from graphkin.errors import ConfigError, FormatError, GraphError
 from graphkin.graphs import Graph
 from graphkin.learning.evaluation import pair_auc
-from graphkin.models.similarity import hamming_distances
+from graphkin.models.codes import hamming_distances
 from graphkin.research.baselines.simhash import learning as simhash_learning
 from graphkin.research.baselines.simhash.features import KINDS, extract_features
 from graphkin.research.baselines.simhash.simhash import SimHash

@@ -14,8 +14,8 @@ from scipy import sparse
 from torch import Tensor
 
 from graphkin.graphs import Graph, GraphBatch
-from graphkin.graphs.batch import check_uniform
 from graphkin.graphs.graph import running_offsets
+from graphkin.graphs.packing import check_uniform
 from graphkin.research.baselines.hashing import Hashes, mixed, segment_sums
 
 Index = NDArray[np.int64]

@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from graphkin._support.files import PathLike
 from graphkin.errors import ConfigError, FormatError
 from graphkin.graphs import Graph
-from graphkin.graphs.batch import check_uniform
-from graphkin.graphs.pair_groups import distinct_graphs
-from graphkin.models.similarity import pack_codes
+from graphkin.graphs.packing import check_uniform, distinct_graphs
+from graphkin.models.codes import pack_codes
 from graphkin.research.baselines.simhash.features import FeatureSets, extract_features
 from graphkin.research.baselines.simhash.learning import learn_weights
 from graphkin.research.baselines.simhash.weights import (
