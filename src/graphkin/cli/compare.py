@@ -81,10 +81,9 @@ def compare(
 def _are_graphs(left: str, right: str, model: str) -> bool:
     """Whether a model reads graphs; files of graphs with one that reads functions are refused."""
     from graphkin.graphs.converters.graph_files import is_graph_file
-    from graphkin.models import load_model
+    from graphkin.models.saving import saved_vocabulary
 
-    trained = load_model(model)
-    vocabulary = trained.vocabulary
+    vocabulary = saved_vocabulary(model)
     if vocabulary is None or vocabulary.reads == "labels":
         return True
     for side in (left, right):

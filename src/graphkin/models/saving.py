@@ -162,6 +162,22 @@ def saved_class(folder: Path) -> str:
     return str(_read_document(folder)["class"])
 
 
+def saved_vocabulary(name: str | Path) -> Vocabulary | None:
+    """What the tokens of the nodes of a model stand for, without its weights.
+
+    Args:
+        name: as :func:`model_folder` takes it.
+    """
+    folder = model_folder(name)
+    document = _read_document(folder)
+    if "vocabulary" not in document:
+        return None
+    try:
+        return Vocabulary.from_json(document["vocabulary"])
+    except FormatError as error:
+        raise FormatError(f"{folder / CONFIG_FILE}: {error}") from error
+
+
 def load_model_files(folder: Path, kind: str) -> SavedModel:
     """Reads config, weights, vocabulary and calibration of a model of class ``kind``."""
     if not folder.is_dir():

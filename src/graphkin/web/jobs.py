@@ -15,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from typing import Generic, TypeVar
 
-import torch
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
+from graphkin._support.threads import take_one_thread
 from graphkin.errors import GraphkinError
 from graphkin.results.text import printable
 from graphkin.web.api_documents import State
@@ -40,9 +40,7 @@ class BoundedPool:
 
     def __init__(self, name: str, threads: int, most_waiting: int) -> None:
         # Several products at once, each by one thread, are faster than one after the other by all.
-        self._pool = ThreadPoolExecutor(
-            threads, name, initializer=torch.set_num_threads, initargs=(1,)
-        )
+        self._pool = ThreadPoolExecutor(threads, name, initializer=take_one_thread)
         self._most = most_waiting
         self._count = 0
 

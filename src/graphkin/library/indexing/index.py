@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphkin._support.files import PathLike
 from graphkin._support.progress import counter
+from graphkin._support.threads import one_thread, take_one_thread
 from graphkin.binaries import samples
 from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.backends.choose import Backend, is_raw
@@ -185,24 +186,20 @@ def _embedded(library: Library, read: Iterator[Batch]) -> Generator[Chunk]:
     Reading stays with the caller's thread, so that Ctrl-C ends it at once; and so does the
     library, which belongs to one thread.
     """
-    import torch
-
     embedding = Embedding(library.model)
     waiting: deque[Future[Chunk]] = deque()
-    threads = torch.get_num_threads()
-    # More threads than one are slower while other processes are busy.
-    worker = ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(1,))
-    try:
-        for batch in read:
-            new = batch.without(library.engine.known)
-            waiting.append(worker.submit(embedding.chunk, new))
-            if len(waiting) > AHEAD:
+    worker = ThreadPoolExecutor(1, initializer=take_one_thread)
+    with one_thread():
+        try:
+            for batch in read:
+                new = batch.without(library.engine.known)
+                waiting.append(worker.submit(embedding.chunk, new))
+                if len(waiting) > AHEAD:
+                    yield waiting.popleft().result()
+            while waiting:
                 yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        worker.shutdown(cancel_futures=True)
-        torch.set_num_threads(threads)
+        finally:
+            worker.shutdown(cancel_futures=True)
 
 
 def _function_target(path: PathLike) -> Target | None:
