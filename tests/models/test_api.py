@@ -11,6 +11,7 @@ import torch
 
 from graphkin.errors import GraphError, ModelError
 from graphkin.graphs import Graph, PairBatch
+from graphkin.graphs import packing as packing_module
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, build_model
 from graphkin.models import model as base_module
 from graphkin.models.codes import hamming_distances
@@ -100,19 +101,19 @@ def test_results_come_in_the_order_of_the_input(monkeypatch: pytest.MonkeyPatch)
     pairs = list(zip(graphs, reversed(graphs), strict=True))
     one, two = embedder(), matcher()
     vectors, scores, matched = one.encode(graphs), one.predict(pairs), two.predict(pairs)
-    monkeypatch.setattr(base_module, "MAX_NODES_PER_BATCH", 10)
+    monkeypatch.setattr(packing_module, "MAX_NODES_PER_BATCH", 10)
     close = {"rtol": 1e-4, "atol": 1e-4}
     np.testing.assert_allclose(one.encode(graphs), vectors, **close)
     np.testing.assert_allclose(one.predict(pairs), scores, **close)
     np.testing.assert_allclose(two.predict(pairs), matched, **close)
-    monkeypatch.setattr(base_module, "MAX_NODES_PER_BATCH", 1000)
-    monkeypatch.setattr(base_module, "MAX_GRAPHS_PER_BATCH", 2)
+    monkeypatch.setattr(packing_module, "MAX_NODES_PER_BATCH", 1000)
+    monkeypatch.setattr(packing_module, "MAX_GRAPHS_PER_BATCH", 2)
     np.testing.assert_allclose(one.encode(graphs), vectors, **close)
     np.testing.assert_allclose(two.predict(pairs), matched, **close)
 
 
 def test_progress_reaches_the_total(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base_module, "MAX_NODES_PER_BATCH", 4)
+    monkeypatch.setattr(packing_module, "MAX_NODES_PER_BATCH", 4)
     told: list[tuple[int, int]] = []
     embedder().encode(GRAPHS, progress=lambda done, total: told.append((done, total)))
     assert [done for done, _ in told] == sorted({done for done, _ in told})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,12 @@ class WordBags:
 
     def counted(self) -> tuple[WordArray, NDArray[np.int64]]:
         """The distinct words of the whole graph, rising, and how often each is there."""
-        return np.unique(self.hashes, return_counts=True)
+        return self._counted
+
+    @cached_property
+    def _counted(self) -> tuple[WordArray, NDArray[np.int64]]:
+        words, counts = np.unique(self.hashes, return_counts=True)
+        return _frozen(words), _frozen(counts)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -236,7 +242,7 @@ class Graph:
         sha = hashlib.sha256(f"graph {self.num_nodes} {self.directed}".encode())
         for name, array in self.arrays().items():
             sha.update(f"{name}{array.shape}".encode())
-            sha.update(np.ascontiguousarray(array).tobytes())
+            sha.update(np.ascontiguousarray(array).data)
         if self.node_labels is not None:
             sha.update(repr(self.node_labels).encode("utf-8", "surrogatepass"))
         if self.edge_labels is not None:
@@ -460,7 +466,7 @@ def _bag_offsets(
         )
     if len(offsets) != num_nodes + 1:
         raise GraphError(f"{name} has {len(offsets) - 1} bags for {num_nodes} nodes")
-    if offsets[0] != 0 or offsets[-1] != len(ids) or (np.diff(offsets) < 0).any():
+    if offsets[0] != 0 or offsets[-1] != len(ids) or (offsets[1:] < offsets[:-1]).any():
         raise GraphError(f"{item} offsets must rise from 0 to {len(ids)}")
     return offsets
 

@@ -93,6 +93,8 @@ def check_uniform(graphs: Sequence[Graph]) -> None:
     if not graphs:
         raise GraphError("a batch needs at least one graph")
     first = graphs[0]
+    if len(set(map(_kinds, graphs))) == 1:
+        return
     for position, graph in enumerate(graphs):
         if not isinstance(graph, Graph):
             raise GraphError(
@@ -112,6 +114,23 @@ def check_uniform(graphs: Sequence[Graph]) -> None:
                     f"graph {position} of the batch has {values.shape[1]} {trait} columns, "
                     f"graph 0 has {reference.shape[1]}"
                 )
+
+
+def _kinds(graph: Graph) -> tuple[object, ...]:
+    """What graphs of one batch have in common; of what is not a graph, the thing itself."""
+    if not isinstance(graph, Graph):
+        return (id(graph), None)
+    features, edge_features = graph.node_features, graph.edge_features
+    return (
+        graph.directed,
+        None if features is None else features.shape[1],
+        graph.node_tokens is None,
+        graph.node_words is None,
+        graph.node_labels is None,
+        None if edge_features is None else edge_features.shape[1],
+        graph.edge_types is None,
+        graph.edge_labels is None,
+    )
 
 
 def distinct_graphs(pairs: Sequence[tuple[Graph, Graph]]) -> tuple[list[Graph], Index, Index]:
@@ -179,20 +198,25 @@ def checked_pairs(
     return graphs
 
 
-def size_batches(sizes: Sequence[int], graphs_per_item: int) -> Iterator[list[int]]:
+def size_batches(
+    sizes: Sequence[int], graphs_per_item: int, nodes_at_once: int | None = None
+) -> Iterator[list[int]]:
     """Splits items into batches of bounded size, small items with small ones.
 
     Args:
         sizes: nodes of each item (a graph, or a pair).
         graphs_per_item: graphs that an item packs.
+        nodes_at_once: nodes of a batch, at most, unless a single item has more; by default
+            ``MAX_NODES_PER_BATCH``.
 
     Yields:
         The item numbers of each batch; together they cover all.
     """
+    most = MAX_NODES_PER_BATCH if nodes_at_once is None else nodes_at_once
     batch: list[int] = []
     nodes = 0
     for index in np.argsort(np.asarray(sizes), kind="stable").tolist():
-        full = nodes + sizes[index] > MAX_NODES_PER_BATCH
+        full = nodes + sizes[index] > most
         if batch and (full or (len(batch) + 1) * graphs_per_item > MAX_GRAPHS_PER_BATCH):
             yield batch
             batch, nodes = [], 0

@@ -30,6 +30,9 @@ from graphkin.models.light.words import LightWordBag
 from graphkin.models.node_matching import AttentionMaps
 from graphkin.models.saving import Description
 
+NODES_AT_ONCE = 5_000
+"""Nodes that are encoded together: their states stay in the processor's cache."""
+
 
 class LightEmbedder(LightModel):
     """Computes what a :class:`~graphkin.GraphEmbedder` of the same files does."""
@@ -73,7 +76,8 @@ class LightEmbedder(LightModel):
         graphs = self.read(graphs)
         vectors = np.zeros((len(graphs), self.config.vector_dim), dtype=np.float32)
         done = 0
-        for members in size_batches([graph.num_nodes for graph in graphs], 1):
+        sizes = [graph.num_nodes for graph in graphs]
+        for members in size_batches(sizes, 1, NODES_AT_ONCE):
             vectors[members] = self._vectors([graphs[index] for index in members])
             done += len(members)
             if progress is not None:

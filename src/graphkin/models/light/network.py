@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -79,7 +80,7 @@ class PackedGraphs:
 
     def split(self, rows: Floats) -> list[Floats]:
         """(N, D) rows of nodes -> (n, D) of each graph."""
-        return np.split(rows, self.node_offsets[1:-1])
+        return [rows[first:end] for first, end in pairwise(self.node_offsets.tolist())]
 
     @cached_property
     def means(self) -> tuple[NeighbourMean, NeighbourMean]:
@@ -172,7 +173,7 @@ class _Step:
         x += h
         x -= x.mean(axis=1, keepdims=True)
         variance = np.einsum("nd,nd->n", x, x) / np.float32(x.shape[1])
-        x /= np.sqrt(variance + NORM_EPSILON)[:, None]
+        x *= (1 / np.sqrt(variance + NORM_EPSILON))[:, None]
         x *= self._norm_scale
         x += self._norm_bias
         return x
