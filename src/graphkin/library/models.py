@@ -271,7 +271,7 @@ class SearchModel:
         """Signals as a library keeps them."""
         around = AROUND if self.ranking is None else self.ranking.around
         kind = record_kind(self.embedder, around)
-        if any(len(content) != kind.itemsize for content in contents):
+        if not {kind.itemsize}.issuperset(map(len, contents)):
             raise FormatError(
                 "functions of the library have no signals, or those of another model; make the "
                 "library anew: graphkin index NEW.kin FILES"
