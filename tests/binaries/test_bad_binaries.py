@@ -274,6 +274,18 @@ def test_budgets_name_what_they_cut(library: Path) -> None:
         read(library, Limits(file_bytes=100))
 
 
+def test_a_function_of_nothing_but_small_instructions_is_refused(compile_c: Compile) -> None:
+    """Each byte of it would take hundreds of bytes of memory."""
+    source = (
+        r"""__asm__(".globl f\n.type f,@function\nf:\n.fill 3600000,1,0x90\nret\n.size f,.-f");"""
+    )
+    path = compile_c(source, "-c", name="small.o")
+    functions, skipped = read(path)
+    assert "f" not in [function.name for function in functions]
+    assert [item.function for item in skipped] == ["f"]
+    assert "3600001 bytes of code, over the limit of 1048576" in skipped[0].reason
+
+
 def test_a_program_without_function_starts_is_searched_for_them() -> None:
     functions, skipped = read(NO_STARTS)
     assert [function.address for function in functions] == [0x4000E8, 0x4000FD, 0x400135, 0x400157]

@@ -59,7 +59,9 @@ Tags = Annotated[
 class Document(BaseModel):
     """A frozen record whose fields are described by the text below each."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, defer_build=True
+    )
 
     @model_validator(mode="before")
     @classmethod

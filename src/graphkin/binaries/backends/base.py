@@ -41,8 +41,9 @@ class Limits:
     seconds: float = 600.0
     """Time for a file; what is left when it is over is skipped, with a warning."""
     file_bytes: int = 2 << 30
-    function_bytes: int = 4 << 20
-    """Code of one function. Decoding takes about 100 bytes of memory for each byte of code."""
+    function_bytes: int = 1 << 20
+    """Code of one function; those of real programs have some hundred thousand bytes at most.
+    Decoding takes up to 400 bytes of memory for each, where every byte is an instruction."""
     function_blocks: int = 250_000
     """Basic blocks of one function; the largest of real programs have some ten thousand."""
     file_blocks: int = 50_000_000
