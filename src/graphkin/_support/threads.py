@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 
 def take_one_thread() -> None:
@@ -18,10 +19,14 @@ def take_one_thread() -> None:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """While this lasts, a product takes one thread: more are slower beside busy processes."""
+    """While this lasts, a product takes one thread.
+
+    Products of a few thousand rows gain little from a second one, which waits for the next by
+    turning in circles: a search took twice the time of the processor, beside other work more.
+    """
     torch = sys.modules.get("torch")
     threads = None if torch is None else torch.get_num_threads()
-    with threadpool_limits(1):
+    with _controller().limit(limits=1):
         if torch is not None:
             torch.set_num_threads(1)
         try:
@@ -29,3 +34,9 @@ def one_thread() -> Iterator[None]:
         finally:
             if torch is not None:
                 torch.set_num_threads(threads)
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Looks once for the libraries that have threads."""
+    return ThreadpoolController()

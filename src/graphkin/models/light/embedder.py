@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin._support.progress import Progress
+from graphkin._support.threads import one_thread
 from graphkin.errors import ModelError
 from graphkin.graphs.graph import Graph
 from graphkin.graphs.packing import PackedWords, size_batches
@@ -69,6 +70,7 @@ class LightEmbedder(LightModel):
         """Whether models of these options are of a kind that is known here."""
         return fits(config) and config.word_dim > 0 and config.code_bits > 0
 
+    @one_thread()
     def encode(
         self, graphs: Iterable[Graph], *, progress: Progress | None = None
     ) -> NDArray[np.float32]:
@@ -106,6 +108,7 @@ class LightEmbedder(LightModel):
         """The codes of vectors that :meth:`encode` gave."""
         return pack_codes(vectors[:, : len(self._code)] @ self._code)
 
+    @one_thread()
     def explain(self, left: Graph, right: Graph) -> AttentionMaps:
         """Where the nodes of each graph would look in the other, as ``GraphEmbedder`` says it."""
         graphs = self.read([left, right])

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin._support.progress import Progress
+from graphkin._support.threads import one_thread
 from graphkin.graphs.graph import Graph, running_offsets
 from graphkin.graphs.packing import Index, PackedWords, checked_pairs, distinct_graphs
 from graphkin.graphs.words import KINDS, OFFSETS
@@ -103,6 +104,7 @@ class LightMatcher(LightModel):
         """Similarity of each pair, (P,) float32; higher is more alike."""
         return self.similarities(pairs)
 
+    @one_thread()
     def similarities(
         self, pairs: Iterable[Sequence[Graph]], *, progress: Progress | None = None
     ) -> NDArray[np.float32]:
@@ -126,6 +128,7 @@ class LightMatcher(LightModel):
         """Where the nodes of each graph look in the other, after the last step."""
         return self.explain_many([(left, right)])[0]
 
+    @one_thread()
     def explain_many(self, pairs: Sequence[tuple[Graph, Graph]]) -> list[AttentionMaps]:
         """The same of many pairs."""
         checked = self._read_pairs(pairs)
