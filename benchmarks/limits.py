@@ -22,7 +22,7 @@ os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS
 
 import faiss
 import numpy as np
-from rerank import MODEL, made_up
+from rerank import BLOCKS, CANDIDATES, MODEL, made_up
 
 from graphkin.binaries.backends.native import NativeSource, load, processor
 from graphkin.library.models import SearchModel
@@ -31,7 +31,6 @@ from graphkin.models.light.matcher import WIDTH
 
 BITS = 256
 NEAREST = 500
-CANDIDATES, BLOCKS = 100, 50
 REPEATS = 7
 LARGE = 1_024
 """Rows and columns of the product that tells what the machine can do."""

@@ -28,6 +28,7 @@ from graphkin.graphs.words import word_hash
 from graphkin.library.models import SearchModel
 
 MODEL = "functions"
+CANDIDATES, BLOCKS = 100, 50
 OPERATIONS = 6
 """Of a block."""
 WORDS = 400
@@ -71,37 +72,42 @@ def compared(what: str, light: Callable[[], Any], slow: Callable[[], Any], repea
     return Row(what, 1e3 * best[light], 1e3 * best[slow], difference)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--candidates", type=int, default=100)
-    parser.add_argument("--blocks", type=int, default=50)
-    parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
+def measured(candidates: int, blocks: int, repeats: int) -> list[Row]:
+    """Both stages, each both ways."""
     model = SearchModel.load(MODEL)
-    assert model.matcher is not None
+    light_embedder, light_matcher = model.embedder, model.matcher
+    assert light_matcher is not None, "the model has one"
     embedder = GraphEmbedder.from_pretrained(MODEL)
     matcher = GraphMatcher.from_pretrained(MODEL)
     rng = np.random.default_rng(0)
     tokens = embedder.config.node_input_size
-    graphs = [made_up(rng, options.blocks, tokens) for _ in range(options.candidates + 1)]
+    graphs = [made_up(rng, blocks, tokens) for _ in range(candidates + 1)]
     pairs = [(graphs[0], graph) for graph in graphs[1:]]
-    light_embedder, light_matcher = model.embedder, model.matcher
-    rows = [
+    return [
         compared(
-            f"vectors of {options.candidates} functions",
+            f"vectors of {candidates} functions",
             lambda: light_embedder.encode(graphs[1:]),
             lambda: embedder.encode(graphs[1:]),
-            options.repeats,
+            repeats,
         ),
         compared(
-            f"rerank of {options.candidates} candidates",
+            f"rerank of {candidates} candidates",
             lambda: light_matcher.similarities(pairs),
             lambda: matcher.similarities(pairs),
-            options.repeats,
+            repeats,
         ),
     ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--candidates", type=int, default=CANDIDATES)
+    parser.add_argument("--blocks", type=int, default=BLOCKS)
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    rows = measured(options.candidates, options.blocks, options.repeats)
     if options.json:
         print(json.dumps([row._asdict() for row in rows], indent=2))
         return
