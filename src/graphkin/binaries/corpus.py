@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from graphkin._support.files import PathLike, read_file, write_atomically
 from graphkin.binaries.call_graph import FunctionCalls, FunctionNode
 from graphkin.binaries.function import Function, base_name
 from graphkin.errors import FormatError
-from graphkin.graphs.graph import Graph, IntArray, TokenBags, WordBags
+from graphkin.graphs.graph import Graph, IntArray, TokenBags, WordBags, running_offsets
 from graphkin.graphs.store import GraphStore
 from graphkin.graphs.vocabulary import Reads, Vocabulary
 
@@ -57,17 +57,24 @@ class BinaryRecord:
     @classmethod
     def of(cls, function: Function, file: PathLike, build: str | None = None) -> BinaryRecord:
         """The record of the binary that a function was read from, with the file it lies in."""
-        path = Path(os.path.abspath(file))
+        folder, library = _folder_and_library(os.path.abspath(file))
         return cls(
             path=str(file),
             part=function.binary.removeprefix(str(file)),
-            build=build or path.parent.name,
-            library=library_name(path.name.rpartition("!")[2] or path.name),
+            build=build or folder,
+            library=library,
             architecture=function.architecture,
             format=function.format,
             file_hash=function.file_hash,
             compiler=function.compiler,
         )
+
+
+@lru_cache(maxsize=1)
+def _folder_and_library(path: str) -> tuple[str, str]:
+    """The name of a file's folder, and of the library in it; functions come file by file."""
+    name = Path(path).name
+    return Path(path).parent.name, library_name(name.rpartition("!")[2] or name)
 
 
 class FunctionRecord(NamedTuple):
@@ -98,13 +105,8 @@ class FunctionRecord(NamedTuple):
         features: Reads = "mnemonics",
     ) -> FunctionRecord:
         """The record of a function that was read from a file; its folder is its build."""
-        number: dict[str, int] = {}
         has_words = features == "evidence"
-        names = (
-            function.operations() if has_words else [block.mnemonics for block in function.blocks]
-        )
-        lengths = [len(block) for block in names]
-        ids = [number.setdefault(word, len(number)) for block in names for word in block]
+        words = function.numbered_words(has_words)
         metadata: dict[str, Any] = {
             "address": function.address,
             "size": function.size,
@@ -119,9 +121,9 @@ class FunctionRecord(NamedTuple):
             {key: value for key, value in metadata.items() if value is not None},
             len(function.blocks),
             np.array(function.edges, dtype=np.int32).reshape(-1, 2),
-            tuple(number),
-            np.array(ids, dtype=np.int32),
-            np.cumsum([0, *lengths]),
+            words.names,
+            words.ids,
+            running_offsets(np.array(words.lengths)),
             function.word_bags() if has_words else None,
             _calls(function, file) if has_words else None,
         )

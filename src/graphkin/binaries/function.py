@@ -13,6 +13,9 @@ from graphkin.binaries.operations import operation_names
 from graphkin.errors import GraphError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from graphkin.graphs import Graph, WordBags
     from graphkin.graphs.vocabulary import Vocabulary
 
@@ -162,14 +165,42 @@ class Function:
         if not self.blocks:
             raise GraphError(f"function {self.name} of {self.binary} has no blocks")
         has_words = vocabulary.reads == "evidence"
-        words = self.operations() if has_words else [block.mnemonics for block in self.blocks]
-        ids = vocabulary.encode(chain.from_iterable(words))
+        words = self.numbered_words(has_words)
         return Graph(
             len(self.blocks),
             np.array(self.edges, dtype=np.int32).reshape(-1, 2),
             directed=True,
-            node_tokens=TokenBags.from_sizes(ids, [len(names) for names in words]),
+            node_tokens=TokenBags.from_sizes(
+                vocabulary.encode(words.names)[words.ids], words.lengths
+            ),
             node_words=self.word_bags() if has_words else None,
+        )
+
+    def numbered_words(self, has_operations: bool) -> NumberedWords:
+        """What the blocks do, as numbers: thousands of functions are read in a second.
+
+        Args:
+            has_operations: operations count, and not mnemonics.
+
+        Raises:
+            GraphError: as :meth:`operations` does.
+        """
+        import numpy as np
+
+        if not has_operations:
+            number: dict[str, int] = {}
+            everything = chain.from_iterable(block.mnemonics for block in self.blocks)
+            ids = [number.setdefault(word, len(number)) for word in everything]
+            lengths = [len(block.mnemonics) for block in self.blocks]
+            return NumberedWords(tuple(number), np.array(ids, dtype=np.int32), lengths)
+        blocks = self._operation_bytes()
+        joined = b"".join(blocks)
+        distinct = bytes(dict.fromkeys(joined))
+        numbers = bytes.maketrans(distinct, bytes(range(len(distinct))))
+        return NumberedWords(
+            operation_names(distinct),
+            np.frombuffer(joined.translate(numbers), dtype=np.uint8).astype(np.int32),
+            list(map(len, blocks)),
         )
 
     def operations(self) -> list[tuple[str, ...]]:
@@ -178,16 +209,17 @@ class Function:
         Raises:
             GraphError: where the function was read without, or by a backend that cannot tell.
         """
-        names = []
-        for block in self.blocks:
-            if block.operations is None:
-                raise GraphError(
-                    f"function {self.name} of {self.binary} was read without what it says and "
-                    f"does; for {self.architecture}, read by this backend, take a library of "
-                    "another model: graphkin index LIBRARY --model mnemonics FILES"
-                )
-            names.append(operation_names(block.operations))
-        return names
+        return list(map(operation_names, self._operation_bytes()))
+
+    def _operation_bytes(self) -> list[bytes]:
+        known = [block.operations for block in self.blocks if block.operations is not None]
+        if len(known) < len(self.blocks):
+            raise GraphError(
+                f"function {self.name} of {self.binary} was read without what it says and "
+                f"does; for {self.architecture}, read by this backend, take a library of "
+                "another model: graphkin index LIBRARY --model mnemonics FILES"
+            )
+        return known
 
     def word_bags(self) -> WordBags:
         """What every block says, as hashed words."""
@@ -201,6 +233,17 @@ class Function:
         hashes = [word_hash(token.kind, token.text) for tokens in said for token in tokens]
         offsets = running_offsets(np.array([len(tokens) for tokens in said]))
         return WordBags(np.array(hashes, dtype=np.uint64), offsets)
+
+
+class NumberedWords(NamedTuple):
+    """What the blocks of a function do, in turn."""
+
+    names: tuple[str, ...]
+    """Those that occur, each once, as they come."""
+    ids: NDArray[np.int32]
+    """(M,) positions in ``names``."""
+    lengths: list[int]
+    """How many each block has."""
 
 
 class Skipped(NamedTuple):
