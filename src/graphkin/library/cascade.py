@@ -187,6 +187,7 @@ def _probable(
         np.array([item.nodes for item in stored]),
         np.array([item.graph_hash == own for item in stored]),
         [identity(item) for item in stored],
+        len(ids),
     )
     blocks = query.graph.num_nodes
     probabilities = ranking.probabilities(signals, blocks, candidates)
