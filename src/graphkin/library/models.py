@@ -322,6 +322,13 @@ def read_model_id(files: Mapping[str, bytes]) -> ModelId:
     return replace(model_id, weights=identity)
 
 
+def read_vocabulary(files: Mapping[str, bytes]) -> Vocabulary | None:
+    """What the tokens of a model's graphs mean, without loading its weights."""
+    document = json.loads(_embedder_file(files, CONFIG_FILE))
+    saved = document.get("vocabulary")
+    return None if saved is None else Vocabulary.from_json(saved)
+
+
 def _id_file(name: str, files: Mapping[str, bytes]) -> bytes:
     own = {"name": name, "version": version("graphkin"), "weights": _identity(files)}
     return json.dumps(own).encode()
