@@ -43,6 +43,7 @@ from graphkin.models.saving import (
     saved_class,
     shipped_names,
 )
+from graphkin.models.similarity import pack_codes
 
 EMBEDDER, MATCHER = PARTS["GraphEmbedder"], PARTS["GraphMatcher"]
 CALIBRATION_FILE = "calibration.json"
@@ -80,6 +81,8 @@ class Encoded(NamedTuple):
     """(N, columns) codes, or float vectors."""
     signals: Records | None
     """(N,) where the model has a ranking."""
+    unrounded: NDArray[np.float32] | None = None
+    """(N, bits) numbers whose signs are the codes, where vectors are codes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,7 +249,8 @@ class SearchModel:
             )
         if self.space.metric != "hamming":
             return Encoded(vectors, signals)
-        return Encoded(self.embedder.codes_of(vectors), signals)
+        unrounded = self.embedder.unrounded_codes(vectors)
+        return Encoded(pack_codes(unrounded), signals, unrounded)
 
     def row(
         self, entry: KnownFunction, graph_hash: str, graph: Graph, encoded: Encoded, number: int

@@ -183,12 +183,16 @@ class GraphEmbedder(GraphModel):
             )
         return self.codes_of(self.encode(graphs, steps=steps))
 
-    @torch.no_grad()
     def codes_of(self, vectors: NDArray[np.float32]) -> NDArray[np.uint8]:
         """The codes of vectors that :meth:`encode` gave."""
+        return pack_codes(self.unrounded_codes(vectors))
+
+    @torch.no_grad()
+    def unrounded_codes(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(N, bits) numbers whose signs are the codes of vectors: the larger, the surer the bit."""
         if not self.config.code_bits:
-            return pack_codes(vectors)
-        return pack_codes(self.code_values(self.as_tensor(vectors)).float().cpu().numpy())
+            return vectors
+        return self.code_values(self.as_tensor(vectors)).float().cpu().numpy()
 
     @torch.no_grad()
     def similarity(
