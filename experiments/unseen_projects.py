@@ -83,7 +83,9 @@ def measure(searches: Searches, *, is_whole: bool = True) -> dict[str, dict[str,
     return rows
 
 
-def stages(searches: Searches, direction: tuple[str, str], is_whole: bool) -> dict[str, Measures]:
+def stages(
+    searches: Searches, direction: tuple[str, str], is_whole: bool = True
+) -> dict[str, Measures]:
     """The measures of every stage in one direction."""
     asked, pool = searches.asked(direction[0]), searches.pool(direction[1])
     answers = searches.answers(direction)
