@@ -17,7 +17,7 @@ from graphkin.graphs import Graph
 from graphkin.graphs.words import KIND_SHIFT, KINDS, kinds_of
 from graphkin.library.candidates import score_pairs
 from graphkin.library.cascade import NEAREST_CODES, SHARING_WORDS
-from graphkin.library.engines.base import COMMON_WORD
+from graphkin.library.engines.base import COMMON_WORD, WIDER
 from graphkin.library.models import SearchModel
 from graphkin.library.ranking import Candidates, MatchedGraphs, Ranking
 from graphkin.library.signals import (
@@ -30,7 +30,7 @@ from graphkin.library.signals import (
     signals_of,
 )
 from graphkin.models import GraphEmbedder
-from graphkin.models.codes import hamming_distances
+from graphkin.models.codes import hamming_distances, pack_codes
 from graphkin.research.tasks.projects import NARROW, ProjectTask, without_words
 
 DIRECTIONS = {
@@ -66,6 +66,8 @@ class Pool:
     graphs: list[Graph]
     records: Records
     codes: NDArray[np.uint8]
+    unrounded: NDArray[np.float32]
+    """(N, bits) numbers whose signs are the codes."""
 
     @cached_property
     def words(self) -> dict[int, list[int]]:
@@ -150,7 +152,7 @@ class Searches:
         numbers: list[int] = []
         names: list[tuple[str, str]] = []
         kept: list[Graph] = []
-        records, codes = [], []
+        records, unrounded = [], []
         for project, members in sorted(self._members[configuration].items()):
             if is_asked and project not in self.projects:
                 continue
@@ -167,12 +169,12 @@ class Searches:
                 row for row, graph in enumerate(graphs) if graph.num_nodes >= self.task.min_nodes
             ]
             records.append(signals[large])
-            codes.append(embedder.codes_of(vectors)[large])
+            unrounded.append(embedder.unrounded_codes(vectors)[large])
             numbers += [members[row] for row in large]
             names += [(project, entries[row].name) for row in large]
             kept += [graphs[row] for row in large]
-        signals = np.concatenate(records)
-        return Pool(embedder, numbers, names, kept, signals, np.concatenate(codes))
+        signals, values = np.concatenate(records), np.concatenate(unrounded)
+        return Pool(embedder, numbers, names, kept, signals, pack_codes(values), values)
 
     def answers(self, direction: tuple[str, str]) -> list[tuple[int, int]]:
         """(row of a query, row of its answer), at random if not all are wanted."""
@@ -197,8 +199,7 @@ class Searches:
         key = direction, row
         if key not in self._near:
             asked, pool = self.asked(direction[0]), self.pool(direction[1])
-            distances = hamming_distances(asked.codes[row][None], pool.codes)[0]
-            nearest = np.argsort(distances, kind="stable")[:NEAREST_CODES]
+            nearest = np.argsort(-code_likeness(asked, pool, row), kind="stable")[:NEAREST_CODES]
             sharing = np.array(pool.sharing(asked.graphs[row]), dtype=np.int64)
             self._near[key] = np.union1d(nearest, sharing)
         return self._near[key]
@@ -213,6 +214,17 @@ class Searches:
             return False
         rarity = self.model.embedder.words.rarity_of(words.hashes[kinds == KINDS.index("num")])
         return not (rarity > RARE).any()
+
+
+def code_likeness(asked: Pool, pool: Pool, row: int) -> NDArray[np.float32]:
+    """(N,) how much the codes of a pool are like the numbers of a query that were not rounded; only
+    the nearest codes are compared, as a library does it, and the others come behind them."""
+    distances = hamming_distances(asked.codes[row][None], pool.codes)[0].astype(np.float32)
+    likeness = -distances - 1e6
+    near = np.argsort(distances, kind="stable")[: WIDER * NEAREST_CODES]
+    bits = np.unpackbits(pool.codes[near], axis=1).astype(np.float32)
+    likeness[near] = bits @ asked.unrounded[row]
+    return likeness
 
 
 def linked_in(graph: Graph, around: Surroundings) -> tuple[Graph, Surroundings]:

@@ -3,10 +3,11 @@
     python experiments/unseen_projects.py CORPUS [--model FOLDER] [--split validation] [--json FILE]
 
 A query is a function of configuration A with at least five blocks, whose name is there once in A
-and in B. The pool is every function of B of all projects of the split. Each row is one stage of a
-search: codes, codes and rare words, parts of the vectors, the order of vectors, and the
-regression over all signals without and with the matcher, by functions alone and in files, where
-callers, callees and neighbours are known. The corpus is what
+and in B. The pool is every function of B of all projects of the split, with ``--among-all`` of
+all that are not of the test. Each row is one stage of a search: codes, codes against numbers of
+the query that were not rounded, these and rare words, parts of the vectors, the order of vectors,
+and the regression over all signals without and with the matcher, by functions alone and in
+files, where callers, callees and neighbours are known. The corpus is what
 ``graphkin extract --evidence --min-blocks 1`` wrote.
 """
 
@@ -25,12 +26,14 @@ from project_search import (
     Pool,
     Search,
     Searches,
+    code_likeness,
     run,
     without_answer,
     without_files,
 )
 
 from graphkin._support.progress import counter
+from graphkin.binaries.corpus import FunctionCorpus
 from graphkin.library.models import SearchModel
 from graphkin.library.ranking import Ranking
 from graphkin.library.signals import cosines
@@ -49,28 +52,40 @@ def main() -> None:
     parser.add_argument("--split", choices=SPLITS, default="validation")
     parser.add_argument("--queries", type=int, default=0, help="of each direction; 0 for all")
     parser.add_argument("--json", type=Path, help="write the numbers to this file")
+    parser.add_argument(
+        "--among-all", action="store_true", help="search among all projects but those of the test"
+    )
+    parser.add_argument(
+        "--first-stages", action="store_true", help="measure what is before the regression alone"
+    )
     options = parser.parse_args()
-    model = SearchModel.load(options.model)
-    searches = Searches(ProjectTask(options.corpus), model, SPLITS[options.split], options.queries)
-    rows = measure(searches)
+    model, projects = SearchModel.load(options.model), SPLITS[options.split]
+    others: tuple[str, ...] = ()
+    if options.among_all:
+        every = {binary.build for binary in FunctionCorpus.open(Path(options.corpus)).binaries}
+        others = tuple(sorted(every - {*projects, *TEST}))
+    searches = Searches(ProjectTask(options.corpus), model, projects, options.queries, others)
+    rows = measure(searches, is_whole=not options.first_stages)
     print(table(rows))
     if options.json is not None:
         options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
-def measure(searches: Searches) -> dict[str, dict[str, Measures]]:
-    """{stage: {direction: measures}}."""
+def measure(searches: Searches, *, is_whole: bool = True) -> dict[str, dict[str, Measures]]:
+    """{stage: {direction: measures}}, with the regression and the matcher or without."""
     rows: dict[str, dict[str, Measures]] = {}
     directions = {name: both for name, both in DIRECTIONS.items() if searches.has(both)}
     with counter("directions") as progress:
         for done, (name, direction) in enumerate(directions.items()):
             progress(done, len(directions))
-            for stage, measures in stages(searches, direction).items():
+            for stage, measures in stages(searches, direction, is_whole).items():
                 rows.setdefault(stage, {})[name] = measures
     return rows
 
 
-def stages(searches: Searches, direction: tuple[str, str]) -> dict[str, Measures]:
+def stages(
+    searches: Searches, direction: tuple[str, str], is_whole: bool = True
+) -> dict[str, Measures]:
     """The measures of every stage in one direction."""
     asked, pool = searches.asked(direction[0]), searches.pool(direction[1])
     answers = searches.answers(direction)
@@ -82,6 +97,7 @@ def stages(searches: Searches, direction: tuple[str, str]) -> dict[str, Measures
         stage: np.array([rank_of(scores(row), answer) for row, answer in answers])
         for stage, scores in {
             "codes": lambda row: -hamming_distances(asked.codes[row][None], pool.codes)[0],
+            "unrounded": lambda row: code_likeness(asked, pool, row),
             "candidates": lambda row: first_stage(asked, pool, row),
             "graph": lambda row: cosines(asked.records[row], pool.records, "graph"),
             "words": lambda row: cosines(asked.records[row], pool.records, "words"),
@@ -90,7 +106,7 @@ def stages(searches: Searches, direction: tuple[str, str]) -> dict[str, Measures
         }.items()
     }
     measures = {stage: measured(own, silent, size) for stage, own in ranks.items()}
-    if searches.model.ranking is None:
+    if searches.model.ranking is None or not is_whole:
         return measures
     for in_files, ending in ((False, ""), (True, " in files")):
         is_matched = searches.model.matcher is not None
@@ -103,8 +119,8 @@ def stages(searches: Searches, direction: tuple[str, str]) -> dict[str, Measures
 
 def first_stage(asked: Pool, pool: Pool, row: int) -> NDArray[np.float64]:
     """An order of candidates by code and by rare words, in turns: two of the first, then one."""
-    distances = hamming_distances(asked.codes[row][None], pool.codes)[0]
-    places = np.argsort(np.argsort(distances, kind="stable"), kind="stable").astype(np.float64)
+    likeness = code_likeness(asked, pool, row)
+    places = np.argsort(np.argsort(-likeness, kind="stable"), kind="stable").astype(np.float64)
     for place, other in enumerate(pool.sharing(asked.graphs[row])):
         places[other] = min(places[other], 2 * place + 0.5)
     return -places

@@ -494,10 +494,11 @@ class TestProcessors:
         run("compare", target, target, "--model", arm_model, "--html", page)
         assert self.WARNING in page.read_text()
 
-    def test_a_model_without_a_record_says_nothing(self, run: Graphkin, library: Path):
+    def test_a_model_without_a_record_is_not_trusted_silently(self, run: Graphkin, library: Path):
         outcome = run("scan", library, KNOWN, "--json")
-        assert "was trained on" not in outcome.err
-        assert json.loads(outcome.out)["warnings"] == []
+        assert "does not say which processors it was trained on" in outcome.err
+        (warning,) = json.loads(outcome.out)["warnings"]
+        assert warning in outcome.err
 
 
 class TestLibrary:

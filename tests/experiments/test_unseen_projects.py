@@ -111,6 +111,9 @@ def test_every_stage_is_measured(searches: object) -> None:
     assert {"codes", "candidates", "vectors in files", "matched", "matched in files"} <= set(
         measures
     )
+    first = unseen.stages(searches, DIRECTION, is_whole=False)
+    assert "unrounded" in first
+    assert first == {stage: measures[stage] for stage in first} != measures
     for values in measures.values():
         assert values["queries"] == measures["codes"]["queries"]
         assert 0 <= values["recall@1"] <= values["recall@100"] <= 1

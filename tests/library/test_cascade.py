@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from graphkin.library import cascade
 from graphkin.library.candidates import encode_queries
 from graphkin.library.cascade import identity
 from graphkin.library.compare import compare
+from graphkin.library.engines.base import WIDER, Nearest
 from graphkin.library.indexing.index import index_paths
 from graphkin.library.models import SearchModel
 from graphkin.library.records import Filter, KnownFunction, SearchOptions, Stored
@@ -174,6 +176,37 @@ def test_functions_that_share_a_rare_word_are_found_however_far_their_codes(
         (nearest,) = library.search(query, 1)
         assert nearest.function.startswith("decoy")
         assert nearest.distance < best.distance
+
+
+def test_a_sure_bit_counts_for_more_than_unsure_ones(library: Library) -> None:
+    """Of the nearest codes, those are candidates that are most like the query's numbers."""
+    engine = library.engine
+    vectors = engine.vectors([item.id for item in engine.scan()])
+    distances = np.bitwise_count(vectors ^ vectors[0]).sum(axis=1)
+    near = np.argsort(distances, kind="stable")[:WIDER]
+    other = near[distances[near] > 0][-1]
+    bits = np.unpackbits(vectors[[0, other]], axis=1).astype(np.float32) * 2 - 1
+    # The bits in which the two differ are as good as the other way round.
+    numbers = np.where(bits[0] == bits[1], bits[0], 1e-3 * bits[0])[None]
+    numbers[0, np.flatnonzero(bits[0] != bits[1])] *= -1
+    assert engine.nearest(vectors[:1], 1).distances[0, 0] == 0
+    assert engine.nearest(vectors[:1], 1, None, numbers).distances[0, 0] == distances[other]
+
+
+def test_queries_are_compared_before_they_are_rounded(
+    library: Library, queries: list[Query], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nearest, compared = library.engine.nearest, []
+
+    def recorded(vectors: Any, count: int, where: Any = None, unrounded: Any = None) -> Nearest:
+        compared.append((vectors, unrounded))
+        return nearest(vectors, count, where, unrounded)
+
+    monkeypatch.setattr(library.engine, "nearest", recorded)
+    list(look_up(library, queries[:3], SearchOptions(top=1)))
+    ((codes, unrounded),) = compared
+    assert (np.packbits(unrounded > 0, axis=1) == codes).all()
+    assert np.abs(unrounded).std() > 0
 
 
 def test_a_part_of_the_library_is_searched(library: Library, queries: list[Query]) -> None:

@@ -37,6 +37,9 @@ def test_what_a_model_was_not_trained_on() -> None:
     assert processor_warnings(model, ["arm", ""]) == ()
 
 
-def test_without_a_record_nothing_is_said() -> None:
-    assert processor_warnings(search_model(), ["arm"]) == ()
-    assert processor_warnings(model_for(), ["arm"]) == ()
+def test_a_model_without_a_record_says_so() -> None:
+    for model in (search_model(), model_for()):
+        (warning,) = processor_warnings(model, ["mips", "arm", "", "arm"])
+        assert "does not say which processors" in warning
+        assert "if code for arm and mips was not among them" in warning
+        assert processor_warnings(model, [""]) == ()

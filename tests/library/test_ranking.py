@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from graphkin.errors import FormatError
 from graphkin.library.odds import Odds, probabilities_of
 from graphkin.library.ranking import (
+    MOST_AMONG_FEW,
     UNIQUE_EQUAL,
     Candidates,
     MatchedGraphs,
@@ -248,6 +249,22 @@ def test_small_silent_functions_are_as_probable_as_there_are_likes_of_them() -> 
     query, found = candidates(likeness, names, [True, False, False, False], strength=100.0)
     assert not is_small(query, 3)
     assert SURE.probabilities(query, 3, found)[0] >= UNIQUE_EQUAL
+
+
+def test_a_small_library_does_not_make_a_small_silent_function_unique() -> None:
+    """That nothing else is like it there says nothing; the same place in both files does."""
+    query, alone = candidates([0.9], ["f"], strength=1.0)
+    few = alone._replace(compared=2)
+    assert SURE.probabilities(query, 3, alone)[0] > 0.99
+    assert SURE.probabilities(query, 3, few)[0] == MOST_AMONG_FEW < 0.5
+    assert SURE.probabilities(query, 3, few._replace(equal=np.array([True])))[0] == MOST_AMONG_FEW
+    assert SURE.probabilities(query, BLOCKS, few)[0] > 0.99
+    speaking, hits = candidates([0.9], ["f"], strength=100.0)
+    assert SURE.probabilities(speaking, 3, hits._replace(compared=2))[0] > 0.99
+    around = few._replace(records=few.records.copy())
+    for record in (query, around.records[0]):
+        record["callers"][:1], record["callers_scale"] = 127, 1 / 127
+    assert SURE.probabilities(query, 3, around)[0] > 0.99
 
 
 @settings(deadline=None, max_examples=50)

@@ -14,13 +14,15 @@ import pytest
 import graphkin
 from graphkin.binaries import Function, samples
 from graphkin.binaries.targets import list_functions, parse_target
-from graphkin.errors import FormatError, GraphkinError
+from graphkin.errors import FormatError, GraphError, GraphkinError
 from graphkin.library.indexing.index import index_paths
 from graphkin.library.library import Library
+from graphkin.library.models import SearchModel
 from graphkin.library.records import Filter, SearchOptions
 from graphkin.library.scan import look_up, read_queries, scan
 from tests.command_line import Graphkin
 from tests.library.sample_models import search_model
+from tests.paths import BINARIES
 
 KNOWN = samples.path("gcc-O2/libkinbeat.so")
 OTHER = samples.path("gcc-O0/libkinbeat.so")
@@ -184,3 +186,23 @@ def test_an_ordinary_script_may_scan_and_compare(path: Path, tmp_path: Path, is_
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[-1] == "1"
     assert len(done.stdout.split()) == 2, "the script ran once"
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_what_the_model_cannot_read_is_refused_before_it_is_loaded(
+    is_whole: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = BINARIES / "riscv64" / "gcc-shared-O2"
+    function = next(iter(list_functions(parse_target(str(path)))))
+    Library.create(tmp_path / "library.kin").close()
+
+    def loaded(_: object) -> SearchModel:
+        raise AssertionError("the model is loaded")
+
+    monkeypatch.setattr(SearchModel, "from_files", loaded)
+    name = str(path) if is_whole else f"{path}:{function.address:#x}"
+    with (
+        Library.open(tmp_path / "library.kin") as library,
+        pytest.raises(GraphError, match="for riscv64, read by this backend, take a library"),
+    ):
+        list(read_queries(library, [name]))

@@ -121,7 +121,7 @@ def _report_and_exit(
     formats = [chosen] if how.html is None else [chosen, "html"]
     options = replace(options, evidence_top=evidence_top(formats))
     with Library.open(library, graphs_folder=how.graphs_folder) as opened:
-        if opened.model.reads_functions:
+        if opened.reads_functions:
             report, is_complete = _report(opened, targets, options, how)
         else:
             report, is_complete = graph_report(

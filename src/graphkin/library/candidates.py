@@ -27,6 +27,8 @@ class EncodedQuery:
     vector: Vector
     signals: np.void | None = None
     """Where the model has a ranking."""
+    unrounded: NDArray[np.float32] | None = None
+    """(bits,) numbers whose signs are the code, where they are known."""
     texts: Mapping[int, EvidenceToken] = field(default_factory=dict)
     """What it says, by the hash of the word: a library keeps hashes only."""
 
@@ -69,6 +71,7 @@ def encode_queries(
             graph,
             encoded.vectors[row],
             None if encoded.signals is None else encoded.signals[row],
+            None if encoded.unrounded is None else encoded.unrounded[row],
             {} if texts is None else texts[row],
         )
         for row, graph in enumerate(graphs)

@@ -1,8 +1,8 @@
 """The stages of a search that compares signals: candidates, order, match, probability.
 
-Candidates are the nearest codes, and functions that share a rare word. Their signals, vectors of
-what they are, say, call and are called by, put them in an order; the best are matched block by
-block; one regression over all of it gives each a probability.
+Candidates are functions with the most similar codes, and functions that share a rare word. Their
+signals, vectors of what they are, say, call and are called by, put them in an order; the best are
+matched block by block; one regression over all of it gives each a probability.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from graphkin.library.records import SearchOptions, Stored
 from graphkin.library.signals import compared_graphs, rare_words
 
 NEAREST_CODES = 500
-"""Functions whose signals are compared, by the distance of their codes."""
+"""Functions whose signals are compared, by how much their codes are like the query's numbers before
+they were rounded to a code."""
 SHARING_WORDS = 50
 """And by rare words that they share with the query."""
 NEAREST_TAGGED = 50
@@ -138,11 +139,14 @@ def _nearest(
 ) -> Iterator[Near]:
     """The nearest codes of all that competes, and of what is shown."""
     vectors = np.stack([query.vector for query in queries])
+    known = [query.unrounded for query in queries if query.unrounded is not None]
+    unrounded = np.stack(known) if len(known) == len(queries) else None
     count = max(NEAREST_CODES, options.candidates)
-    everything = engine.nearest(vectors, count, options.competing)
+    everything = engine.nearest(vectors, count, options.competing, unrounded)
     shown = None
     if options.has_tags:
-        shown = engine.nearest(vectors, max(NEAREST_TAGGED, options.top), options.where)
+        tagged = max(NEAREST_TAGGED, options.top)
+        shown = engine.nearest(vectors, tagged, options.where, unrounded)
     for row in range(len(queries)):
         near = Near.of(everything, row)
         yield near if shown is None else near.joined(Near.of(shown, row), shown=True)
@@ -187,6 +191,7 @@ def _probable(
         np.array([item.nodes for item in stored]),
         np.array([item.graph_hash == own for item in stored]),
         [identity(item) for item in stored],
+        len(ids),
     )
     blocks = query.graph.num_nodes
     probabilities = ranking.probabilities(signals, blocks, candidates)

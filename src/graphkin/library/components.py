@@ -217,7 +217,7 @@ def find_components(
 
 def _votes(result: FunctionResult, library: LibraryComponents) -> dict[str, list[Kin]]:
     """The components that a function may be of, with its candidates there."""
-    if not result.kin or result.kin[0].probability < LEAST_PROBABLE:
+    if not result.kin or result.kin[0].probability < LEAST_PROBABLE or result.kin[0].is_runtime:
         return {}
     best = result.kin[0].function
     votes: dict[str, list[Kin]] = defaultdict(list)

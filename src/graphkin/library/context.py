@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from graphkin.binaries.call_graph import CallGraph
 from graphkin.binaries.function import file_path
+from graphkin.library.ranking import TOO_SMALL
 from graphkin.results.document import FunctionResult, Hit, Kin
 
 NEIGHBOURS = 4
@@ -140,8 +141,11 @@ class FileContext:
         return self._components[file_of(kin)]
 
     def is_common(self, own: Sequence[Kin]) -> bool:
-        """Whether a function tells nothing: it has no candidates, or is in too many components."""
-        return not own or len({self.component(item) for item in own}) > COMMON
+        """Whether a function tells nothing: it has no candidates, is in too many components, or is
+        of the compiler."""
+        if not own or own[0].is_runtime:
+            return True
+        return len({self.component(item) for item in own}) > COMMON
 
     def of(self, number: int, item: Kin) -> Context:
         """The context of one candidate of a function."""
@@ -243,7 +247,8 @@ def _sum_of_best(kin: Sequence[Kin], values: Sequence[float]) -> float:
 
 
 def _with_probability(hit: Hit, probability: float | None) -> Hit:
-    note = None if probability is not None and probability >= 0.5 else hit.note
+    is_likely = probability is not None and probability >= 0.5
+    note = None if is_likely and hit.note == TOO_SMALL else hit.note
     return hit.model_copy(update={"probability": probability, "note": note})
 
 

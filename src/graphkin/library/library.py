@@ -17,6 +17,7 @@ from graphkin.results.document import Hit
 
 if TYPE_CHECKING:
     from graphkin._support.progress import Progress
+    from graphkin.graphs.vocabulary import Vocabulary
     from graphkin.library.candidates import EncodedQuery
     from graphkin.library.models import ModelId, SearchModel
     from graphkin.models import GraphEmbedder
@@ -137,7 +138,7 @@ class Library:
         from graphkin.library.models import SearchModel
 
         if self._model is None:
-            self._model = SearchModel.from_files(self.engine.documents())
+            self._model = SearchModel.from_files(self.model_files)
         return self._model
 
     @cached_property
@@ -145,7 +146,34 @@ class Library:
         """Which model made the library."""
         from graphkin.library.models import read_model_id
 
-        return read_model_id(self.engine.documents())
+        return read_model_id(self.model_files)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary | None:
+        """What the tokens of its graphs mean; known before the model is loaded."""
+        from graphkin.library.models import read_vocabulary
+
+        if self._model is not None:
+            return self._model.embedder.vocabulary
+        _ = self.model_id  # which refuses files that are not those of a model
+        return read_vocabulary(self.model_files)
+
+    @property
+    def reads_functions(self) -> bool:
+        """Whether it holds functions of binaries; else graphs of somebody's own."""
+        return self.vocabulary is not None and self.vocabulary.reads != "labels"
+
+    @property
+    def has_ranking(self) -> bool:
+        """Whether its model compares signals; known before the model is loaded."""
+        from graphkin.library.models import RANKING_FILE
+
+        return RANKING_FILE in self.model_files
+
+    @cached_property
+    def model_files(self) -> Mapping[str, bytes]:
+        """The files of its models, by name."""
+        return self.engine.documents() if self._model is None else self._model.files
 
     @property
     def embedder(self) -> Embedder:

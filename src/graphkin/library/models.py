@@ -38,6 +38,7 @@ from graphkin.models.answering import (
     answering_matcher,
 )
 from graphkin.models.calibration import Calibration
+from graphkin.models.codes import pack_codes
 from graphkin.models.saving import (
     ADDED_OPTIONS,
     CONFIG_FILE,
@@ -88,6 +89,8 @@ class Encoded(NamedTuple):
     """(N, columns) codes, or float vectors."""
     signals: Records | None
     """(N,) where the model has a ranking."""
+    unrounded: NDArray[np.float32] | None = None
+    """(N, bits) numbers whose signs are the codes, where vectors are codes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +257,8 @@ class SearchModel:
             )
         if self.space.metric != "hamming":
             return Encoded(vectors, signals)
-        return Encoded(self.embedder.codes_of(vectors), signals)
+        unrounded = self.embedder.unrounded_codes(vectors)
+        return Encoded(pack_codes(unrounded), signals, unrounded)
 
     def row(
         self, entry: KnownFunction, graph_hash: str, graph: Graph, encoded: Encoded, number: int
@@ -330,6 +334,13 @@ def read_model_id(files: Mapping[str, bytes]) -> ModelId:
     if model_id.weights not in (identity, _identity_of_bytes(files)):
         raise FormatError(f"the files of the model {model_id} are not those that its id names")
     return replace(model_id, weights=identity)
+
+
+def read_vocabulary(files: Mapping[str, bytes]) -> Vocabulary | None:
+    """What the tokens of a model's graphs mean, without loading its weights."""
+    document = json.loads(_embedder_file(files, CONFIG_FILE))
+    saved = document.get("vocabulary")
+    return None if saved is None else Vocabulary.from_json(saved)
 
 
 def _id_file(name: str, files: Mapping[str, bytes]) -> bytes:

@@ -29,7 +29,20 @@ def unknown_processors(model: SearchModel, architectures: Iterable[str]) -> list
 
 
 def processor_warnings(model: SearchModel, architectures: Iterable[str]) -> tuple[str, ...]:
-    """A sentence on functions for processors that a model was not trained on, if there are any."""
+    """A sentence on functions for processors that a model was not trained on, if there are any.
+
+    A model without a record of its processors gets one as well: nobody knows what it can read.
+    """
+    if known_processors(model) is None:
+        names = sorted({name for name in architectures if name})
+        if not names:
+            return ()
+        missing = (
+            f"the model {model.model_id.name!r} does not say which processors it was trained on: "
+            f"if code for {_listed(names)} was not among them, its distances and probabilities "
+            "mean little; the model 'functions' has such a list"
+        )
+        return (missing,)
     unknown = unknown_processors(model, architectures)
     if not unknown:
         return ()

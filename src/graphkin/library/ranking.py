@@ -58,6 +58,15 @@ SMALL_BLOCKS, SMALL_STRENGTH = 8, 10.0
 """A function with fewer blocks, which says less, is too small to be told from others like it."""
 LEVEL = 0.03
 """Totals that are no further apart are level: nothing tells such candidates apart."""
+ENOUGH_OTHERS = 500
+"""Functions of a library that show how many others a small one is like. Where there are fewer, that
+nothing else is level with a hit tells nothing."""
+MOST_AMONG_FEW = 0.4
+"""The most that a hit of such a function has there: about how often its best hit among thousands of
+functions is right, at best; see experiments/README.md."""
+AGREEING = 0.7
+"""Product of what two functions call, are called by or lie beside, from which on their places in
+their files are evidence."""
 TOO_SMALL = "too small to tell"
 
 
@@ -105,13 +114,19 @@ class Candidates(NamedTuple):
     identities: Sequence[str]
     """Of which source function each is, as far as the library can tell: builds of one function
     do not compete."""
+    compared: int = ENOUGH_OTHERS
+    """How many functions of the library they are the best of."""
 
     def chosen(self, rows: Sequence[int]) -> Candidates:
         """Some of them, in that order."""
         numbers = np.array(rows, dtype=np.int64)
         identities = [self.identities[row] for row in rows]
         return Candidates(
-            self.records[numbers], self.blocks[numbers], self.equal[numbers], identities
+            self.records[numbers],
+            self.blocks[numbers],
+            self.equal[numbers],
+            identities,
+            self.compared,
         )
 
 
@@ -219,6 +234,10 @@ class Ranking:
         probabilities = _with_equal(probabilities, candidates)
         if is_small(query, blocks):
             probabilities = np.minimum(probabilities, 1 / _level(features["total"], candidates))
+            if candidates.compared < ENOUGH_OTHERS:
+                agreement = np.max([features[name] for name in self.around], axis=0)
+                most = np.where(agreement < AGREEING, MOST_AMONG_FEW, 1)
+                probabilities = np.minimum(probabilities, most)
         return _shared(probabilities, candidates)
 
     def pair_probability(

@@ -14,6 +14,7 @@ from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.function import Skipped
 from graphkin.errors import GraphkinError
 from graphkin.library.library import Library
+from graphkin.library.model_age import age_warnings
 from graphkin.library.processors import processor_warnings
 from graphkin.library.records import Filter, SearchOptions
 from graphkin.library.scan import MIN_BLOCKS, MIN_PROBABILITY, RERANK, Query, read_queries
@@ -135,5 +136,8 @@ def make_report(
         files=tuple(read.files),
         skipped=tuple(map(str, [*read.failures, *read.skipped])),
         coverage=tuple(map(coverage_of, read.coverages)),
-        warnings=processor_warnings(library.model, (query.architecture for query in read.queries)),
+        warnings=(
+            *age_warnings(library),
+            *processor_warnings(library.model, (query.architecture for query in read.queries)),
+        ),
     )

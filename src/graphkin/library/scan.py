@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -172,17 +172,19 @@ def read_queries(
         coverages: is filled with how much of the code of whole files is inside functions.
         on_error: is told of a target that cannot be read; without it, the error is raised.
     """
-    model = library.model
-    vocabulary = model.vocabulary
+    # Reading comes before the model is loaded: a file that is refused need not wait for that.
+    vocabulary = library.vocabulary
+    if vocabulary is None or vocabulary.reads == "labels":
+        vocabulary = library.model.vocabulary  # which says why it cannot read functions
     for text in targets:
         looked_up, small = 0, list[int]()
         try:
             target = parse_target(text)
             # What is too small to be looked up tells something of its callers.
-            is_file = model.ranking is not None and target.function is None
+            is_file = library.has_ranking and target.function is None
             queries: Iterable[Query]
             if target.function is not None:
-                queries = [_read_query(model, target, backend)]
+                queries = [_read_query(library, vocabulary, target, backend)]
             else:
                 functions = read_functions(
                     target,
@@ -193,8 +195,8 @@ def read_queries(
                     on_small=small.append,
                     coverages=coverages,
                 )
-                queries = (query_of(function, vocabulary) for function in functions)
-            for query in encoded_by_file(model, queries) if is_file else queries:
+                queries = _first_made(query_of(function, vocabulary) for function in functions)
+            for query in encoded_by_file(library.model, queries) if is_file else queries:
                 if is_file and not is_large(query.graph, min_blocks):
                     small.append(1)
                     continue
@@ -211,11 +213,19 @@ def read_queries(
                 )
 
 
-def _read_query(model: SearchModel, target: Target, backend: Backend) -> Query:
+def _first_made(queries: Iterator[Query]) -> Iterator[Query]:
+    """The same queries; the first is made at once, so that what cannot become one is refused."""
+    first = list(islice(queries, 1))
+    return chain(first, queries)
+
+
+def _read_query(
+    library: Library, vocabulary: Vocabulary, target: Target, backend: Backend
+) -> Query:
     """The function that a target names, with those around it where its file is not huge."""
     function = read_function(target, backend)
-    query = query_of(function, model.vocabulary)
-    if model.ranking is None or Path(target.path).stat().st_size > LARGEST_READ:
+    query = query_of(function, vocabulary)
+    if not library.has_ranking or Path(target.path).stat().st_size > LARGEST_READ:
         return query
     # Of a file that cannot be read as a whole, the function is all that is known.
     with suppress(FormatError):
@@ -226,8 +236,8 @@ def _read_query(model: SearchModel, target: Target, backend: Backend) -> Query:
             if other.binary == function.binary
         ]
         places = [Surroundings(other.address, other.internal_callees) for other in others]
-        around = (query_of(others[number], model.vocabulary) for number in around_of(query, places))
-        query = encode_among(model, query, around)
+        around = (query_of(others[number], vocabulary) for number in around_of(query, places))
+        query = encode_among(library.model, query, around)
     return query
 
 

@@ -15,6 +15,8 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkin.binaries.function import is_unnamed
+from graphkin.binaries.runtime_code import is_runtime_code
 from graphkin.errors import ModelError
 from graphkin.graphs import Graph
 from graphkin.library.candidates import Candidate, EncodedQuery, score_candidates
@@ -27,6 +29,7 @@ from graphkin.library.records import Hits, SearchOptions
 from graphkin.library.signals import shared_words
 from graphkin.results.document import Evidence, EvidenceToken, Hit, Kin
 from graphkin.results.evidence import best_evidence, node_evidence
+from graphkin.results.grouping import CVE_TAG, FIXED_TAG
 
 PAIRS_AT_ONCE = 5_000
 """Pairs whose graphs are in memory together while they are scored."""
@@ -36,6 +39,7 @@ LEAST_PROBABLE = 0.02
 """Candidates that are less probable tell nothing of the file that the query is in."""
 SHARED_WORDS = 12
 """Words that query and hit share, the rarest, that a hit lists."""
+RUNTIME_NOTE = "compiler runtime code, the same in files of any origin"
 
 
 def search(
@@ -176,6 +180,7 @@ def _hits(
     options: SearchOptions,
 ) -> list[Hits]:
     """The best candidates of each query as documents, with evidence where it is asked for."""
+    candidates = [_with_runtime_notes(own) for own in candidates]
     best = [_shown(own, options) for own in candidates]
     kept = [[item for item in own if _is_probable(item, options)] for own in best]
     left_out = [[item for item in own if not _is_probable(item, options)] for own in best]
@@ -211,12 +216,37 @@ def _kin(candidate: Candidate) -> Kin:
         entry.address,
         candidate.probability or 0.0,
         candidate.distance,
+        candidate.note == RUNTIME_NOTE,
     )
 
 
+def _with_runtime_notes(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Candidates with a note on those that are code of the compiler, by their names.
+
+    One without a name is, too, if its graph is that of one with such a name.
+    """
+    runtime = {
+        item.stored.graph_hash for item in candidates if is_runtime_code(item.stored.entry.function)
+    }
+    return [
+        replace(item, note=RUNTIME_NOTE)
+        if item.stored.graph_hash in runtime
+        and (is_unnamed(name := item.stored.entry.function) or is_runtime_code(name))
+        else item
+        for item in candidates
+    ]
+
+
 def _shown(candidates: Sequence[Candidate], options: SearchOptions) -> list[Candidate]:
-    """The best of those that have the tags that are asked for."""
-    return [item for item in candidates if options.shows(item.stored)][: options.top]
+    """The best of those that have the tags that are asked for.
+
+    That a file was tagged as vulnerable says nothing of what the compiler added to it.
+    """
+    tags = set() if options.where is None else set(options.where.tags)
+    shown = [item for item in candidates if options.shows(item.stored)]
+    if tags & {CVE_TAG, FIXED_TAG}:
+        shown = [item for item in shown if item.note != RUNTIME_NOTE]
+    return shown[: options.top]
 
 
 def _is_probable(candidate: Candidate, options: SearchOptions) -> bool:
@@ -274,8 +304,12 @@ def hit_of(
 ) -> Hit:
     """A candidate as the document of a hit."""
     stored = candidate.stored
+    document = stored.to_document()
+    if candidate.note == RUNTIME_NOTE:
+        tags = document["tags"].items()
+        document["tags"] = {key: text for key, text in tags if key not in (CVE_TAG, FIXED_TAG)}
     return Hit(
-        **stored.to_document(),
+        **document,
         rank=rank_,
         rank_by_distance=candidate.rank_by_distance,
         distance=candidate.distance,

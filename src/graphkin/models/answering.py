@@ -76,6 +76,9 @@ class Embedder(Answering, Protocol):
     def codes_of(self, vectors: NDArray[np.float32]) -> NDArray[np.uint8]:
         """(N, B / 8) the codes of vectors."""
 
+    def unrounded_codes(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(N, bits) numbers whose signs are the codes of vectors: the larger, the surer the bit."""
+
     def part(self, vectors: NDArray[np.float32], name: str) -> NDArray[np.float32]:
         """The columns of one part of vectors."""
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+CODE_SCALE = 8.0
+"""Factor ahead of the tanh that a code is learned through: components of a vector are small."""
+
 
 def pack_codes(vectors: NDArray[np.float32]) -> NDArray[np.uint8]:
     """The sign bits of graph vectors: (N, G) -> (N, G / 8), the first component in the top bit."""

@@ -18,7 +18,7 @@ from graphkin.errors import ModelError
 from graphkin.graphs import Graph, GraphBatch, PairBatch
 from graphkin.graphs.packing import check_uniform, distinct_graphs, size_batches
 from graphkin.graphs.words import KINDS, OFFSETS
-from graphkin.models.codes import pack_codes
+from graphkin.models.codes import CODE_SCALE, pack_codes
 from graphkin.models.config import ModelConfig, Similarity
 from graphkin.models.model import GraphModel, PairOutput, as_config
 from graphkin.models.node_matching import AttentionMaps
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from graphkin._support.progress import Progress
 
 
-CODE_SCALE = 8.0
-"""Factor ahead of the tanh that a code is learned through: components of a vector are small."""
 Vectors = TypeVar("Vectors", Tensor, NDArray[np.float32])
 
 
@@ -182,12 +180,16 @@ class GraphEmbedder(GraphModel):
             )
         return self.codes_of(self.encode(graphs, steps=steps))
 
-    @torch.no_grad()
     def codes_of(self, vectors: NDArray[np.float32]) -> NDArray[np.uint8]:
         """The codes of vectors that :meth:`encode` gave."""
+        return pack_codes(self.unrounded_codes(vectors))
+
+    @torch.no_grad()
+    def unrounded_codes(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(N, bits) numbers whose signs are the codes of vectors: the larger, the surer the bit."""
         if not self.config.code_bits:
-            return pack_codes(vectors)
-        return pack_codes(self.code_values(self.as_tensor(vectors)).float().cpu().numpy())
+            return vectors
+        return self.code_values(self.as_tensor(vectors)).float().cpu().numpy()
 
     @torch.no_grad()
     def similarity(

@@ -182,8 +182,7 @@ class Hit(LibraryFunction):
     shared: tuple[EvidenceToken, ...] = ()
     """``[kind, text]`` of what the query and the hit both say, the rarest first."""
     note: Name | None = None
-    """Why the probability is what it is, where that needs saying: too small to tell, one of N equal
-    copies."""
+    """What to know before the hit is believed: too small to tell, or code of the compiler."""
     graph_hash: Annotated[str, Field(exclude=True)] = ""
     """Of its graph: hits of one hash are copies of each other."""
 
@@ -237,6 +236,8 @@ class Kin(NamedTuple):
     probability: float
     distance: float
     """Of the codes."""
+    is_runtime: bool = False
+    """Whether it is code that the compiler adds to every file."""
 
 
 class FunctionResult(Document):

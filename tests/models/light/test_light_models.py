@@ -107,6 +107,8 @@ def test_vectors_and_codes(options: dict[str, object], graphs: list[Graph]) -> N
     vectors = slow.encode(graphs)
     np.testing.assert_allclose(light.encode(graphs), vectors, atol=PRECISION)
     np.testing.assert_array_equal(light.codes_of(vectors), slow.codes_of(vectors))
+    unrounded = light.unrounded_codes(vectors), slow.unrounded_codes(vectors)
+    np.testing.assert_allclose(*unrounded, rtol=1e-4, atol=1e-4)
     for name in ("graph", "words"):
         np.testing.assert_array_equal(light.part(vectors, name), slow.part(vectors, name))
     hashes = np.array(WORDS, np.uint64)

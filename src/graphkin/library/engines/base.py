@@ -51,6 +51,8 @@ class Space:
             raise ConfigError("vectors must be finite numbers, got NaN or infinity")
 
 
+WIDER = 4
+"""Times as many codes are compared with numbers that were not rounded as are asked for."""
 COMMON_WORD = 500
 """Graphs of a library with the same word, above which it does not lead to any of them."""
 COUNTED = ("architecture", "compiler", "build", "tags", "binary")
@@ -200,9 +202,24 @@ class Engine(ABC):
         """Removes what matches, and returns how many that was; their files count as unfinished."""
 
     @abstractmethod
-    def nearest(self, vectors: NDArray[Any], count: int, where: Filter | None = None) -> Nearest:
+    def nearest(
+        self,
+        vectors: NDArray[Any],
+        count: int,
+        where: Filter | None = None,
+        unrounded: NDArray[np.float32] | None = None,
+    ) -> Nearest:
         """The nearest ``count`` of each of (Q, columns) vectors, exactly unless the engine was
-        made approximate."""
+        made approximate.
+
+        Args:
+            vectors: codes, or float vectors.
+            count: how many.
+            where: among those that match.
+            unrounded: (Q, bits) numbers whose signs are the codes. Of ``WIDER`` times as many
+                codes those are chosen that are most like the numbers: a bit that was nearly the
+                other one counts for little. An engine whose codes are elsewhere goes by the codes.
+        """
 
     @abstractmethod
     def sharing(

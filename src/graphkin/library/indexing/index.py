@@ -31,6 +31,7 @@ from graphkin.library.indexing.batches import Batch, Chunk, Embedding, Pending, 
 from graphkin.library.indexing.corpora import CorpusJob, open_corpora
 from graphkin.library.indexing.file_queue import FileJob, FileQueue, ReadSettings, Result
 from graphkin.library.indexing.writer import IndexSummary, LibraryWriter
+from graphkin.library.model_age import age_warnings
 from graphkin.library.processors import processor_warnings
 from graphkin.library.records import Filter, KnownFunction
 
@@ -91,7 +92,10 @@ def index_paths(
             library, summary, sources.queue, tags, settings.text, progress
         ) as writer:
             _add(library, sources, writer, settings, tags, jobs, ray)
-    summary.warnings = processor_warnings(library.model, summary.architectures)
+    summary.warnings = (
+        *age_warnings(library),
+        *processor_warnings(library.model, summary.architectures),
+    )
     return summary
 
 

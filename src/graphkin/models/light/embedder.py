@@ -15,7 +15,7 @@ from graphkin.errors import ModelError
 from graphkin.graphs.graph import Graph
 from graphkin.graphs.packing import PackedWords, size_batches
 from graphkin.graphs.words import KINDS, OFFSETS
-from graphkin.models.codes import pack_codes
+from graphkin.models.codes import CODE_SCALE, pack_codes
 from graphkin.models.config import ModelConfig
 from graphkin.models.light.model import LightModel
 from graphkin.models.light.network import (
@@ -62,7 +62,7 @@ class LightEmbedder(LightModel):
         }
         self._part_factors = np.sqrt(weights.floats("part_weights", len(names)))
         width = config.vector_dim - (0 if config.code_offsets else config.offset_dim)
-        self._code = weights.floats("code", config.code_bits, width).T.copy()
+        self._code = CODE_SCALE * weights.floats("code", config.code_bits, width).T
         weights.finish()
 
     @staticmethod
@@ -106,7 +106,12 @@ class LightEmbedder(LightModel):
 
     def codes_of(self, vectors: NDArray[Any]) -> NDArray[np.uint8]:
         """The codes of vectors that :meth:`encode` gave."""
-        return pack_codes(vectors[:, : len(self._code)] @ self._code)
+        return pack_codes(self.unrounded_codes(vectors))
+
+    def unrounded_codes(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(N, bits) numbers whose signs are the codes of vectors: the larger, the surer the bit."""
+        numbers: NDArray[np.float32] = vectors[:, : len(self._code)] @ self._code
+        return numbers
 
     @one_thread()
     def explain(self, left: Graph, right: Graph) -> AttentionMaps:

@@ -13,7 +13,11 @@ from numpy.typing import NDArray
 from graphkin.errors import ConfigError
 from graphkin.library.engines.base import Space
 from graphkin.library.engines.sqlite import nearest as scanning
-from graphkin.library.engines.sqlite.nearest import VectorIndex, make_vector_index
+from graphkin.library.engines.sqlite.nearest import (
+    VectorIndex,
+    make_vector_index,
+    most_alike,
+)
 from tests.library.engines.contract import distances, sample_vectors
 
 
@@ -166,3 +170,33 @@ def test_few_rows_are_scanned_even_where_lists_are_wanted() -> None:
 def test_vectors_of_another_space_are_refused(vectors: NDArray[Any]) -> None:
     with pytest.raises(ConfigError):
         Space("euclidean", 4).check(vectors)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    rows=st.integers(1, 200),
+    count=st.integers(1, 60),
+    wider=st.integers(1, 5),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_codes_that_are_most_like_numbers(rows: int, count: int, wider: int, seed: int) -> None:
+    """Against a literal sum over bits; distances and their order stay those of the codes."""
+    random = np.random.default_rng(seed)
+    codes = random.integers(0, 256, (rows, 4), dtype=np.uint8)
+    numbers = random.normal(size=(3, 32)).astype(np.float32)
+    queries = np.packbits(numbers > 0, axis=1)
+    near = filled(Space("hamming", 32), codes).nearest(queries, wider * count)
+    kept = most_alike(near, codes, numbers, count)
+    assert kept.rows.shape == (3, count)
+    for number, values in enumerate(numbers.astype(np.float64)):
+        considered = [row for row in near.rows[number].tolist() if row >= 0]
+        signs = {row: np.unpackbits(codes[row]) * 2.0 - 1 for row in considered}
+        likeness = {row: float(signs[row] @ values) for row in considered}
+        chosen = [row for row in kept.rows[number].tolist() if row >= 0]
+        assert len(chosen) == min(count, len(considered)) == len(set(chosen))
+        worst = min(likeness[row] for row in chosen)
+        assert all(likeness[row] <= worst + 1e-4 for row in considered if row not in chosen)
+        assert chosen == [row for row in considered if row in set(chosen)]
+        distances_ = dict(zip(considered, near.distances[number].tolist(), strict=False))
+        assert kept.distances[number][: len(chosen)].tolist() == [distances_[row] for row in chosen]
+        assert np.isinf(kept.distances[number][len(chosen) :]).all()

@@ -249,8 +249,15 @@ class MilvusEngine(Engine):
         self._rows.delete_ids([own for own, _ in rows])
         return len(rows)
 
-    def nearest(self, vectors: NDArray[Any], count: int, where: Filter | None = None) -> Nearest:
-        """Exact. Among more than 16,384 that are equally far, the server chooses."""
+    def nearest(
+        self,
+        vectors: NDArray[Any],
+        count: int,
+        where: Filter | None = None,
+        unrounded: NDArray[np.float32] | None = None,
+    ) -> Nearest:
+        """Exact, by codes alone. Among more than 16,384 that are equally far, the server
+        chooses."""
         self.space.check(vectors)
         return nearest(self._rows, self.space, vectors, count, self._expressions(where))
 

@@ -22,6 +22,7 @@ from graphkin.graphs import Graph
 from graphkin.graphs.encoding import load_graph
 from graphkin.library.engines.base import (
     COUNTED,
+    WIDER,
     Engine,
     Metric,
     Nearest,
@@ -35,6 +36,7 @@ from graphkin.library.engines.sqlite.columns import count_binaries, count_texts
 from graphkin.library.engines.sqlite.file import SqliteFile, exists
 from graphkin.library.engines.sqlite.interned import INTERNED, InternedStrings, from_sql, to_sql
 from graphkin.library.engines.sqlite.lists import sharing
+from graphkin.library.engines.sqlite.nearest import most_alike
 from graphkin.library.engines.sqlite.rows import (
     content_checksum,
     fetch_contents,
@@ -231,13 +233,24 @@ class SqliteEngine(Engine):
             ((to_sql(self._strings.text(number)),) for number in whole),
         )
 
-    def nearest(self, vectors: NDArray[Any], count: int, where: Filter | None = None) -> Nearest:
+    def nearest(
+        self,
+        vectors: NDArray[Any],
+        count: int,
+        where: Filter | None = None,
+        unrounded: NDArray[np.float32] | None = None,
+    ) -> Nearest:
         self.space.check(vectors)
         if count < 1:
             raise ConfigError(f"count must be at least 1, got {count}")
         with self._current():
             chosen = self._cache.matching(where)
-            rows, distances = self._cache.vector_index.nearest(vectors, count, chosen)
+            index = self._cache.vector_index
+            if unrounded is None:
+                rows, distances = index.nearest(vectors, count, chosen)
+            else:
+                near = index.nearest(vectors, WIDER * count, chosen)
+                rows, distances = most_alike(near, index.vectors(), unrounded, count)
             ids = np.full(rows.shape, -1, dtype=np.int64)
             ids[rows >= 0] = self._cache.columns["id"][rows[rows >= 0]]
         return Nearest(ids, distances)

@@ -263,6 +263,27 @@ class ListIndex:
         return library.IndexIVFFlat(library.IndexFlatL2(width), width, count)
 
 
+def most_alike(
+    near: NearestRows, codes: NDArray[np.uint8], unrounded: NDArray[np.float32], count: int
+) -> NearestRows:
+    """Those of the nearest codes that are most like numbers which were not rounded, by distance.
+
+    Args:
+        near: of each of Q queries.
+        codes: (R, columns) of all rows.
+        unrounded: (Q, bits) numbers whose signs are the codes of the queries.
+        count: how many to keep.
+    """
+    kept = _nothing(len(near.rows), count)
+    for number, values in enumerate(unrounded):
+        rows = near.rows[number][near.rows[number] >= 0]
+        # A set bit counts as 1 and another as -1; that is twice the sum of the set ones, less all.
+        likeness = np.unpackbits(codes[rows], axis=1).astype(np.float32) @ values
+        best = np.sort(np.argsort(-likeness, kind="stable")[:count])
+        _fill(kept, number, rows[best], near.distances[number][best])
+    return kept
+
+
 def _nothing(queries: int, count: int) -> NearestRows:
     return NearestRows(
         np.full((queries, count), -1, dtype=np.int64),
