@@ -168,6 +168,8 @@ class ElfFile:
         return next((number for number, own in enumerate(kinds) if own == kind), None)
 
     def _section_relocations(self) -> Iterator[tuple[Section, RelocationColumns]]:
+        # Tables do not overlap, but a thousand sections of a hostile file may be all of it each.
+        room = len(self.data)
         for section in self.sections:
             if section.kind == SectionKind.RELOCATIONS_WITH_ADDENDS:
                 layout = self._layouts.rela
@@ -175,7 +177,9 @@ class ElfFile:
                 layout = self._layouts.rel
             else:
                 continue
-            table = rows(self.data, layout, section.offset, section.size // layout.itemsize)
+            size = min(section.size, room)
+            table = rows(self.data, layout, section.offset, size // layout.itemsize)
+            room -= table.nbytes
             yield section, columns_of(table)
 
     def _symbols_of_link(self, section: Section) -> SymbolTable:
