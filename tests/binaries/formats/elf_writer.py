@@ -52,7 +52,7 @@ class ElfWriter(NamedTuple):
         sections[-1] = sections[-1]._replace(content=strings)
         body, rows = bytearray(self._header_bytes), bytearray()
         for section, name in zip(sections, names, strict=True):
-            place = (len(body), len(section.content))
+            place = (len(body) if section.kind else 0, len(section.content))
             rows += self.pack("IINNNNIINN", name, section.kind, section.flags, 0, *place,
                               section.link, section.info, 1, 0)  # fmt: skip
             body += section.content

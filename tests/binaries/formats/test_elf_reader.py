@@ -233,6 +233,16 @@ def test_numbers_of_sections_that_do_not_fit(writer: ElfWriter) -> None:
 
 
 @pytest.mark.parametrize("writer", WRITERS)
+def test_a_table_of_no_sections(writer: ElfWriter) -> None:
+    """Its offset may be left over, and lead anywhere."""
+    data = bytearray(writer.object_file([NewSection(".text", 1, b"\xc3" * 99)]))
+    at, count_at = (40, 60) if writer.is_wide else (32, 48)
+    data[at : at + writer.word] = writer.pack("N", 64)
+    data[count_at : count_at + 2] = bytes(2)
+    assert read_elf(bytes(data), "written").sections == []
+
+
+@pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("hidden", [[4], [5], [4, 5]])
 def test_a_header_that_hides_its_layout(writer: ElfWriter, hidden: list[int]) -> None:
     data = bytearray(writer.object_file([NewSection(".text", 1)]))

@@ -6,7 +6,7 @@ is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -223,15 +223,8 @@ def read_elf(data: bytes, label: str) -> ElfFile:
     row = rows(data, layouts(is_wide, order).header, 0, 1)[0]
     head = dict(zip(row.dtype.names, row.tolist(), strict=True))
     known = layouts(is_wide, order, head["machine"] == Machine.MIPS)
-    first = rows(data, known.section, head["section_offset"], 1 if head["section_offset"] else 0)
-    section_count, segment_count = head["section_count"], head["segment_count"]
-    name_section = head["names"]
-    if len(first):
-        # The first section has the numbers that do not fit into the header.
-        section_count = section_count or min(int(first[0]["size"]), MAX_SECTIONS)
-        name_section = int(first[0]["link"]) if name_section == ELSEWHERE else name_section
-        if segment_count == MANY_SEGMENTS:
-            segment_count = min(int(first[0]["info"]), MAX_SECTIONS)
+    if head["section_offset"]:
+        head |= _large_numbers(head, rows(data, known.section, head["section_offset"], 1))
     header = Header(
         is_wide,
         order,
@@ -239,14 +232,15 @@ def read_elf(data: bytes, label: str) -> ElfFile:
         head["machine"],
         head["flags"],
         head["entry"],
-        head["section_offset"] + section_count * known.section.itemsize,
+        head["section_offset"] + head["section_count"] * known.section.itemsize,
     )
-    table = rows(data, known.section, head["section_offset"], section_count * bool(len(first)))
-    segments = rows(data, known.segment, head["segment_offset"], segment_count)
+    section_count = head["section_count"] if head["section_offset"] else 0
+    table = rows(data, known.section, head["section_offset"], section_count)
+    segments = rows(data, known.segment, head["segment_offset"], head["segment_count"])
     return ElfFile(
         data,
         header,
-        _sections(data, table, name_section),
+        _sections(data, table, head["names"]),
         [
             Segment(*row)
             for row in segments[["kind", "flags", "offset", "address", "size"]].tolist()
@@ -265,6 +259,21 @@ def _width_and_order(data: bytes) -> tuple[bool, ByteOrder]:
     sizes = (data[52], data[53]) if len(data) > 53 else (0, 0)
     is_wide = width == b"\2" or (width != b"\1" and sizes[not is_little] == WIDE_HEADER)
     return is_wide, "little" if is_little else "big"
+
+
+def _large_numbers(head: Mapping[str, int], first: NDArray[np.void]) -> dict[str, int]:
+    """The numbers that do not fit into the header: the first section has them, and no more."""
+    if not len(first) or any(first[0][["name", "kind", "flags", "address", "offset"]].tolist()):
+        return {}
+    size, link, info = first[0][["size", "link", "info"]].tolist()
+    large: dict[str, int] = {}
+    if not head["section_count"]:
+        large["section_count"] = min(size, MAX_SECTIONS)
+    if head["names"] == ELSEWHERE:
+        large["names"] = link
+    if head["segment_count"] == MANY_SEGMENTS:
+        large["segment_count"] = min(info, MAX_SECTIONS)
+    return large
 
 
 def _sections(data: bytes, table: NDArray[np.void], name_section: int) -> list[Section]:

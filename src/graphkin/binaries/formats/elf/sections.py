@@ -46,11 +46,9 @@ def section_regions(sections: Iterable[Section], data: bytes) -> Iterator[Region
         if is_loaded(section):
             start = section.offset
             content = view[start : start + section.size]
-            executable, writable = (
-                section.flags & SectionFlag.EXECUTABLE,
-                section.flags & SectionFlag.WRITABLE,
-            )
-            yield Region(section.address, content, bool(executable), bool(writable))
+            executable = bool(section.flags & SectionFlag.EXECUTABLE)
+            writable = bool(section.flags & SectionFlag.WRITABLE)
+            yield Region(section.address, content, executable, writable)
 
 
 def segment_regions(binary: ElfFile, data: bytes) -> Iterator[Region]:
