@@ -95,10 +95,13 @@ def load_elf(data: bytes, label: str, debug_folders: DebugFolders | None = None)
         if note is not None:
             raise FormatError(f"{label} has no function that graphkin reads: {note}")
     is_told = bool(TABLES.intersection(image.tried)) and bool(image.extents)
-    if not is_told and is_cut(binary, data):
-        raise FormatError(
-            f"{label} is truncated or damaged: its headers point beyond its {len(data)} bytes"
-        )
+    if is_cut(binary, data):
+        reason = f"truncated or damaged: its headers point beyond its {len(data)} bytes"
+        if not is_told:
+            raise FormatError(f"{label} is {reason}")
+        # Without sections, data beside the code is searched for functions, too.
+        if not binary.sections and image.note is None:
+            image.note = f"the file is {reason}; functions may be missing, or be none"
     return image
 
 
