@@ -402,3 +402,14 @@ def test_a_file_cut_off_is_said_to_be(size: int, library: Path, tmp_path: Path) 
     (tmp_path / "cut").write_bytes(library.read_bytes()[:size])
     with pytest.raises(FormatError, match="cut is truncated or damaged: its headers point beyond"):
         list(NativeSource(tmp_path / "cut").functions())
+
+
+def test_a_file_cut_off_ahead_of_its_sections_is_read_with_a_warning(
+    library: Path, tmp_path: Path
+) -> None:
+    data = library.read_bytes()
+    (table,) = struct.unpack_from("<Q", data, 40)
+    (tmp_path / "cut").write_bytes(data[:table])
+    functions, skipped = read(tmp_path / "cut")
+    assert {"pick", "also"} <= {function.name for function in functions}
+    assert "truncated or damaged: its headers point beyond" in skipped[0].reason

@@ -94,10 +94,20 @@ def test_a_reader_that_fails_is_a_fault_of_the_file(
         read_function(SAMPLE._replace(function="grade"))
 
 
-def test_readers_have_what_reads_binaries_and_no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readers_have_what_reads_elf_files_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "_find", bad_readers.tell_modules)
-    with pytest.raises(FormatError, match=r"loaded: \['lief', 'capstone'\]"):
+    with pytest.raises(FormatError, match=r"loaded: \['capstone'\]"):
         read_function(SAMPLE)
+
+
+def test_elf_files_are_read_without_lief() -> None:
+    code = (
+        "import sys; from graphkin.binaries.backends.native import NativeSource; "
+        f"source = NativeSource({SAMPLE.path!r}, with_text=True, with_evidence=True); "
+        "print(len(list(source.functions())) > 1, 'lief' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False"]
 
 
 def test_the_process_that_asks_imports_neither() -> None:

@@ -45,7 +45,8 @@ PRELOADED = (
     "graphkin.binaries.backends.native",
     "graphkin.binaries.formats.elf.load",
 )
-"""Imported once, before workers are forked: capstone and LIEF take most of a second to load."""
+"""Imported once, before workers are forked. LIEF, which takes longer to load than all of these, is
+imported by the worker that meets a PE or Mach-O file."""
 _CAN_FORK = "forkserver" in multiprocessing.get_all_start_methods()
 _MAIN_LOCK = Lock()
 _SOCKET_FOLDER_LOCK = Lock()

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from graphkin._support.files import PathLike
-from graphkin.binaries.backends import smda
 from graphkin.binaries.backends.base import FORMATS, FunctionSource, Limits, Wants, extent_of
-from graphkin.binaries.backends.binexport.reader import BinExportSource, is_binexport
 from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.formats.archive import ARCHIVE, MAX_SLICES, is_fat, slice_count
 from graphkin.binaries.function import Function, Skipped
@@ -36,7 +34,7 @@ def begins_like_binary(head: bytes, name: PathLike) -> bool:
     """Whether some backend may read a file with these first bytes, and this name."""
     if is_fat(head):
         return slice_count(head) <= MAX_SLICES
-    return head.startswith((*FORMATS, ARCHIVE)) or is_binexport(name, head[:HEAD_BYTES])
+    return head.startswith((*FORMATS, ARCHIVE)) or _is_binexport(head[:HEAD_BYTES], name)
 
 
 def open_source(
@@ -81,8 +79,10 @@ def open_source(
 
 def check_backend(backend: Backend) -> None:
     """Refuses a name that no backend has, and one whose package is not installed."""
-    if _opener(backend) is smda.SmdaSource:
-        smda.check_installed()
+    if _opener(backend) is _open_smda:
+        from graphkin.binaries.backends.smda import check_installed
+
+        check_installed()
 
 
 def is_raw(backend: Backend) -> bool:
@@ -106,17 +106,35 @@ def _open_native(path: PathLike, **options: Any) -> FunctionSource:
     return NativeSource(path, **options)
 
 
+def _open_smda(path: PathLike, **options: Any) -> FunctionSource:
+    from graphkin.binaries.backends.smda import SmdaSource
+
+    return SmdaSource(path, **options)
+
+
+def _open_binexport(path: PathLike, **options: Any) -> FunctionSource:
+    from graphkin.binaries.backends.binexport.reader import BinExportSource
+
+    return BinExportSource(path, **options)
+
+
 def _open_by_content(path: PathLike, **options: Any) -> FunctionSource:
     head = _head(path)
-    is_export = not head.startswith((*FORMATS, ARCHIVE)) and is_binexport(path, head)
-    return BinExportSource(path, **options) if is_export else _NativeOrSmda(path, **options)
+    is_export = not head.startswith((*FORMATS, ARCHIVE)) and _is_binexport(head, path)
+    return _open_binexport(path, **options) if is_export else _NativeOrSmda(path, **options)
+
+
+def _is_binexport(head: bytes, name: PathLike) -> bool:
+    from graphkin.binaries.backends.binexport.reader import is_binexport
+
+    return is_binexport(name, head)
 
 
 OPENERS: dict[Backend, Callable[..., FunctionSource]] = {
     "auto": _open_by_content,
     "native": _open_native,
-    "smda": smda.SmdaSource,
-    "binexport": BinExportSource,
+    "smda": _open_smda,
+    "binexport": _open_binexport,
 }
 BACKENDS = tuple(OPENERS)
 
@@ -134,7 +152,7 @@ class _NativeOrSmda(FunctionSource):
         first = next(functions, None)
         # SMDA cannot tell what functions say.
         low = None if self.with_evidence else self._low(covered)
-        if low is not None and smda.is_installed():
+        if low is not None and _has_smda():
             others = self._by_smda()
             recovered = sum(block.size for function in others for block in function.blocks)
             if recovered > low.recovered_bytes:
@@ -165,7 +183,7 @@ class _NativeOrSmda(FunctionSource):
     def _by_smda(self) -> list[Function]:
         options = self._options | {"wants": None, "skipped": [], "coverages": []}
         try:
-            return list(smda.SmdaSource(self.path, **options).functions())
+            return list(_open_smda(self.path, **options).functions())
         except FormatError:
             return []
 
@@ -180,6 +198,12 @@ class _NativeOrSmda(FunctionSource):
             "skipped": self.skipped,
             "coverages": self.coverages,
         }
+
+
+def _has_smda() -> bool:
+    from graphkin.binaries.backends.smda import is_installed
+
+    return is_installed()
 
 
 def _head(path: PathLike) -> bytes:

@@ -1,4 +1,5 @@
-"""The default backend: containers by LIEF, decoding by capstone, control flow by our own rules."""
+"""The default backend: decoding by capstone, ELF files and control flow by our own rules, and the
+containers PE and Mach-O by LIEF."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import lief
-
 from graphkin._support.files import hash_file
+from graphkin.binaries.formats.elf.reader import read_elf
+from graphkin.errors import FormatError
 
 
 class OutputError(Exception):
@@ -74,10 +74,11 @@ def _check(name: str, path: Path) -> None:
         raise OutputError(f"the build made an empty file {name}")
     if start != b"\x7fELF":
         return
-    config = lief.ELF.ParserConfig()
-    config.parse_relocations = config.parse_symbol_versions = config.parse_notes = False
-    binary = lief.ELF.parse(str(path), config)
-    if binary is None or not binary.has_section(".symtab"):
+    try:
+        has_symbols = bool(len(read_elf(path.read_bytes(), name).symbols))
+    except FormatError as error:
+        raise OutputError(str(error)) from error
+    if not has_symbols:
         raise OutputError(f"{name} has no symbol table: the package strips what it builds")
 
 

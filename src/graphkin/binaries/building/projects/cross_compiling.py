@@ -9,10 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-import lief
-
 from graphkin.binaries.building.projects.toolchains import Toolchain
 from graphkin.binaries.building.projects.units import Unit
+from graphkin.binaries.formats.elf.constants import UNDEFINED, SymbolKind
+from graphkin.binaries.formats.elf.reader import read_elf
+from graphkin.errors import FormatError
 
 SECONDS = 900
 """Time for one call of a compiler."""
@@ -118,13 +119,12 @@ class CrossCompiler:
 
 def function_names(path: Path) -> list[str]:
     """The functions that a file's symbol table names, those of libgcc and the like among them."""
-    config = lief.ELF.ParserConfig()
-    config.parse_relocations = config.parse_symbol_versions = config.parse_notes = False
-    binary = lief.ELF.parse(str(path), config)
-    if binary is None:
+    try:
+        symbols = read_elf(path.read_bytes(), str(path)).symbols
+    except FormatError:
         return []
     return sorted(
-        str(symbol.name)
-        for symbol in binary.symtab_symbols
-        if symbol.type == lief.ELF.Symbol.TYPE.FUNC and symbol.size > 0 and symbol.shndx != 0
+        symbol.name
+        for symbol in symbols.of_kinds(SymbolKind.FUNCTION)
+        if symbol.size > 0 and symbol.section != UNDEFINED
     )

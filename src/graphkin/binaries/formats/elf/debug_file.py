@@ -11,15 +11,14 @@ import os
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-import lief
-
+from graphkin.binaries.formats.elf.constants import SectionFlag, SectionKind
 from graphkin.binaries.formats.elf.debug_folders import MAX_BUILD_ID, DebugFolders
-from graphkin.binaries.formats.elf.sections import ALLOC, byte_order, content_of
-from graphkin.binaries.formats.elf.symbols import is_function, marks
-
-ByteOrder = Literal["little", "big"]
+from graphkin.binaries.formats.elf.reader import ElfFile, Section, read_elf
+from graphkin.binaries.formats.elf.sections import content_of
+from graphkin.binaries.formats.elf.symbols import defined_functions, marks
+from graphkin.binaries.image import ByteOrder
+from graphkin.errors import FormatError
 
 MAX_MINI = 64 << 20
 """Bytes that ``.gnu_debugdata`` may grow to: symbols of functions, for a million of them."""
@@ -33,20 +32,18 @@ MAX_LINK = 255
 class DebugFile:
     """An ELF file whose addresses are those of a binary; it has what the binary lacks."""
 
-    binary: lief.ELF.Binary
+    binary: ElfFile
     data: bytes
 
     def marks(self) -> list[tuple[int, str]]:
         """Mapping symbols of what is loaded; here these sections have no bytes."""
         sections = enumerate(self.binary.sections)
-        loaded = {number for number, section in sections if section.flags & ALLOC}
-        return marks(
-            self.binary.symtab_symbols, lambda symbol: 0 if symbol.shndx in loaded else None
-        )
+        loaded = {number for number, section in sections if section.flags & SectionFlag.LOADED}
+        return marks(self.binary.symbols, lambda symbol: 0 if symbol.section in loaded else None)
 
 
 def find_debug_file(
-    binary: lief.ELF.Binary, data: bytes, folders: DebugFolders | None
+    binary: ElfFile, data: bytes, folders: DebugFolders | None
 ) -> tuple[DebugFile | None, str | None]:
     """The debug file of a binary, and why one that lies where it belongs was not read.
 
@@ -58,7 +55,7 @@ def find_debug_file(
         folders: where to look; None to look only inside the binary.
     """
     sections = list(binary.sections)
-    has_symbols = any(map(is_function, binary.symtab_symbols))
+    has_symbols = any(True for _ in defined_functions(binary.symbols))
     has_lines = any(section.name == ".debug_line" for section in sections)
     note = None
     if folders is not None and not (has_symbols and has_lines):
@@ -73,8 +70,8 @@ def find_debug_file(
 
 
 def _separate(
-    binary: lief.ELF.Binary,
-    sections: Sequence[lief.ELF.Section],
+    binary: ElfFile,
+    sections: Sequence[Section],
     data: bytes,
     folders: DebugFolders,
 ) -> tuple[DebugFile | None, str | None]:
@@ -89,7 +86,7 @@ def _separate(
     for section in sections:
         if section.name != ".gnu_debuglink":
             continue
-        name, checksum = debug_link(content_of(section, data), byte_order(binary))
+        name, checksum = debug_link(content_of(section, data), binary.header.order)
         for folder, path in folders.of_link(name):
             content, problem = folders.read(folder, path)
             note = problem or note
@@ -115,11 +112,11 @@ def debug_link(content: bytes, byte_order: ByteOrder) -> tuple[str, int]:
     return os.fsdecode(name), int.from_bytes(checksum, byte_order)
 
 
-def build_id_of(binary: lief.ELF.Binary, data: bytes) -> bytes:
+def build_id_of(binary: ElfFile, data: bytes) -> bytes:
     """The build id, from the notes; nothing where there is none."""
-    order = byte_order(binary)
+    order = binary.header.order
     for section in binary.sections:
-        if section.type != lief.ELF.Section.TYPE.NOTE:
+        if section.kind != SectionKind.NOTE:
             continue
         content = content_of(section, data)
         at = 0
@@ -134,21 +131,19 @@ def build_id_of(binary: lief.ELF.Binary, data: bytes) -> bytes:
     return b""
 
 
-def _parsed(content: bytes, binary: lief.ELF.Binary) -> DebugFile | None:
+def _parsed(content: bytes, binary: ElfFile) -> DebugFile | None:
     """A debug file for the same processor as its binary."""
     if not content:
         return None
-    config = lief.ELF.ParserConfig()
-    config.parse_notes = config.parse_overlay = config.parse_symbol_versions = False
-    config.parse_relocations = config.parse_dyn_symbols = False
-    debug = lief.ELF.parse(content, config)
-    if debug is None:
+    try:
+        debug = read_elf(content, "the debug file")
+    except FormatError:
         return None
     header, own = debug.header, binary.header
-    is_kin = (
-        header.machine_type == own.machine_type
-        and header.identity_class == own.identity_class
-        and header.identity_data == own.identity_data
+    is_kin = (header.machine, header.is_wide, header.order) == (
+        own.machine,
+        own.is_wide,
+        own.order,
     )
     return DebugFile(debug, content) if is_kin else None
 

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 
-import lief
 import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.binaries.formats.eh_frame import unwind_ranges
 from graphkin.binaries.formats.elf import mips, powerpc
+from graphkin.binaries.formats.elf.constants import (
+    COPY,
+    OTHER_MACHINES,
+    RELATIVE,
+    UNDEFINED,
+    FileKind,
+    Machine,
+    Tag,
+)
 from graphkin.binaries.formats.elf.debug_file import find_debug_file
 from graphkin.binaries.formats.elf.debug_folders import DebugFolders
 from graphkin.binaries.formats.elf.exidx import index_ranges, index_starts, past_padding
 from graphkin.binaries.formats.elf.objects import link
+from graphkin.binaries.formats.elf.reader import ElfFile, Section, read_elf
 from graphkin.binaries.formats.elf.sections import (
-    byte_order,
     code_at,
     comment,
     content_of,
@@ -27,10 +34,11 @@ from graphkin.binaries.formats.elf.sections import (
     segment_regions,
 )
 from graphkin.binaries.formats.elf.stubs import stubs
+from graphkin.binaries.formats.elf.symbol_table import ElfSymbol, SymbolTable
 from graphkin.binaries.formats.elf.symbols import function_symbols, without_thumb_bit
 from graphkin.binaries.formats.elf.symbols import marks as elf_marks
 from graphkin.binaries.formats.golang.symbols import go_ranges, with_go_functions
-from graphkin.binaries.formats.names import is_noreturn, stack_failures, text
+from graphkin.binaries.formats.names import is_noreturn, stack_failures
 from graphkin.binaries.image import Image, Region, disjoint
 from graphkin.binaries.recovery.ranges import Symbol
 from graphkin.binaries.starts.clues import Clues, words_into_code
@@ -38,15 +46,15 @@ from graphkin.binaries.starts.locate import locate
 from graphkin.binaries.starts.sweep import addresses
 from graphkin.errors import FormatError
 
-ARCHITECTURES = {
-    lief.ELF.ARCH.X86_64: "x86-64",
-    lief.ELF.ARCH.I386: "x86",
-    lief.ELF.ARCH.AARCH64: "aarch64",
-    lief.ELF.ARCH.ARM: "arm",
-    lief.ELF.ARCH.MIPS: "mips",
-    lief.ELF.ARCH.RISCV: "riscv64",
-    lief.ELF.ARCH.PPC: "ppc",
-    lief.ELF.ARCH.PPC64: "ppc64le",
+ARCHITECTURES: dict[int, str] = {
+    Machine.X86_64: "x86-64",
+    Machine.I386: "x86",
+    Machine.AARCH64: "aarch64",
+    Machine.ARM: "arm",
+    Machine.MIPS: "mips",
+    Machine.RISCV: "riscv64",
+    Machine.PPC: "ppc",
+    Machine.PPC64: "ppc64le",
 }
 BIG_ENDIAN = frozenset(["mips", "ppc", "ppc64le"])
 """Processors whose byte order is looked at with the rest of the header; the others are
@@ -64,93 +72,77 @@ POINTERS = {
     "ppc": 4,
     "ppc64le": 8,
 }
-RELATIVE = frozenset(
-    getattr(lief.ELF.Relocation.TYPE, f"{name}_RELATIVE")
-    for name in ("X86_64", "X86", "AARCH64", "ARM", "RISCV", "PPC", "PPC64")
-)
-COPIES = frozenset(
-    getattr(lief.ELF.Relocation.TYPE, f"{name}_COPY")
-    for name in ("X86_64", "X86", "AARCH64", "ARM")
-)
-"""Variables of other files that a program keeps in its own memory."""
 STUB_SECTIONS = (".plt", ".iplt", ".MIPS.stubs")
-UNDEFINED = 0
-ENTRY_TAGS = (lief.ELF.DynamicEntry.TAG.INIT, lief.ELF.DynamicEntry.TAG.FINI)
+ENTRY_TAGS = (Tag.INIT, Tag.FINI)
 TABLES = frozenset(["symbols", "exported symbols", "unwind tables"])
 """What a file that was cut off has left, if there is anything to read in it."""
-HEADER_BYTES = 52
-lief.logging.disable()
 
 
 def load_elf(data: bytes, label: str, debug_folders: DebugFolders | None = None) -> Image:
     """Reads an ELF file, and its debug file if ``debug_folders`` have one.
 
     Raises:
-        FormatError: for a file that LIEF cannot read, or an architecture that we do not.
+        FormatError: for a file whose headers cannot be read, or an architecture that we do not.
     """
-    with warnings.catch_warnings():
-        # LIEF warns of numbers that its enumerations lack; damaged files are full of them.
-        warnings.simplefilter("ignore")
-        config = lief.ELF.ParserConfig()
-        config.parse_notes = config.parse_overlay = config.parse_symbol_versions = False
-        binary = lief.ELF.parse(data, config)
-        if binary is None or len(data) < HEADER_BYTES:
-            raise FormatError(f"{label} is a damaged ELF file: its headers cannot be read")
-        architecture = _architecture(binary, label)
-        if binary.header.file_type == lief.ELF.Header.FILE_TYPE.REL:
-            image = _relocatable(binary, data, architecture)
-        else:
-            image = _linked(binary, data, architecture, debug_folders)
-        if not image.extents and architecture.startswith("mips"):
-            note = mips.compressed_note(len(mips.compressed(binary)))
-            if note is not None:
-                raise FormatError(f"{label} has no function that graphkin reads: {note}")
-        is_told = bool(TABLES.intersection(image.tried)) and bool(image.extents)
-        if not is_told and is_cut(binary, data):
-            raise FormatError(
-                f"{label} is truncated or damaged: its headers point beyond its {len(data)} bytes"
-            )
-        return image
+    binary = read_elf(data, label)
+    architecture = _architecture(binary, label)
+    if binary.header.kind == FileKind.RELOCATABLE:
+        image = _relocatable(binary, data, architecture)
+    else:
+        image = _linked(binary, data, architecture, debug_folders)
+    if not image.extents and architecture.startswith("mips"):
+        note = mips.compressed_note(len(mips.compressed(binary)))
+        if note is not None:
+            raise FormatError(f"{label} has no function that graphkin reads: {note}")
+    is_told = bool(TABLES.intersection(image.tried)) and bool(image.extents)
+    if is_cut(binary, data):
+        reason = f"truncated or damaged: its headers point beyond its {len(data)} bytes"
+        if not is_told:
+            raise FormatError(f"{label} is {reason}")
+        # Without sections, data beside the code is searched for functions, too.
+        if not binary.sections and image.note is None:
+            image.note = f"the file is {reason}; functions may be missing, or be none"
+    return image
 
 
-def _architecture(binary: lief.ELF.Binary, label: str) -> str:
+def _architecture(binary: ElfFile, label: str) -> str:
     """The name of the processor, with its width and byte order where there are several."""
     header = binary.header
-    name = ARCHITECTURES.get(header.machine_type)
+    name = ARCHITECTURES.get(header.machine)
     if name is None:
-        machine = str(header.machine_type).rpartition(".")[2]
+        machine = OTHER_MACHINES.get(header.machine, f"machine {header.machine}")
         known = ", ".join(ARCHITECTURES.values())
         raise FormatError(f"{label} is code for {machine}; graphkin reads {known}")
-    if name not in BIG_ENDIAN and byte_order(binary) == "big":
+    if name not in BIG_ENDIAN and binary.header.order == "big":
         raise FormatError(f"{label} is big-endian; graphkin reads little-endian code for {name}")
-    wide = header.identity_class == lief.ELF.Header.CLASS.ELF64
+    wide = header.is_wide
     if name == "riscv64" and not wide:
         raise FormatError(
             f"{label} is code for RISC-V of 32 bits; graphkin reads RISC-V of 64 bits"
         )
-    if name == "riscv64" and header.file_type == lief.ELF.Header.FILE_TYPE.REL:
+    if name == "riscv64" and header.kind == FileKind.RELOCATABLE:
         raise FormatError(f"{label} is an object of RISC-V; graphkin reads it once it is linked")
     if name == "mips":
         mips.check(binary, label)
-        return f"mips{'64' * wide}{'el' if byte_order(binary) == 'little' else ''}"
+        return f"mips{'64' * wide}{'el' if binary.header.order == 'little' else ''}"
     if name.startswith("ppc"):
         powerpc.check(binary, label)
     return name
 
 
 def _linked(
-    binary: lief.ELF.Binary, data: bytes, architecture: str, debug_folders: DebugFolders | None
+    binary: ElfFile, data: bytes, architecture: str, debug_folders: DebugFolders | None
 ) -> Image:
     sections = list(binary.sections)
     regions = disjoint(section_regions(sections, data)) or disjoint(segment_regions(binary, data))
-    order = byte_order(binary)
+    order = binary.header.order
     slots, pointers, imports = _relocations(binary)
     debug, remark = find_debug_file(binary, data, debug_folders)
     is_mips = architecture.startswith("mips")
     has_marks = architecture in ("arm", "aarch64")
-    static = _functions(binary.symtab_symbols, is_mips)
+    static = _functions(binary.symbols, is_mips)
     if debug is not None:
-        static = [*_functions(debug.binary.symtab_symbols, is_mips), *static]
+        static = [*_functions(debug.binary.symbols, is_mips), *static]
     symbols = [*static, *_functions(binary.dynamic_symbols, is_mips)]
     symbols = with_go_functions(symbols, regions, architecture, pointers)
     marks = _marks(binary, sections) if has_marks else []
@@ -169,7 +161,7 @@ def _linked(
         imports |= {address: name for address, name, _, is_import in table if is_import}
         named = mips.imports(binary)
         compressed = mips.compressed(binary)
-    plt = [(s.virtual_address, s.size) for s in sections if text(s.name).startswith(STUB_SECTIONS)]
+    plt = [(s.address, s.size) for s in sections if s.name.startswith(STUB_SECTIONS)]
     local_entries: dict[int, int] = {}
     if architecture.startswith("ppc"):
         regions = powerpc.without_writable_code(regions)
@@ -193,7 +185,7 @@ def _linked(
         for section in sections
         if section.name == ".eh_frame"
         for item in unwind_ranges(
-            content_of(section, data), section.virtual_address, POINTERS[architecture], order
+            content_of(section, data), section.address, POINTERS[architecture], order
         )
         if not any(start <= item.start < start + size for start, size in plt)
         and item.start & ~1 not in compressed
@@ -203,11 +195,11 @@ def _linked(
         for section in sections:
             if section.name == ".ARM.exidx":
                 content = content_of(section, data)
-                starts = index_starts(content, section.virtual_address)
+                starts = index_starts(content, section.address)
                 index += [past_padding(start, regions) for start in starts]
                 unwind += [
                     item._replace(start=start)
-                    for item in index_ranges(content, section.virtual_address)
+                    for item in index_ranges(content, section.address)
                     if (start := past_padding(item.start, regions)) < item.end
                 ]
     entries = _entries(binary)
@@ -264,42 +256,40 @@ def _linked(
     return locate(image, clues)
 
 
-def _functions(symbols: Iterable[lief.ELF.Symbol], is_mips: bool) -> list[Symbol]:
-    def base(symbol: lief.ELF.Symbol) -> int | None:
+def _functions(symbols: SymbolTable, is_mips: bool) -> list[Symbol]:
+    def base(symbol: ElfSymbol) -> int | None:
         return None if is_mips and not mips.is_read(symbol) else 0
 
     return list(function_symbols(symbols, base))
 
 
-def _entries(binary: lief.ELF.Binary) -> list[int]:
+def _entries(binary: ElfFile) -> list[int]:
     """Where the loader enters the file."""
-    entries = [binary.header.entrypoint]
+    entries = [binary.header.entry]
     for tag in ENTRY_TAGS:
-        entry = binary.get(tag)
-        if entry is not None:
-            entries.append(entry.value)
+        entries.append(binary.dynamic.get(tag) or 0)
     return [entry for entry in entries if entry]
 
 
 def _pointers(
-    binary: lief.ELF.Binary, regions: Sequence[Region], pointers: dict[int, int], width: int
+    binary: ElfFile, regions: Sequence[Region], pointers: dict[int, int], width: int
 ) -> NDArray[np.int64]:
     """Words that may hold the address of a function: relocations know them in all files but
     those that are loaded where they were linked."""
     # On MIPS, a word without a symbol is moved as a whole, and its relocation has no address.
-    is_mips = binary.header.machine_type == lief.ELF.ARCH.MIPS
-    if binary.header.file_type == lief.ELF.Header.FILE_TYPE.EXEC or is_mips or not pointers:
-        return words_into_code(regions, width, byte_order(binary))
+    is_mips = binary.header.machine == Machine.MIPS
+    if binary.header.kind == FileKind.EXECUTABLE or is_mips or not pointers:
+        return words_into_code(regions, width, binary.header.order)
     return addresses(pointers.values())
 
 
-def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Image:
+def _relocatable(binary: ElfFile, data: bytes, architecture: str) -> Image:
     linked = link(binary, data)
     compressed = mips.compressed(binary) if architecture.startswith("mips") else set()
     unwind = [
         item
         for start, content in linked.unwind
-        for item in unwind_ranges(content, start, POINTERS[architecture], byte_order(binary))
+        for item in unwind_ranges(content, start, POINTERS[architecture], binary.header.order)
     ]
     if architecture == "arm":
         linked.symbols, states = without_thumb_bit(linked.symbols)
@@ -319,53 +309,58 @@ def _relocatable(binary: lief.ELF.Binary, data: bytes, architecture: str) -> Ima
         imports=linked.names,
         marks=linked.marks,
         stack_failures=stack_failures(noreturn),
-        byte_order=byte_order(binary),
+        byte_order=binary.header.order,
     )
     return locate(image, Clues(linked.symbols, True, unwind, tables=("symbols", "unwind tables")))
 
 
-def _marks(binary: lief.ELF.Binary, sections: Sequence[lief.ELF.Section]) -> list[tuple[int, str]]:
+def _marks(binary: ElfFile, sections: Sequence[Section]) -> list[tuple[int, str]]:
     """Mapping symbols of what is loaded; clang has them in debug sections too, which start at 0."""
     loaded = {number for number, section in enumerate(sections) if is_loaded(section)}
-    return elf_marks(binary.symtab_symbols, lambda symbol: 0 if symbol.shndx in loaded else None)
+    return elf_marks(binary.symbols, lambda symbol: 0 if symbol.section in loaded else None)
 
 
 def _relocations(
-    binary: lief.ELF.Binary,
+    binary: ElfFile,
 ) -> tuple[dict[int, str], dict[int, int], dict[int, str]]:
     """Slots that hold the address of a named function, words that the loader fills in, and
     those of the slots whose symbols other files define."""
     slots: dict[int, str] = {}
     pointers: dict[int, int] = {}
     imports: dict[int, str] = {}
-    for entry in binary.relocations:
-        if entry.type in RELATIVE:
-            # Without an addend the word itself counts from the start of the file.
-            if entry.addend:
-                pointers[entry.address] = entry.addend
-            continue
-        symbol = entry.symbol if entry.has_symbol else None
-        if symbol is None:
-            continue
-        name = slots[entry.address] = text(symbol.name)
-        if symbol.value:
-            pointers[entry.address] = symbol.value + entry.addend
-        if name and (symbol.shndx == UNDEFINED or entry.type in COPIES):
-            imports[entry.address] = name
+    machine = binary.header.machine
+    relative, copy = RELATIVE.get(machine, -1), COPY.get(machine)
+    for table in binary.relocations:
+        columns = table.columns
+        is_relative = columns.kinds == relative
+        # Without an addend the word itself counts from the start of the file.
+        if columns.addends is not None:
+            known = is_relative & (columns.addends != 0)
+            pointers |= zip(
+                columns.offsets[known].tolist(), columns.addends[known].tolist(), strict=True
+            )
+        for offset, kind, symbol, addend in table.of(~is_relative):
+            if symbol is None:
+                continue
+            slots[offset] = symbol.name
+            if symbol.value:
+                pointers[offset] = symbol.value + (addend or 0)
+            if symbol.name and (symbol.section == UNDEFINED or kind == copy):
+                imports[offset] = symbol.name
     return slots, pointers, imports
 
 
-def _small_data(binary: lief.ELF.Binary) -> int | None:
+def _small_data(binary: ElfFile) -> int | None:
     """What RISC-V has in ``gp``: so far into the small data that signed offsets reach all of it."""
-    for symbol in binary.symtab_symbols:
+    for symbol in binary.symbols:
         if symbol.name == "__global_pointer$":
             return symbol.value
-    starts = (section.virtual_address for section in binary.sections if section.name == ".sdata")
+    starts = (section.address for section in binary.sections if section.name == ".sdata")
     start = next(starts, None)
     return None if start is None else start + 0x800
 
 
-def _table_base(sections: Iterable[lief.ELF.Section]) -> int | None:
+def _table_base(sections: Iterable[Section]) -> int | None:
     """Where 32-bit code has its global offset table."""
-    addresses = {text(section.name): section.virtual_address for section in sections}
+    addresses = {section.name: section.address for section in sections}
     return addresses.get(".got.plt", addresses.get(".got"))

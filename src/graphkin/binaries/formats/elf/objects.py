@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import lief
-
+from graphkin.binaries.formats.elf.constants import Binding, Machine, SectionFlag
 from graphkin.binaries.formats.elf.mips import is_read
 from graphkin.binaries.formats.elf.mips_relocations import GOT_BYTES, MipsRelocator, MipsTarget
+from graphkin.binaries.formats.elf.reader import ElfFile
+from graphkin.binaries.formats.elf.relocation_names import NAMES
 from graphkin.binaries.formats.elf.relocations import Site, apply
-from graphkin.binaries.formats.elf.sections import EXECUTABLE, WRITABLE, is_loaded
+from graphkin.binaries.formats.elf.sections import content_of, is_loaded
+from graphkin.binaries.formats.elf.symbol_table import ElfSymbol
 from graphkin.binaries.formats.elf.symbols import function_symbols, marks
-from graphkin.binaries.formats.names import text
-from graphkin.binaries.image import ByteOrder, Region
+from graphkin.binaries.image import Region
 from graphkin.binaries.recovery.ranges import Symbol
 
 BASE = 0x10000
@@ -37,85 +38,77 @@ class Linked:
     """As :attr:`Image.marks`."""
 
 
-def link(binary: lief.ELF.Binary, data: bytes) -> Linked:
+def link(binary: ElfFile, data: bytes) -> Linked:
     """Lays the sections out one behind the other, and applies the relocations between them."""
     homes: dict[int, tuple[int, bytearray]] = {}
     regions: list[Region] = []
     unwind: list[tuple[int, bytearray]] = []
     address = BASE
-    by_offset: dict[tuple[str, int], int] = {}
     for number, section in enumerate(binary.sections):
         if not is_loaded(section):
             continue
-        content = bytearray(data[section.file_offset : section.file_offset + section.size])
+        content = bytearray(content_of(section, data))
         alignment = min(max(section.alignment, 16), MAX_ALIGNMENT)
         address = -(-address // alignment) * alignment
         homes[number] = (address, content)
-        by_offset[text(section.name), section.file_offset] = number
         if content:
-            executable, writable = section.flags & EXECUTABLE, section.flags & WRITABLE
-            regions.append(Region(address, content, bool(executable), bool(writable)))
+            executable = bool(section.flags & SectionFlag.EXECUTABLE)
+            writable = bool(section.flags & SectionFlag.WRITABLE)
+            regions.append(Region(address, content, executable, writable))
         if section.name == ".eh_frame":
             unwind.append((address, content))
         address += len(content) + STUB
     linked = Linked(regions, [], got=address)
     relocator: MipsRelocator | None = None
-    if binary.header.machine_type == lief.ELF.ARCH.MIPS:
-        order: ByteOrder = "little"
-        if binary.header.identity_data == lief.ELF.Header.ELF_DATA.MSB:
-            order = "big"
-        relocator = MipsRelocator(-(-address // STUB) * STUB, order)
-        _apply(binary, homes, by_offset, linked, relocator.got + GOT_BYTES, relocator)
+    if binary.header.machine == Machine.MIPS:
+        relocator = MipsRelocator(-(-address // STUB) * STUB, binary.header.order)
+        _apply(binary, homes, linked, relocator.got + GOT_BYTES, relocator)
         linked.got = relocator.global_pointer
         linked.names |= relocator.slot_names
         if relocator.table:
             regions.append(Region(relocator.got, relocator.table, False))
     else:
-        _apply(binary, homes, by_offset, linked, address + STUB)
+        _apply(binary, homes, linked, address + STUB)
     linked.unwind = [(start, bytes(content)) for start, content in unwind]
 
-    def base(symbol: lief.ELF.Symbol) -> int | None:
-        home = homes.get(symbol.shndx)
+    def base(symbol: ElfSymbol) -> int | None:
+        home = homes.get(symbol.section)
         if home is None or (relocator is not None and not is_read(symbol)):
             return None
         return home[0]
 
-    linked.symbols.extend(function_symbols(binary.symtab_symbols, base))
-    linked.marks = marks(binary.symtab_symbols, base)
+    linked.symbols.extend(function_symbols(binary.symbols, base))
+    linked.marks = marks(binary.symbols, base)
     return linked
 
 
 def _apply(
-    binary: lief.ELF.Binary,
+    binary: ElfFile,
     homes: dict[int, tuple[int, bytearray]],
-    by_offset: dict[tuple[str, int], int],
     linked: Linked,
     outside: int,
     relocator: MipsRelocator | None = None,
 ) -> None:
     stubs: dict[str, int] = {}
-    for entry in binary.relocations:
-        section = entry.section
-        symbol = entry.symbol if entry.has_symbol else None
-        if section is None or symbol is None:
+    names = NAMES.get(binary.header.machine, {})
+    for table in binary.relocations:
+        if table.section not in homes:
             continue
-        number = by_offset.get((text(section.name), section.file_offset))
-        if number is None:
-            continue
-        start, content = homes[number]
-        home = homes.get(symbol.shndx)
-        if home is not None:
-            value = home[0] + symbol.value
-        else:
-            name = text(symbol.name)
-            value = stubs.setdefault(name, outside + STUB * len(stubs))
-            linked.names[value] = name
-        kind = str(entry.type).rpartition(".")[2]
-        if relocator is not None:
-            is_local = symbol.binding == lief.ELF.Symbol.BINDING.LOCAL
-            target = MipsTarget(text(symbol.name), value, is_local)
-            relocator.apply(kind, content, entry.address, start + entry.address, target)
-            continue
-        addend = None if entry.is_rel else entry.addend
-        site = Site(content, entry.address, start + entry.address, value, addend, linked.got)
-        apply(kind, site)
+        start, content = homes[table.section]
+        for entry in table.of():
+            symbol = entry.symbol
+            if symbol is None:
+                continue
+            home = homes.get(symbol.section)
+            if home is not None:
+                value = home[0] + symbol.value
+            else:
+                value = stubs.setdefault(symbol.name, outside + STUB * len(stubs))
+                linked.names[value] = symbol.name
+            kind = names.get(entry.kind, "")
+            place = start + entry.offset
+            if relocator is not None:
+                target = MipsTarget(symbol.name, value, symbol.binding == Binding.LOCAL)
+                relocator.apply(kind, content, entry.offset, place, target)
+            else:
+                apply(kind, Site(content, entry.offset, place, value, entry.addend, linked.got))

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import lief
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkin.binaries.formats.elf.symbols import is_function
-from graphkin.binaries.formats.names import text
+from graphkin.binaries.formats.elf.constants import FileKind
+from graphkin.binaries.formats.elf.reader import ElfFile
+from graphkin.binaries.formats.elf.symbols import defined_functions
 from graphkin.binaries.image import ByteOrder, Region
 from graphkin.binaries.processors.powerpc.abi_tables import guessed_contents, traceback_tables
 from graphkin.binaries.starts.sweep import MAX_ADDRESS
@@ -39,7 +39,7 @@ RESOLVER_REACH = 20
 """Instructions of the resolver."""
 
 
-def check(binary: lief.ELF.Binary, label: str) -> None:
+def check(binary: ElfFile, label: str) -> None:
     """Refuses code that is not read.
 
     Raises:
@@ -47,16 +47,15 @@ def check(binary: lief.ELF.Binary, label: str) -> None:
             first ABI, whose symbols are not addresses of code, and objects.
     """
     header = binary.header
-    is_wide = header.identity_class == lief.ELF.Header.CLASS.ELF64
-    is_little = header.identity_data == lief.ELF.Header.ELF_DATA.LSB
-    if is_wide != is_little or (is_wide and header.processor_flag & ABI == ELF_V1):
+    is_wide, is_little = header.is_wide, header.order == "little"
+    if is_wide != is_little or (is_wide and header.flags & ABI == ELF_V1):
         bits, order = (64 if is_wide else 32), ("little" if is_little else "big")
-        abi = " of the ABI ELFv1" if is_wide and header.processor_flag & ABI == ELF_V1 else ""
+        abi = " of the ABI ELFv1" if is_wide and header.flags & ABI == ELF_V1 else ""
         raise FormatError(
             f"{label} is {order}-endian code for PowerPC of {bits} bits{abi}; graphkin reads "
             "big-endian code of 32 bits, and little-endian code of 64 bits of the ABI ELFv2"
         )
-    if header.file_type == lief.ELF.Header.FILE_TYPE.REL:
+    if header.kind == FileKind.RELOCATABLE:
         raise FormatError(f"{label} is an object of PowerPC; graphkin reads it once it is linked")
 
 
@@ -66,14 +65,12 @@ def without_writable_code(regions: Iterable[Region]) -> list[Region]:
             for region in regions]  # fmt: skip
 
 
-def table_of_contents(
-    binary: lief.ELF.Binary, regions: Iterable[Region], order: ByteOrder
-) -> int | None:
+def table_of_contents(binary: ElfFile, regions: Iterable[Region], order: ByteOrder) -> int | None:
     """What r2 holds in 64-bit code."""
-    for symbol in binary.symtab_symbols:
+    for symbol in binary.symbols:
         if symbol.name == ".TOC." and 0 < symbol.value < MAX_ADDRESS:
             return symbol.value
-    sections = {text(section.name): section.virtual_address for section in binary.sections}
+    sections = {section.name: section.address for section in binary.sections}
     start = sections.get(".got", sections.get(".toc"))
     if start is not None and start < MAX_ADDRESS:
         return start + TOC_OFFSET
@@ -81,13 +78,14 @@ def table_of_contents(
     return next((guess for guess in guesses if guess is not None), None)
 
 
-def local_entries(binaries: Iterable[lief.ELF.Binary]) -> dict[int, int]:
+def local_entries(binaries: Iterable[ElfFile]) -> dict[int, int]:
     """Local entries of functions, each with the global one, as the symbols of files tell."""
     return {
         symbol.value + (1 << size): symbol.value
         for binary in binaries
-        for symbol in (*binary.symtab_symbols, *binary.dynamic_symbols)
-        if is_function(symbol) and 2 <= (size := symbol.other >> 5) <= 6
+        for table in (binary.symbols, binary.dynamic_symbols)
+        for symbol in defined_functions(table)
+        if 2 <= (size := symbol.other >> 5) <= 6
     }
 
 

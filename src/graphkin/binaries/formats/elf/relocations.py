@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-UNNAMED = {"671088683": "X86_GOT32X"}
-"""Kinds that LIEF has no name for, by the number it gives them."""
-
 
 class Site(NamedTuple):
     """A place to be written, and what goes there."""
@@ -42,7 +39,7 @@ class _Kind(NamedTuple):
 
 def apply(kind: str, site: Site) -> None:
     """Writes what a relocation asks for; kinds that no control flow depends on do nothing."""
-    relocation = KINDS.get(UNNAMED.get(kind, kind))
+    relocation = KINDS.get(kind)
     if relocation is not None and site.offset + relocation.width <= len(site.content):
         relocation.apply(site)
 

@@ -5,69 +5,62 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator
 
-import lief
-
+from graphkin.binaries.formats.elf.constants import (
+    SectionFlag,
+    SectionKind,
+    SegmentFlag,
+    SegmentKind,
+)
+from graphkin.binaries.formats.elf.reader import ElfFile, Section
 from graphkin.binaries.formats.names import text
 from graphkin.binaries.image import ByteOrder, LineSections, Region
 
-ALLOC = int(lief.ELF.Section.FLAGS.ALLOC)
-WRITABLE = int(lief.ELF.Section.FLAGS.WRITE)
-EXECUTABLE = int(lief.ELF.Section.FLAGS.EXECINSTR)
-COMPRESSED = 0x800
 MAX_INFLATED = 256 << 20
 MAX_COMMENT = 200
 
 
-def byte_order(binary: lief.ELF.Binary) -> ByteOrder:
-    """What the header says of all numbers."""
-    is_little = binary.header.identity_data == lief.ELF.Header.ELF_DATA.LSB
-    return "little" if is_little else "big"
-
-
-def is_loaded(section: lief.ELF.Section) -> bool:
+def is_loaded(section: Section) -> bool:
     """Whether a section has bytes, and they end up in memory."""
-    return bool(section.flags & ALLOC) and section.type != lief.ELF.Section.TYPE.NOBITS
+    return bool(section.flags & SectionFlag.LOADED) and section.kind != SectionKind.NO_BYTES
 
 
-def content_of(section: lief.ELF.Section, data: bytes) -> bytes:
+def content_of(section: Section, data: bytes) -> bytes:
     """The bytes that the file really has of a section."""
-    if section.type == lief.ELF.Section.TYPE.NOBITS:
+    if section.kind == SectionKind.NO_BYTES:
         return b""
-    return data[section.file_offset : section.file_offset + section.size]
+    return data[section.offset : section.offset + section.size]
 
 
-def is_cut(binary: lief.ELF.Binary, data: bytes) -> bool:
+def is_cut(binary: ElfFile, data: bytes) -> bool:
     """Whether headers tell of bytes that the file does not have."""
-    header = binary.header
-    ends = [header.section_header_offset + header.numberof_sections * header.section_header_size]
-    ends += [segment.file_offset + segment.physical_size for segment in binary.segments]
-    ends += [
-        section.file_offset + section.size for section in binary.sections if is_loaded(section)
-    ]
+    ends = [binary.header.end_of_sections]
+    ends += [segment.offset + segment.size for segment in binary.segments]
+    ends += [section.offset + section.size for section in binary.sections if is_loaded(section)]
     return max(ends) > len(data)
 
 
-def section_regions(sections: Iterable[lief.ELF.Section], data: bytes) -> Iterator[Region]:
+def section_regions(sections: Iterable[Section], data: bytes) -> Iterator[Region]:
     """What the sections of a file put into memory."""
     view = memoryview(data)
     for section in sections:
         if is_loaded(section):
-            start = section.file_offset
+            start = section.offset
             content = view[start : start + section.size]
-            executable, writable = section.flags & EXECUTABLE, section.flags & WRITABLE
-            yield Region(section.virtual_address, content, bool(executable), bool(writable))
+            executable = bool(section.flags & SectionFlag.EXECUTABLE)
+            writable = bool(section.flags & SectionFlag.WRITABLE)
+            yield Region(section.address, content, executable, writable)
 
 
-def segment_regions(binary: lief.ELF.Binary, data: bytes) -> Iterator[Region]:
+def segment_regions(binary: ElfFile, data: bytes) -> Iterator[Region]:
     """For files whose section headers were removed."""
     view = memoryview(data)
     for segment in binary.segments:
-        if segment.type == lief.ELF.Segment.TYPE.LOAD:
-            start = segment.file_offset
-            content = view[start : start + segment.physical_size]
-            executable = segment.has(lief.ELF.Segment.FLAGS.X)
-            writable = segment.has(lief.ELF.Segment.FLAGS.W)
-            yield Region(segment.virtual_address, content, executable, writable)
+        if segment.kind == SegmentKind.LOAD:
+            start = segment.offset
+            content = view[start : start + segment.size]
+            executable = bool(segment.flags & SegmentFlag.EXECUTABLE)
+            writable = bool(segment.flags & SegmentFlag.WRITABLE)
+            yield Region(segment.address, content, executable, writable)
 
 
 def code_at(regions: Iterable[Region], start: int, size: int) -> bytes:
@@ -78,7 +71,7 @@ def code_at(regions: Iterable[Region], start: int, size: int) -> bytes:
     return bytes(region.data[start - region.start : start - region.start + size])
 
 
-def comment(sections: Iterable[lief.ELF.Section], data: bytes) -> str | None:
+def comment(sections: Iterable[Section], data: bytes) -> str | None:
     """What compilers say of themselves."""
     for section in sections:
         if section.name == ".comment":
@@ -89,10 +82,10 @@ def comment(sections: Iterable[lief.ELF.Section], data: bytes) -> str | None:
 
 
 def line_sections(
-    sections: Iterable[lief.ELF.Section], data: bytes, order: ByteOrder
+    sections: Iterable[Section], data: bytes, order: ByteOrder
 ) -> LineSections | None:
     """The tables of lines, where a file has them."""
-    by_name = {text(section.name): section for section in sections}
+    by_name = {section.name: section for section in sections}
     names = (".debug_line", ".debug_line_str", ".debug_str")
     if names[0] not in by_name:
         return None
@@ -102,10 +95,10 @@ def line_sections(
     return LineSections(line, line_str, string, order)
 
 
-def _inflated(section: lief.ELF.Section, data: bytes, order: ByteOrder) -> bytes:
+def _inflated(section: Section, data: bytes, order: ByteOrder) -> bytes:
     """The bytes of a section that may be compressed; none where that is not zlib's format."""
     content = content_of(section, data)
-    if not section.flags & COMPRESSED:
+    if not section.flags & SectionFlag.COMPRESSED:
         return content
     wide = data[4] == 2  # ELFCLASS64
     header, size_at = (24, slice(8, 16)) if wide else (12, slice(4, 8))

@@ -5,23 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-import lief
-
-from graphkin.binaries.formats.names import text
+from graphkin.binaries.formats.elf.constants import UNDEFINED, Binding, SymbolKind
+from graphkin.binaries.formats.elf.symbol_table import ElfSymbol, SymbolTable
 from graphkin.binaries.recovery.ranges import Symbol
 
-KINDS = (lief.ELF.Symbol.TYPE.FUNC, lief.ELF.Symbol.TYPE.GNU_IFUNC)
-RANKS = {lief.ELF.Symbol.BINDING.GLOBAL: 0, lief.ELF.Symbol.BINDING.WEAK: 1}
+FUNCTIONS = (SymbolKind.FUNCTION, SymbolKind.INDIRECT_FUNCTION)
+RANKS: dict[int, int] = {Binding.GLOBAL: 0, Binding.WEAK: 1}
 MARK = re.compile(r"\$([atdx])(?:\.|$)")
 
 
-def is_function(symbol: lief.ELF.Symbol) -> bool:
-    """Whether a symbol is a function that this file defines."""
-    return symbol.type in KINDS and bool(symbol.shndx)
+def defined_functions(symbols: SymbolTable) -> Iterator[ElfSymbol]:
+    """The functions that this file defines."""
+    return (item for item in symbols.of_kinds(*FUNCTIONS) if item.section != UNDEFINED)
 
 
 def function_symbols(
-    symbols: Iterable[lief.ELF.Symbol], base: Callable[[lief.ELF.Symbol], int | None]
+    symbols: SymbolTable, base: Callable[[ElfSymbol], int | None]
 ) -> Iterator[Symbol]:
     """The functions of a symbol table, in its order.
 
@@ -32,23 +31,21 @@ def function_symbols(
         base: what a symbol's value counts from; None for one to leave out.
     """
     unit: str | None = None
-    for symbol in symbols:
-        if symbol.type == lief.ELF.Symbol.TYPE.FILE:
-            unit = text(symbol.name) or None
-        elif is_function(symbol) and (start := base(symbol)) is not None:
+    for symbol in symbols.of_kinds(SymbolKind.FILE, *FUNCTIONS):
+        if symbol.kind == SymbolKind.FILE:
+            unit = symbol.name or None
+        elif symbol.section != UNDEFINED and (start := base(symbol)) is not None:
             rank = RANKS.get(symbol.binding, len(RANKS))
             own = unit if rank == len(RANKS) else None
-            yield Symbol(start + symbol.value, symbol.size, text(symbol.name), rank, own)
+            yield Symbol(start + symbol.value, symbol.size, symbol.name, rank, own)
 
 
-def marks(
-    symbols: Iterable[lief.ELF.Symbol], base: Callable[[lief.ELF.Symbol], int | None]
-) -> list[tuple[int, str]]:
+def marks(symbols: SymbolTable, base: Callable[[ElfSymbol], int | None]) -> list[tuple[int, str]]:
     """Mapping symbols (``$x``, ``$a.7``, ``$d``), sorted, as :attr:`Image.marks` has them."""
     states: dict[int, str] = {}
-    for symbol in symbols:
-        if symbol.type == lief.ELF.Symbol.TYPE.NOTYPE and symbol.size == 0:
-            match = MARK.match(text(symbol.name))
+    for symbol in symbols.of_kinds(SymbolKind.NONE):
+        if symbol.size == 0:
+            match = MARK.match(symbol.name)
             if match is not None and (start := base(symbol)) is not None:
                 states[start + symbol.value] = match[1]
     return sorted(states.items())
