@@ -54,6 +54,19 @@ def shown_name(name: str) -> str:
     return demangled(name) or name
 
 
+def spelled_import(word: str) -> str | None:
+    """How the source spells an import that a block names in its evidence, where the underscore in
+    front is left out; None where that is the word itself."""
+    return demangled(f"_{word}") if word.startswith(("Z", "R")) else None
+
+
+def spelled_imports(words: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Those imports among the words of a function that the source spells in another way."""
+    texts = dict.fromkeys(text for kind, text in words if kind == "imp")
+    spellings = ((text, spelled_import(text)) for text in texts)
+    return {text: spelling for text, spelling in spellings if spelling is not None}
+
+
 @cache
 def _limits() -> Limits:
     from demangle import Limits
