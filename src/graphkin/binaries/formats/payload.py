@@ -85,7 +85,7 @@ def _elf_end(data: bytes) -> int:
     (segments, sections), (segment_size, segment_count, section_size, count) = head, counts
     if sections and not count:
         return len(data)  # more sections than the header can count
-    ends = [sections + section_size * count, segments + segment_size * segment_count]
+    ends: list[int] = [sections + section_size * count, segments + segment_size * segment_count]
     for at in range(segments, segments + segment_size * segment_count, segment_size or 1):
         if is_wide:
             offset, _, _, size = struct.unpack_from(f"{order}QQQQ", data, at + 8)
@@ -105,7 +105,7 @@ def _pe_end(data: bytes) -> int:
     start = struct.unpack_from("<I", data, PE_OFFSET)[0]
     count, _, symbols, symbol_count, optional = struct.unpack_from("<HIIIH", data, start + 6)
     table = start + 24 + optional
-    ends = [table + PE_SECTION * count]
+    ends: list[int] = [table + PE_SECTION * count]
     if symbols:
         strings = symbols + 18 * symbol_count
         ends.append(strings + struct.unpack_from("<I", data, strings)[0])
