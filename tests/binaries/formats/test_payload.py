@@ -95,6 +95,15 @@ def test_headers_that_end_early_say_nothing(program: Path, size: int) -> None:
     payload(program.read_bytes()[:size].ljust(6, b"\x01"), image)
 
 
+def test_tables_beyond_the_file_say_nothing(program: Path) -> None:
+    data = bytearray(program.read_bytes())
+    image = load(bytes(data), "program")
+    for place in (32, 40):
+        damaged = bytearray(data)
+        damaged[place : place + 8] = b"\xff" * 8
+        assert payload(bytes(damaged), image) is None
+
+
 def test_scripts_are_named(tmp_path: Path) -> None:
     path = tmp_path / "install"
     for data, words in (

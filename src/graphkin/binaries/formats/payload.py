@@ -86,6 +86,8 @@ def _elf_end(data: bytes) -> int:
     if sections and not count:
         return len(data)  # more sections than the header can count
     ends: list[int] = [sections + section_size * count, segments + segment_size * segment_count]
+    if max(ends) > len(data):
+        return len(data)
     for at in range(segments, segments + segment_size * segment_count, segment_size or 1):
         if is_wide:
             offset, _, _, size = struct.unpack_from(f"{order}QQQQ", data, at + 8)
