@@ -117,6 +117,10 @@ def test_names_are_found_by_their_spelling() -> None:
     assert spelled("std::vector<int, std::allocator<int>>::push_back(int const&)", names) == both
     assert spelled("std::vector<int, std::allocator<int> >::push_back", names) == both
     assert spelled("void __cdecl f(int)", names) == {"?f@@YAXH@Z"}
+    tagged = "_ZNK4Json5Value8asStringB5cxx11Ev"
+    assert demangled(tagged) == "Json::Value::asString[abi:cxx11]() const"
+    for text in ("Json::Value::asString", "Json::Value::asString[abi:cxx11]() const"):
+        assert spelled(text, [tagged]) == {tagged}
     assert spelled("std::string::size", ["_ZNKSs4sizeEv"]) == {"_ZNKSs4sizeEv"}
     gnu = "std::basic_string<char, std::char_traits<char>, std::allocator<char> >::size() const"
     assert spelled(gnu, ["_ZNKSs4sizeEv"]) == {"_ZNKSs4sizeEv"}

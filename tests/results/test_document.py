@@ -10,7 +10,14 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from graphkin.binaries import samples
 from graphkin.errors import ConfigError
-from graphkin.results.document import DOCUMENTS, FunctionResult, Report, all_schemas, schema_of
+from graphkin.results.document import (
+    DOCUMENTS,
+    EvidenceToken,
+    FunctionResult,
+    Report,
+    all_schemas,
+    schema_of,
+)
 from graphkin.results.render import FORMATS, render, to_json
 from tests.command_line import Graphkin
 from tests.results.samples import (
@@ -63,6 +70,7 @@ def test_every_key() -> None:
             ["num", "2654435769"],
             ["imp", "memcpy"],
         ],
+        "spelled_imports": {},
         "note": "one of 3 equal copies",
     }
     assert second["rank"] == 2
@@ -87,6 +95,17 @@ def test_names_stay_on_one_line_of_valid_text(name: str) -> None:
 def test_a_name_of_cpp_is_there_raw_and_demangled() -> None:
     hit = json.loads(to_json(result_named("_ZN3foo3barEi")))["hits"][0]
     assert (hit["function"], hit["demangled"]) == ("_ZN3foo3barEi", "foo::bar(int)")
+
+
+def test_an_import_of_cpp_is_there_raw_and_spelled() -> None:
+    words = (
+        EvidenceToken("imp", "Znwm"),
+        EvidenceToken("imp", "free"),
+        EvidenceToken("str", "ZdlPv"),
+    )
+    hit = json.loads(to_json(result(changed(ADLER, shared=words))))["hits"][0]
+    assert hit["shared"] == [["imp", "Znwm"], ["imp", "free"], ["str", "ZdlPv"]]
+    assert hit["spelled_imports"] == {"Znwm": "operator new(unsigned long)"}
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

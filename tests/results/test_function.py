@@ -179,6 +179,7 @@ def test_the_document_is_complete() -> None:
                 "instructions": list(item.instructions or ()),
                 "operations": None,
                 "evidence": None,
+                "spelled_imports": {},
             }
             for item in LOOP.blocks
         ],

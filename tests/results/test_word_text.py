@@ -35,6 +35,20 @@ def test_a_word_says_what_it_is() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("ZNSt11regex_errorD1Ev", "std::regex_error::~regex_error()"),
+        ("RNvCs1234_7mycrate3foo", "mycrate::foo"),
+        ("ZSTD_compress", "ZSTD_compress"),
+        ("RAND_bytes", "RAND_bytes"),
+    ],
+)
+def test_imports_are_spelled_as_in_the_source(text: str, shown: str) -> None:
+    assert word_text(("imp", text)) == shown
+    assert word_text(("str", text)) == f'"{text}"'
+
+
 def test_lists_by_kind_have_each_word_once() -> None:
     assert list(titled_lines([*WORDS, *WORDS])) == [
         'strings    "%s: no such file"',

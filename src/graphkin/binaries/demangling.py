@@ -26,7 +26,8 @@ MAX_SPELLING = 1 << 13
 MAX_DEPTH = 128
 MAX_SUBSTITUTIONS = 1024
 WORD = re.compile(r"[^\W\d]\w{2,}")
-SPACE = re.compile(r"\s+")
+IGNORED = re.compile(r"\s+|\[abi:\w+\]")
+"""Of a spelling that somebody types: spaces, and tags of C++ that tell variants of a library."""
 _IMPLIED = """
     int char bool void short long unsigned signed float double auto const volatile noexcept
     operator new delete std allocator basic_string string char_traits istream ostream iostream
@@ -54,6 +55,19 @@ def shown_name(name: str) -> str:
     return demangled(name) or name
 
 
+def spelled_import(word: str) -> str | None:
+    """How the source spells an import that a block names in its evidence, where the underscore in
+    front is left out; None where that is the word itself."""
+    return demangled(f"_{word}") if word.startswith(("Z", "R")) else None
+
+
+def spelled_imports(words: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Those imports among the words of a function that the source spells in another way."""
+    texts = dict.fromkeys(text for kind, text in words if kind == "imp")
+    spellings = ((text, spelled_import(text)) for text in texts)
+    return {text: spelling for text, spelling in spellings if spelling is not None}
+
+
 @cache
 def _limits() -> Limits:
     from demangle import Limits
@@ -69,10 +83,10 @@ def _limits() -> Limits:
 def spelled(text: str, names: Iterable[str]) -> set[str]:
     """Those of some names that the source spells like ``text``, with or without parameters.
 
-    Spaces do not count. Names with the parameters of ``text`` are preferred. LLVM's tools and
-    those of GNU differ in spelling, and both are taken.
+    Spaces do not count, nor do tags such as ``[abi:cxx11]``. Names with the parameters of ``text``
+    are preferred. LLVM's tools and those of GNU differ in spelling, and both are taken.
     """
-    spelling = SPACE.sub("", text)
+    spelling = IGNORED.sub("", text)
     exact, bare = set(), set()
     for name in containing(text, names):
         whole, qualified = _spellings(name)
@@ -103,7 +117,7 @@ def _spellings(name: str) -> tuple[set[str], set[str]]:
             parts = signature(name, language=SCHEMES, style=style, limits=_limits())
         except DemanglingError:
             break
-        whole.add(SPACE.sub("", parts.demangled))
+        whole.add(IGNORED.sub("", parts.demangled))
         if parts.qualified_name:
-            qualified.add(SPACE.sub("", parts.qualified_name))
+            qualified.add(IGNORED.sub("", parts.qualified_name))
     return whole, qualified

@@ -23,7 +23,7 @@ from pydantic import (
 )
 from pydantic.json_schema import models_json_schema
 
-from graphkin.binaries.demangling import demangled, shown_name
+from graphkin.binaries.demangling import demangled, shown_name, spelled_imports
 from graphkin.results.text import address_text, encodable
 
 VERSION = 1
@@ -185,6 +185,12 @@ class Hit(LibraryFunction):
     """What to know before the hit is believed: too small to tell, or code of the compiler."""
     graph_hash: Annotated[str, Field(exclude=True)] = ""
     """Of its graph: hits of one hash are copies of each other."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def spelled_imports(self) -> dict[Name, Name]:
+        """How C++ or Rust sources spell imports of ``shared``, where that is not their text."""
+        return spelled_imports(self.shared)
 
 
 class CodeCoverage(Document):
@@ -537,6 +543,12 @@ class CodeBlock(Document):
     """``[kind, text]`` of what the block says, in order: ``str`` for strings, ``imp`` for imports,
     ``num`` for constants, ``off`` for offsets of fields, ``flt`` for constants of floating point,
     ``dat`` for the first bytes of tables; null likewise."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def spelled_imports(self) -> dict[Name, Name]:
+        """How C++ or Rust sources spell imports of ``evidence``, where that is not their text."""
+        return spelled_imports(self.evidence or ())
 
 
 class CodeEdge(Document):

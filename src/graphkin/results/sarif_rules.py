@@ -45,7 +45,7 @@ def rule_ids(function: LibraryFunction, tag_filter: Collection[str] = ()) -> tup
 
     Args:
         function: with its tags.
-        asked: the keys of tags that a scan was limited to; where there are some, only these
+        tag_filter: the keys of tags that a scan was limited to; where there are some, only these
             make rules.
     """
     cves = tuple(_bounded(encodable(name)) for name in vulnerabilities(function))

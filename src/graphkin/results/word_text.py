@@ -1,4 +1,5 @@
-"""What functions say as text for people: strings in quotes, names of imports, constants.
+"""What functions say as text for people: strings in quotes, imports as the source spells them,
+constants.
 
 Words are pairs of a kind and a text, as blocks have them in their evidence. Strings are whatever a
 file's author chose, so that all of it is made printable and cut to a bounded length.
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len
 
+from graphkin.binaries.demangling import spelled_import
 from graphkin.results.text import padded, shortened
 
 Word = tuple[str, str]
@@ -107,4 +109,6 @@ def _bare(kind: str, text: str) -> str:
         return f'"{shortened(text, MOST_LETTERS)}"'
     if kind == "num" and text.isdecimal() and int(text) >= LEAST_HEXADECIMAL:
         return f"{int(text):#x}"
+    if kind == "imp":
+        text = spelled_import(text) or text
     return shortened(text, MOST_LETTERS)

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Makes the samples in hardening/ from hardening.c. Needs, from Debian:
-# gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf.
+# Makes the samples in hardening/ from hardening.c and frames.c. Needs, from Debian:
+# clang gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf.
 set -eu
 cd "$(dirname "$0")"
 mkdir -p hardening
@@ -19,4 +19,14 @@ for level in O0 O2; do
   make aarch64-linux-gnu $level branches -mbranch-protection=standard
   make aarch64-linux-gnu $level returns "-mbranch-protection=pac-ret -march=armv8.3-a"
   make arm-linux-gnueabihf $level probes -fstack-clash-protection
+done
+
+frames() { # width, name, flags
+  clang -O2 -m$1 $none $3 -c frames.c -o hardening/clang-$1-$2.o
+  strip --strip-debug hardening/clang-$1-$2.o
+}
+
+for width in 64 32; do
+  frames $width plain ""
+  frames $width probes -fstack-clash-protection
 done

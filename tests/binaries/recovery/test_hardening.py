@@ -111,6 +111,24 @@ def test_probes_of_large_frames_are_no_code(compile_c: Compile, width: str) -> N
         assert any(line.startswith("or") and line.endswith("sp], 0") for line in text(function))
 
 
+@pytest.mark.parametrize("width", [64, 32])
+def test_frames_of_one_slot_where_clang_probes_the_stack(width: int) -> None:
+    plain = functions(BINARIES / "hardening" / f"clang-{width}-plain.o")
+    probed = functions(BINARIES / "hardening" / f"clang-{width}-probes.o")
+    assert plain.keys() == probed.keys() >= {"one_slot", "behind_pushes", "two_pages"}
+    for name, function in plain.items():
+        assert bags(probed[name]) == bags(function), name
+    if width == 64:
+        assert text(probed["one_slot"])[0] == "sub rsp, 8", "it still shows"
+        assert probed["one_slot"].blocks[0].mnemonics[0] == "push"
+
+
+def test_frames_of_gcc_stay(compile_c: Compile) -> None:
+    source = "int out(int); int f(int n) { return out(n) + 1; }"
+    function = functions(compile_c(source, "-O2", "-c", *OFF))["f"]
+    assert function.blocks[0].mnemonics[0] == "sub"
+
+
 def test_a_call_to_the_failure_that_is_no_test_stays(compile_c: Compile) -> None:
     source = """void __stack_chk_fail(void); int use(int);
       int f(int x) { if (x == 3) __stack_chk_fail(); return use(x) + 1; }"""
@@ -137,6 +155,13 @@ def test_a_call_ahead_of_the_failure_does_not_come_back(compile_c: Compile, widt
         ("4881ec00100000 48c7042400000000 c3", ("sub", "mov", "ret")),
         # the same, and the frame goes on
         ("4881ec00100000 48c7042400000000 4883ec10 c3", ("sub", "ret")),
+        # behind push rbx, sub rsp, 8 of clang, which the probe tells, is push rax without probes
+        ("53 4883ec08 4881ec00100000 48c7042400000000 4883ec10 c3", ("push", "push", "sub", "ret")),
+        # mov eax, edi; sub rsp, 8; push 1: it aligns arguments
+        (
+            "4881ec00100000 48c7042400000000 4883ec10 89f8 4883ec08 6a01 c3",
+            ("sub", "mov", "sub", "push", "ret"),
+        ),
         # mov rax, fs:[0x28]; ret: the guard is read, and not put on the stack
         ("64488b042528000000 c3", ("mov", "ret")),
         # a function of nothing but a mark has that

@@ -39,7 +39,7 @@ ELEMENTS = {
     "html", "head", "meta", "title", "style", "body", "script", "noscript", "header", "main",
     "section", "div", "span", "h1", "h2", "p", "dl", "dt", "dd", "label", "input", "output",
     "button", "table", "thead", "tbody", "tr", "th", "td", "svg", "path", "pre", "b", "i",
-    "small", "code", "template", "details", "summary",
+    "small", "code", "template", "details", "summary", "wbr",
 }  # fmt: skip
 """All that a page is made of; none of them loads anything by itself."""
 
@@ -102,7 +102,8 @@ def test_names_are_text(name: str) -> None:
     assert [tag for tag, _ in Parsed(page).elements] == plain
     assert escape(printable(name)) in page
     page.encode()
-    scan = scanned(result_named(name))
+    # Lines may end inside of a long name; there is nothing else inside.
+    scan = scanned(result_named(name)).replace("<wbr>", "")
     usual = [tag for tag, _ in Parsed(scanned(result_named("usual"))).elements]
     assert [tag for tag, _ in Parsed(scan).elements] == usual
     assert escape(printable(name)) in scan
@@ -116,7 +117,8 @@ def test_names_of_cpp_are_shown_as_the_source_spells_them() -> None:
     assert "foo::bar(int)" in texts["h2"]
     assert name in texts["p"]
     scan = scanned(result_named(name))
-    assert "foo::bar(int)" in Parsed(scan).texts["button"]
+    assert '<button type="button" aria-expanded="false"><span class="name">foo::bar(' in scan
+    assert "".join(data_of(scan)[0][0]["name_pieces"]) == "foo::bar(int)"
     assert data_of(scan)[0][0]["demangled"] == "foo::bar(int)"
 
 
@@ -208,7 +210,7 @@ def test_a_scan_lists_functions_with_hits() -> None:
     page = scanned(other, result(HEARTBEAT, INFLATE), result())
     texts = Parsed(page).texts
     assert texts["dd"] == ["2", "3", "2", "3", "known.kin", "functions 1.2.3 (0123456789ab)"]
-    assert [name for name in texts["button"] if name in ("sub_1234", "other")] == [
+    assert [name for name in texts["span"] if name in ("sub_1234", "other")] == [
         "sub_1234",
         "other",
     ], "vulnerabilities come first"

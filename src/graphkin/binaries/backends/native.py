@@ -23,6 +23,7 @@ from graphkin.binaries.evidence.collect import Collector
 from graphkin.binaries.formats.archive import ARCHIVE, THIN_ARCHIVE, is_fat, members, slices
 from graphkin.binaries.formats.elf.debug_folders import DebugFolders
 from graphkin.binaries.formats.packed import packer
+from graphkin.binaries.formats.payload import payload, script
 from graphkin.binaries.formats.raw import RawCode, load_raw
 from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.image import Extent, Image
@@ -70,6 +71,9 @@ class NativeSource(FunctionSource):
                     raise
                 self.skip(piece, "", str(error))
                 continue
+            carried = payload(content, image)
+            if carried is not None:
+                self.skip(f"{piece}!{carried.name}", "", carried.advice)
             yield from self._image_functions(image, piece, digest, deadline)
 
     def _debug_folders(self) -> DebugFolders:
@@ -266,6 +270,8 @@ def _read_container(data: bytes, label: str, debug_folders: DebugFolders | None)
         from graphkin.binaries.formats.macho.load import load_macho
 
         return load_macho(data, label)
+    if data.startswith(b"#!"):
+        raise FormatError(f"{label} is {script(data)}")
     raise FormatError(
         f"{label} is not an ELF, PE or Mach-O file, nor an archive: it begins with {data[:8]!r}"
     )

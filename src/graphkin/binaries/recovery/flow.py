@@ -66,6 +66,9 @@ class Flow:
         """Positions of the calls that report an overwritten stack."""
         self.dropped: set[int] = set()
         """Positions of instructions that harden the code, and are no words of it."""
+        self._replaced: dict[int, str] = {}
+        """Positions of instructions that harden the code in place of others, with the mnemonics of
+        those."""
         self._leaders: set[int] = {0}
         self._ends: dict[int, list[int]] = {}
         """Position of the last instruction of a block to the leaders that follow it."""
@@ -199,7 +202,7 @@ class Flow:
         return [leader for leader in leaders if leader is not None]
 
     def _assemble(self, with_text: bool) -> tuple[tuple[Block, ...], Edges]:
-        spans, self.dropped = without_hardening(
+        spans, self.dropped, self._replaced = without_hardening(
             self._architecture.hardening,
             self._padding,
             self._image,
@@ -220,7 +223,8 @@ class Flow:
             for target in targets
         }
         self.spans = [(first, last) for first, last, _ in kept]
-        self._is_marked = bool(self.dropped) or not self._marks.isdisjoint(self._listing.mnemonics)
+        self._changed = self.dropped | self._replaced.keys()
+        self._is_marked = bool(self._changed) or not self._marks.isdisjoint(self._listing.mnemonics)
         blocks = tuple(self._block(first, last, with_text) for first, last, _ in kept)
         return blocks, tuple(sorted(edges))
 
@@ -271,7 +275,7 @@ class Flow:
         names = tuple(listing.mnemonics[first:last])
         if self._is_marked and (
             not self._marks.isdisjoint(names)
-            or (self.dropped and not self.dropped.isdisjoint(range(first, last)))
+            or (self._changed and not self._changed.isdisjoint(range(first, last)))
         ):
             names = self._words(first, last) or names
         if not with_text:
@@ -285,4 +289,5 @@ class Flow:
         """The mnemonics of a block, without those that only harden it."""
         names, words = self._listing.mnemonics, self._architecture.hardening.words
         kept = [at for at in range(first, last) if at not in self.dropped]
-        return tuple([word for at in kept if (word := words.get(names[at], names[at]))])
+        plain = [self._replaced.get(at) or words.get(names[at], names[at]) for at in kept]
+        return tuple([word for word in plain if word])

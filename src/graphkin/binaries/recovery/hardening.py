@@ -32,6 +32,8 @@ class Probes(NamedTuple):
     """Positions of instructions."""
     loops: set[int]
     """Leaders of blocks that do nothing else, and follow themselves until done."""
+    words: dict[int, str]
+    """Positions of instructions that are there in place of others, and the mnemonics of those."""
 
 
 class Hardening(Protocol):
@@ -140,8 +142,9 @@ def without_hardening(
     listing: Listing,
     spans: list[Span],
     failed: Collection[int],
-) -> tuple[list[Span], set[int]]:
-    """Blocks without tests of the stack, and positions of the instructions that are no code.
+) -> tuple[list[Span], set[int], dict[int, str]]:
+    """Blocks without tests of the stack, positions of the instructions that are no code, and those
+    of instructions in place of others, with the mnemonics of these.
 
     Args:
         hardening: what to look for.
@@ -155,10 +158,12 @@ def without_hardening(
     if failed:
         spans = _without_tests(hardening, padding, image, listing, spans, failed, dropped)
     probes = hardening.probes(image, listing)
-    if probes is not None and probes.dropped:
+    if probes is None:
+        return spans, dropped, {}
+    if probes.dropped:
         dropped |= probes.dropped
         spans = _without_loops(spans, probes.loops, dropped)
-    return spans, dropped
+    return spans, dropped, probes.words
 
 
 def _without_tests(

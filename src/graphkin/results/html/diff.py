@@ -8,7 +8,7 @@ from typing import Any
 from graphkin.results.coverage import coverage_text
 from graphkin.results.diff_table import changes_text
 from graphkin.results.document import Diff, FunctionPair, FunctionRef
-from graphkin.results.html.page import facts, notices, page, table_cell, text
+from graphkin.results.html.page import facts, name_markup, notices, page, table_cell, text
 from graphkin.results.side_by_side import BlockRow, ShownBlock
 from graphkin.results.text import address_text, number_text, plural, printable, share_text
 
@@ -106,14 +106,14 @@ def _row(
     pair: FunctionPair | None = None,
 ) -> str:
     function = left or right
-    head = "" if function is None else text(function.shown)
+    head = "" if function is None else name_markup(function.shown or "unnamed")
     if verdict == "changed":
-        head = f'<button type="button" aria-expanded="false">{head or "unnamed"}</button>'
+        head = f'<button type="button" aria-expanded="false">{head}</button>'
     became = right.shown if right and left and right.shown != left.shown else ""
     numbers = (None, None) if pair is None else (pair.probability, pair.similarity)
     cells = (
         table_cell(head),
-        table_cell(text(became)),
+        table_cell(name_markup(became) if became else ""),
         table_cell(f'<span class="verdict {verdict}">{verdict}</span>', verdict),
         table_cell(
             "" if numbers[1] is None else share_text(numbers[1]),

@@ -11,6 +11,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
+from graphkin.results.html.line_ends import pieces
 from graphkin.results.text import printable
 
 
@@ -70,6 +71,11 @@ def page(
 def text(content: str) -> str:
     """Text as text, in an element or in a quoted attribute; unseen characters are shown."""
     return escape(printable(content))
+
+
+def name_markup(content: str) -> str:
+    """The name of a function or a file, whose lines end only at its joints."""
+    return f'<span class="name">{"<wbr>".join(map(escape, pieces(printable(content))))}</span>'
 
 
 def script_json(data: Any) -> str:

@@ -9,10 +9,17 @@ from graphkin.results.components import fit_text, ranges_text
 from graphkin.results.coverage import coverage_text
 from graphkin.results.document import Component, FunctionResult, Hit, Report
 from graphkin.results.grouping import count, groups, tag_title
-from graphkin.results.html.page import facts, notices, page, table_cell, text
+from graphkin.results.html.line_ends import pieces
+from graphkin.results.html.page import facts, name_markup, notices, page, table_cell, text
 from graphkin.results.patches import verdict_text
 from graphkin.results.sarif import level
-from graphkin.results.text import address_text, distance_text, number_text, share_text
+from graphkin.results.text import (
+    address_text,
+    distance_text,
+    number_text,
+    printable,
+    share_text,
+)
 from graphkin.results.word_text import word_text, words_line
 
 MOST_LETTERS = 120
@@ -54,11 +61,11 @@ def _components(components: Sequence[Component]) -> str:
     titles = ("component", "in", "probability", "functions", "fits best", "addresses")
     rows = (
         (
-            text(item.name),
-            text(item.binary),
+            name_markup(item.name),
+            name_markup(item.binary),
             number_text(item.probability, 3),
             f"{item.functions:,} of {item.builds[0].known:,}",
-            text(fit_text(item)),
+            name_markup(fit_text(item)),
             f'<code class="address">{text(ranges_text(item))}</code>',
         )
         for item in components
@@ -78,11 +85,11 @@ def _row(number: int, result: FunctionResult) -> str:
     tags = tag_title(best) if best.tags else ""
     cells = (
         table_cell(
-            f'<button type="button" aria-expanded="false">{text(query.shown) or "unnamed"}'
+            f'<button type="button" aria-expanded="false">{name_markup(query.shown or "unnamed")}'
             "</button>",
             query.shown,
         ),
-        table_cell(text(query.binary)),
+        table_cell(name_markup(query.binary)),
         table_cell(
             f'<code class="address">{address_text(query.address)}</code>', str(query.address or 0)
         ),
@@ -96,8 +103,8 @@ def _row(number: int, result: FunctionResult) -> str:
             "" if evidence is None else share_text(evidence.matched_share or 0.0),
             str(-1 if evidence is None else evidence.matched_share or 0.0),
         ),
-        table_cell(f"<span>{text(best.shown)}</span>{_remarks(result)}", best.shown),
-        table_cell(text(best.binary)),
+        table_cell(f"{name_markup(best.shown)}{_remarks(result)}", best.shown),
+        table_cell(name_markup(best.binary)),
         table_cell(text(tags)),
     )
     return f'<tr data-row="{number}">{"".join(cells)}</tr>'
@@ -112,5 +119,12 @@ def _remarks(result: FunctionResult) -> str:
 
 
 def _details(hit: Hit) -> dict[str, Any]:
-    """A hit as the page's script shows it: words as text."""
-    return {**hit.to_dict(), "shared": ", ".join(map(word_text, hit.shared))}
+    """A hit as the page's script shows it: words as text, and names in pieces."""
+    said = ", ".join(map(word_text, hit.shared))
+    return {
+        **hit.to_dict(),
+        "shared": said,
+        "shared_pieces": pieces(said),
+        "name_pieces": pieces(printable(hit.shown)),
+        "file_pieces": pieces(printable(hit.binary)),
+    }

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { byId, failure, fill, make, spinner } from "./dom.js";
 import { plural } from "./format.js";
-import { titledWords } from "./words.js";
+import { spelledWords, titledWords } from "./words.js";
 
 const MOST_BLOCKS = 300;
 const MOST_WORDS = { head: 40, block: 8 };
@@ -52,7 +52,7 @@ function picture({ reference, function: name }) {
 }
 
 function listing({ blocks, edges, text }) {
-  const words = blocks.flatMap((block) => block.evidence ?? []);
+  const words = blocks.flatMap((block) => spelledWords(block.evidence ?? [], block));
   const leads = new Map();
   for (const { source, target, kind } of edges) {
     const line = `-> ${blocks[target].address}  ${kind}`;
@@ -83,8 +83,9 @@ const limited = (texts, where) => {
   return texts.slice(0, MOST_WORDS[where]).join(", ") + (more > 0 ? ` and ${more} more` : "");
 };
 
-function listed({ address, instructions, evidence }, leads = []) {
-  const said = titledWords(evidence ?? []).map(([title, texts]) =>
+function listed(block, leads = []) {
+  const { address, instructions } = block;
+  const said = titledWords(spelledWords(block.evidence ?? [], block)).map(([title, texts]) =>
     make("i", {}, `; ${title} ${limited(texts, "block")}`),
   );
   const lines = [...instructions.map(columns), ...leads].map((line) => make("span", {}, line));

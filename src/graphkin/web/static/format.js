@@ -103,17 +103,26 @@ export function builds(entries) {
   }
 }
 
-const WHOLE = 28; // letters that are never broken
+const WHOLE = 28; // letters that are never broken, but between arguments
+const ARGUMENTS = /[^\s<(,]*[\s<(,]+|[^\s<(,]+/g;
+/** Joints of what is longer: between scopes and folders, between words, and between letters. */
+const JOINTS = [
+  /(?:(?!::)[^/\\])*(?:::|[/\\])+|(?:(?!::)[^/\\])+/gs,
+  /[^_:.=!-]*[_:.=!-]+|[^_:.=!-]+/g,
+  /./gsu,
+];
 
-/** A name in pieces between which a line may end: at the joints of the name, where it has any. */
-export function pieces(text) {
-  const pieces = [];
-  for (const part of text.match(/[^_:./\\-]*[_:./\\-]+|[^_:./\\-]+/g) ?? []) {
-    const last = pieces.at(-1);
-    if (last !== undefined && last.length + part.length <= WHOLE) pieces.push(pieces.pop() + part);
-    else pieces.push(...(part.match(new RegExp(`.{1,${WHOLE}}`, "gsu")) ?? []));
+/** A name in pieces between which a line may end; reports have the same rule (`line_ends.py`). */
+export const pieces = (text) => (text.match(ARGUMENTS) ?? []).flatMap((part) => divided(part, 0));
+
+function divided(part, kind) {
+  if (part.length <= WHOLE) return [part];
+  const joined = [];
+  for (const item of part.match(JOINTS[kind])) {
+    if (joined.length && joined.at(-1).length + item.length <= WHOLE) joined.push(joined.pop() + item);
+    else joined.push(item);
   }
-  return pieces;
+  return joined.flatMap((item) => divided(item, kind + 1));
 }
 
 export const tagTexts = (tags) => Object.entries(tags).map(([key, value]) => `${key}=${value}`);

@@ -17,7 +17,7 @@ import {
 } from "./format.js";
 import { href } from "./router.js";
 import { holdsGraphs, spoken } from "./wording.js";
-import { wordsLine } from "./words.js";
+import { spelledWords, wordsLine } from "./words.js";
 
 const MOST_WORDS = 4; // of what both say
 
@@ -45,8 +45,14 @@ export const fileName = (binary) => make("span", { title: binary }, named(baseNa
 /** Where an entry was built, and by what; `text` tells it from the others, see `builds`. */
 export const buildOf = (entry, text) => [
   make("span", { class: "build", title: entry.binary }, named(text || entry.compiler)),
-  make("span", { class: "quiet of" }, made(text ? entry : { ...entry, compiler: "" })),
+  make("span", { class: "quiet of" }, madeParts(text ? entry : { ...entry, compiler: "" })),
 ];
+
+/** Architecture and compiler; a line may end between them, and not inside "x86-64". */
+const madeParts = (entry) =>
+  made(entry)
+    .split(/(?<= · )/)
+    .map((part) => make("span", { class: "whole" }, part));
 
 export function compareLink(left, right, name) {
   const target = href("compare", { left, right });
@@ -89,16 +95,18 @@ function otherTags({ tags }) {
 }
 
 /** What the query and a hit both say, and why the probability is what it is. */
-export const remarks = ({ shared, note }) => [
-  shared.length > 0 &&
-    make(
-      "span",
-      { class: "said", title: `both say ${wordsLine(shared, shared.length)}` },
-      make("span", { class: "quiet" }, "both say "),
-      wordsLine(shared, MOST_WORDS),
-    ),
-  note && make("span", { class: "quiet note-line" }, note),
+export const remarks = (hit) => [
+  hit.shared.length > 0 && bothSay(spelledWords(hit.shared, hit)),
+  hit.note && make("span", { class: "quiet note-line" }, hit.note),
 ];
+
+const bothSay = (words) =>
+  make(
+    "span",
+    { class: "said", title: `both say ${wordsLine(words, words.length)}` },
+    make("span", { class: "quiet" }, "both say "),
+    named(wordsLine(words, MOST_WORDS)),
+  );
 
 /** The table; columns without any value are left out. */
 export function hitsTable(hits, query) {

@@ -24,7 +24,7 @@ import {
 } from "./hits.js";
 import { growing, sorter } from "./lists.js";
 import { href } from "./router.js";
-import { wordText } from "./words.js";
+import { spelledWords, wordText } from "./words.js";
 import { holdsGraphs, spoken } from "./wording.js";
 
 const REFRESH_MS = 250;
@@ -178,7 +178,7 @@ function textOf({ query, hits }) {
     hit.function,
     hit.binary,
     ...tagTexts(hit.tags),
-    ...hit.shared.map(wordText),
+    ...spelledWords(hit.shared, hit).map(wordText),
   ]);
   return [nameOf(query), query.function, query.address, ...texts].join(" ").toLowerCase();
 }

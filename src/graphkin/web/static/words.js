@@ -24,6 +24,10 @@ function shortened(text) {
   return `${letters.slice(0, half - 1).join("")}…${letters.slice(-half).join("")}`;
 }
 
+/** Words with imports as the source spells them, which a hit or a block says. */
+export const spelledWords = (words, { spelled_imports: spelled }) =>
+  words.map(([kind, text]) => [kind, kind === "imp" ? (spelled[text] ?? text) : text]);
+
 /** A word among those of other kinds. */
 export const wordText = (word) => (PREFIXES[word[0]] ?? "") + bare(word);
 

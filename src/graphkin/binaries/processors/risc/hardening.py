@@ -68,7 +68,7 @@ class RiscHardening:
     def probes(self, image: Image, listing: Listing) -> Probes | None:
         if not any(search.is_in(image) for search in self._pages):
             return None
-        probes = Probes(set(), set())
+        probes = Probes(set(), set(), {})
         for search in self._pages:
             for at in search.positions(image, listing):
                 probes.dropped.update(_probe(listing, at))

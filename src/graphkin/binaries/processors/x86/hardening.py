@@ -30,6 +30,15 @@ NEAR = 8
 """Instructions between the load of a guard and its use."""
 PAGE = b"\x81\xec\0\x10\0\0"
 """``sub esp, 0x1000``, and with a prefix ``sub rsp, 0x1000``."""
+CLANG_PAGES = {
+    8: b"\x48" + PAGE + b"\x48\xc7\x04\x24\0\0\0\0",
+    4: PAGE + b"\xc7\x04\x24\0\0\0\0",
+}
+"""``sub rsp, 0x1000; mov qword ptr [rsp], 0``, which clang writes and gcc does not."""
+SLOTS = {8: b"\x48\x83\xec\x08", 4: b"\x83\xec\x04"}
+"""``sub rsp, 8`` and ``sub esp, 4``."""
+FRAME_BEGINS = frozenset(["push", "endbr64", "endbr32"])
+FRAME_POINTERS = ("rbp, rsp", "ebp, esp")
 PROBE = re.compile(r"(or|mov|xor) [dq]word ptr \[[re]sp\], 0$")
 
 
@@ -46,6 +55,9 @@ class X86Hardening:
     def __init__(self, pointer: int) -> None:
         self._guard = CodeSearch(GUARDS[pointer])
         self._page = CodeSearch(PAGE)
+        self._clang_page = CodeSearch(CLANG_PAGES[pointer])
+        self._slot = CodeSearch(SLOTS[pointer])
+        self._slot_text = f"{'rsp' if pointer == 8 else 'esp'}, {pointer}"
 
     def failures(self, image: Image, listing: Listing) -> Collection[int]:
         if not self._guard.is_in(image):
@@ -107,10 +119,11 @@ class X86Hardening:
         return is_store and listing.mnemonics[before] == listing.mnemonics[behind] == "mov"
 
     def probes(self, image: Image, listing: Listing) -> Probes | None:
-        if not self._page.is_in(image):
+        slots = self._slots(image, listing)
+        if not slots and not self._page.is_in(image):
             return None
         names = listing.mnemonics
-        probes = Probes(set(), set())
+        probes = Probes(set(), set(), slots)
         for at in self._page.positions(image, listing):
             if listing.text(at) not in ("rsp, 0x1000", "esp, 0x1000") or at + 2 >= len(names):
                 continue
@@ -128,6 +141,29 @@ class X86Hardening:
             if goes_on:
                 probes.dropped.add(at)
         return probes
+
+    def _slots(self, image: Image, listing: Listing) -> dict[int, str]:
+        """Frames of one slot. Without probes, clang makes them by ``push rax`` and nothing else.
+        gcc never does, so that its code stays as it is."""
+        if not (self._is_by_clang(image) and self._slot.is_in(image)):
+            return {}
+        positions = self._slot.positions(image, listing)
+        return {at: "push" for at in positions if self._is_frame(listing, at)}
+
+    def _is_by_clang(self, image: Image) -> bool:
+        return "clang" in (image.compiler or "") or self._clang_page.is_in(image)
+
+    def _is_frame(self, listing: Listing, at: int) -> bool:
+        """Whether ``sub rsp, 8`` makes a frame: behind pushes, or at the begin of a block, and not
+        ahead of arguments that are pushed."""
+        names = listing.mnemonics
+        if listing.text(at) != self._slot_text or "push" in names[at + 1 : at + 2]:
+            return False
+        before = names[at - 1] if at else "push"
+        if before == "mov":
+            return listing.text(at - 1) in FRAME_POINTERS
+        is_behind_jump = at - 1 in listing.controls and not listing.is_call(at - 1)
+        return before in FRAME_BEGINS or is_behind_jump
 
     def _guards(self, image: Image, listing: Listing) -> list[int]:
         """Positions of the instructions that read the original of the guard."""

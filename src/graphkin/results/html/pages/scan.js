@@ -4,6 +4,12 @@ const MOST_PAIRS = 10;
 const decimal = (value, digits) => (value === null ? "" : value.toFixed(digits));
 const percent = (share) => (share > 0.99 && share < 1 ? "99%" : Math.round(100 * share) + "%");
 
+/** A name whose lines end only between its pieces; "" where there is none. */
+const named = (pieces) =>
+  pieces.length
+    ? element("span", pieces.flatMap((piece) => [piece, element("wbr", "")]), "name")
+    : "";
+
 function hitCells(hit) {
   const { evidence } = hit;
   const pairs = evidence
@@ -23,9 +29,9 @@ function hitCells(hit) {
     [decimal(hit.score, 2), ""],
     [Number(hit.distance.toPrecision(4)), ""],
     [evidence ? percent(evidence.matched_share) : "", ""],
-    [hit.demangled ?? hit.function, "wide mono"],
-    [hit.binary, "wide"],
-    [hit.shared, "wide mono"],
+    [named(hit.name_pieces), "wide mono"],
+    [named(hit.file_pieces), "wide"],
+    [named(hit.shared_pieces), "wide mono"],
     [hit.note ?? "", "wide"],
     [hit.address, "mono"],
     [build, ""],
@@ -64,7 +70,7 @@ function details(item) {
   const list = rows.map((cells) =>
     element(
       "tr",
-      pick(cells).map(([content, style]) => element("td", String(content), style)),
+      pick(cells).map(([content, style]) => element("td", content, style)),
     ),
   );
   const cell = element(
