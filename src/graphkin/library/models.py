@@ -44,6 +44,7 @@ from graphkin.models.saving import (
     CONFIG_FILE,
     PARTS,
     WEIGHTS_FILE,
+    described_vocabulary,
     model_folder,
     model_home,
     saved_class,
@@ -338,9 +339,7 @@ def read_model_id(files: Mapping[str, bytes]) -> ModelId:
 
 def read_vocabulary(files: Mapping[str, bytes]) -> Vocabulary | None:
     """What the tokens of a model's graphs mean, without loading its weights."""
-    document = json.loads(_embedder_file(files, CONFIG_FILE))
-    saved = document.get("vocabulary")
-    return None if saved is None else Vocabulary.from_json(saved)
+    return described_vocabulary(_embedder_file(files, CONFIG_FILE), f"{EMBEDDER}/{CONFIG_FILE}")
 
 
 def _id_file(name: str, files: Mapping[str, bytes]) -> bytes:

@@ -168,14 +168,19 @@ def saved_vocabulary(name: str | Path) -> Vocabulary | None:
     Args:
         name: as :func:`model_folder` takes it.
     """
-    folder = model_folder(name)
-    document = _read_document(folder)
+    file = model_folder(name) / CONFIG_FILE
+    return described_vocabulary(read_file(file), str(file))
+
+
+def described_vocabulary(content: bytes, origin: str) -> Vocabulary | None:
+    """The same, of what config.json holds; ``origin`` names it in errors."""
+    document = _parse_document(content, origin)
     if "vocabulary" not in document:
         return None
     try:
         return Vocabulary.from_json(document["vocabulary"])
     except FormatError as error:
-        raise FormatError(f"{folder / CONFIG_FILE}: {error}") from error
+        raise FormatError(f"{origin}: {error}") from error
 
 
 def load_model_files(folder: Path, kind: str) -> SavedModel:
