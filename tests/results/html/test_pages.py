@@ -233,3 +233,15 @@ def test_a_scan_says_what_both_say_and_why_a_probability_is_low() -> None:
 def test_a_scan_that_found_nothing_says_so() -> None:
     assert "Nothing was found." in scanned(result())
     assert "Nothing was found." not in PAGES["scan"]
+
+
+def test_a_scan_of_graphs_speaks_of_graphs_and_nodes() -> None:
+    query = QUERY.model_copy(update={"kind": "graph"})
+    page = scanned(result(HEARTBEAT, query=query))
+    heads = [re.sub(r"<[^>]+>", "", head).strip() for head in contents(page, "th")]
+    assert "graph" in heads
+    assert "nodes matched" in heads
+    assert "function" not in heads
+    assert 'data-thing="graph" data-part="node"' in page
+    assert "<dt>graphs</dt>" in page
+    assert "<dt>functions</dt>" in PAGES["scan"]

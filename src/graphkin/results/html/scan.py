@@ -33,9 +33,11 @@ def scan_page(report: Report, title: str = "graphkin scan") -> str:
     """
     counts = count(report.results, report.files)
     with_hits = [result for group in groups(report.results) for result in group.results]
+    is_graphs = any(result.query.kind == "graph" for result in report.results)
+    thing, part = ("graph", "node") if is_graphs else ("function", "block")
     numbers = [
         ("files", f"{counts.files:,}"),
-        ("functions", f"{counts.functions:,}"),
+        (f"{thing}s", f"{counts.functions:,}"),
         ("with a hit", f"{counts.with_a_hit:,}"),
         ("hits", f"{counts.hits:,}"),
         *([("code read", coverage_text(report.coverage))] if report.coverage else []),
@@ -45,6 +47,8 @@ def scan_page(report: Report, title: str = "graphkin scan") -> str:
     data = [[_details(hit) for hit in result.hits] for result in with_hits]
     markup = {
         "title": text(title),
+        "thing": thing,
+        "part": part,
         "facts": facts(numbers),
         "warnings": notices(report.warnings),
         "components": _components(report.components),

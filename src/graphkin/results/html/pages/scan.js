@@ -40,21 +40,23 @@ function hitCells(hit) {
   ];
 }
 
+/** What is searched, and what it is made of: functions and blocks, or graphs and nodes. */
+const { thing, part } = document.querySelector("main").dataset;
 const COLUMNS = [
   "#",
   "before",
   "probability",
   "score",
   "distance",
-  "blocks",
-  "function",
+  `${part}s`,
+  thing,
   "of",
   "both say",
   "note",
   "address",
   "build",
   "tags",
-  "block pairs",
+  `${part} pairs`,
 ];
 function details(item) {
   const rows = pageData[item.number].map(hitCells);
