@@ -57,7 +57,7 @@ def vectors_of(embedder: GraphEmbedder, task: ProjectTask) -> Floats:
     functions = task.trained()
     chosen = [functions[row] for row in rng.permutation(len(functions))[:FUNCTIONS].tolist()]
     builds = [item.builds[rng.integers(len(item.builds))] for item in chosen]
-    return embedder.encode([task.graph(build.number) for build in builds])
+    return embedder.encode([task.graph(item.number, embedder.vocabulary) for item in builds])
 
 
 def quantized(embedder: GraphEmbedder, vectors: Floats) -> Floats:

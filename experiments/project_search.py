@@ -157,7 +157,7 @@ class Searches:
             if is_asked and project not in self.projects:
                 continue
             entries = [self._corpus.entry(number) for number in members]
-            graphs = [self.task.graph(number) for number in members]
+            graphs = [self.task.graph(number, self.model.vocabulary) for number in members]
             around = [Surroundings(entry.address, entry.callees) for entry in entries]
             if is_asked:
                 for row in np.flatnonzero(rng.random(len(graphs)) < self.linked).tolist():

@@ -121,7 +121,9 @@ class Twins:
     def vectors(self, numbers: Sequence[int]) -> Floats:
         """(N, V) of graphs with evidence; each is encoded once."""
         if missing := list(dict.fromkeys(n for n in numbers if n not in self._vectors)):
-            graphs = [self._evidence.store[number] for number in missing]
+            assert self.embedder.vocabulary is not None, "it reads functions"
+            vocabulary = self.embedder.vocabulary
+            graphs = [self._evidence.graph(number, vocabulary) for number in missing]
             self._vectors |= zip(missing, self.embedder.encode(graphs), strict=True)
         return np.stack([self._vectors[number] for number in numbers])
 

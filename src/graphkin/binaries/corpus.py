@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from graphkin._support.files import PathLike, read_file, write_atomically
 from graphkin.binaries.call_graph import FunctionCalls, FunctionNode
 from graphkin.binaries.function import Function, base_name
-from graphkin.errors import FormatError
+from graphkin.errors import ConfigError, FormatError
 from graphkin.graphs.graph import Graph, IntArray, TokenBags, WordBags, running_offsets
 from graphkin.graphs.store import GraphStore
 from graphkin.graphs.vocabulary import Reads, Vocabulary
@@ -156,6 +156,12 @@ class CorpusFunction:
         return base_name(self.name)
 
 
+@lru_cache
+def _translation(own: Vocabulary, other: Vocabulary) -> IntArray:
+    """(T,) the token of another vocabulary for each of a corpus."""
+    return other.encode(own.decode(token) for token in range(len(own)))
+
+
 class FunctionCorpus:
     """Reads a corpus; :class:`CorpusWriter` makes one.
 
@@ -189,6 +195,30 @@ class FunctionCorpus:
         binaries = [asdict(binary) | {"path": ""} for binary in self.binaries]
         values = [self.store.digest(), self.words.to_json(), binaries]
         return hashlib.sha256(json.dumps(values).encode()).hexdigest()
+
+    def graph(self, number: int, vocabulary: Vocabulary) -> Graph:
+        """A function in the words of a model: a corpus numbers words in the order they came.
+
+        Raises:
+            ConfigError: where the corpus and the model read different things of functions.
+        """
+        if self.words.reads != vocabulary.reads:
+            raise ConfigError(
+                f"{self.path} holds {self.words.reads} of functions, and the model reads "
+                f"{vocabulary.reads}; extract the binaries again"
+            )
+        stored = self.store[number]
+        bags = stored.node_tokens
+        if bags is None or vocabulary.words == self.words.words:
+            return stored
+        tokens = _translation(self.words, vocabulary)
+        return Graph(
+            stored.num_nodes,
+            stored.edges,
+            directed=True,
+            node_tokens=TokenBags(tokens[bags.ids], bags.offsets),
+            node_words=stored.node_words,
+        )
 
     @cached_property
     def entries(self) -> list[CorpusFunction]:

@@ -9,9 +9,7 @@ from graphkin.binaries.corpus import BinaryRecord, FunctionCorpus
 from graphkin.binaries.extraction import FileSummary
 from graphkin.binaries.function import Skipped, base_name, is_unnamed
 from graphkin.binaries.workers import Done, Failure
-from graphkin.errors import ConfigError, FormatError
-from graphkin.graphs import Graph, TokenBags
-from graphkin.graphs.graph import IntArray
+from graphkin.errors import FormatError
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.graphs.words import is_large
 from graphkin.library.indexing.batches import Pending, Stream, pending
@@ -51,20 +49,13 @@ class CorpusJob:
 
     def stream(self, vocabulary: Vocabulary, tags: Mapping[str, str]) -> Stream:
         """The functions in the words of a model, as if they had just been read."""
-        words = self._corpus.words
-        if words.reads != vocabulary.reads:
-            raise ConfigError(
-                f"{self._corpus.path} holds {words.reads} of functions, and the library's model "
-                f"reads {vocabulary.reads}; extract the binaries again"
-            )
-        tokens = vocabulary.encode(words.decode(token) for token in range(len(words)))
         left = dict.fromkeys(self.jobs.values(), 0)
         try:
             numbers = list(self._numbers())
             for _, job in numbers:
                 left[job] += 1
             for number, job in numbers:
-                yield job, self._function(number, job, tokens, tags)
+                yield job, self._function(number, job, vocabulary, tags)
                 left[job] -= 1
                 if not left[job]:
                     del left[job]
@@ -86,19 +77,9 @@ class CorpusJob:
                 yield number, job
 
     def _function(
-        self, number: int, job: FileJob, tokens: IntArray, tags: Mapping[str, str]
+        self, number: int, job: FileJob, vocabulary: Vocabulary, tags: Mapping[str, str]
     ) -> Pending:
-        stored = self._corpus.store[number]
-        bags = stored.node_tokens
-        if bags is not None:
-            bags = TokenBags(tokens[bags.ids], bags.offsets)
-        graph = Graph(
-            stored.num_nodes,
-            stored.edges,
-            directed=True,
-            node_tokens=bags,
-            node_words=stored.node_words,
-        )
+        graph = self._corpus.graph(number, vocabulary)
         entry = self._corpus.entry(number)
         made = pending(graph, job, entry.binary, entry.name, entry.address, entry.size, tags)
         is_small = not is_large(graph, self._min_blocks)

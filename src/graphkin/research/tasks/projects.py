@@ -259,9 +259,11 @@ class ProjectTask:
         numbers = [b.number for item in self.functions("training") for b in item.builds]
         return WordStatistics.count((self.graph(n) for n in numbers), KNOWN_WORDS, COPIES)
 
-    def graph(self, number: int) -> Graph:
-        """A graph of the corpus."""
-        return _graph(self.corpus, number)
+    def graph(self, number: int, vocabulary: Vocabulary | None = None) -> Graph:
+        """A graph of the corpus; in the words of a model that was trained on another one."""
+        if vocabulary is None:
+            return _graph(self.corpus, number)
+        return _store(self.corpus).graph(number, vocabulary)
 
     def trained(self) -> list[SourceFunction]:
         """The functions that training makes pairs of, by project."""
