@@ -17,7 +17,7 @@ from graphkin.binaries.corpus import (
     FunctionRecord,
     library_name,
 )
-from graphkin.errors import FormatError, StorageError
+from graphkin.errors import ConfigError, FormatError, StorageError
 from graphkin.graphs import Graph
 from graphkin.graphs.store import GraphStore
 from graphkin.graphs.vocabulary import Vocabulary
@@ -53,6 +53,19 @@ def test_graphs_are_those_of_the_functions(tmp_path: Path) -> None:
     for number, item in enumerate(made):
         assert corpus.store[number] == item.to_graph(corpus.words)
     assert set(corpus.words.words) == {w for f in made for b in f.blocks for w in b.mnemonics}
+
+
+def test_graphs_in_the_words_of_a_model(tmp_path: Path) -> None:
+    """A corpus numbers words in the order they came, which is not that of any model."""
+    made = [function("a", LOOP), function("b", body(1))]
+    corpus = write_corpus(tmp_path / "c", [FunctionRecord.of(f, f.binary) for f in made])
+    backwards = Vocabulary(tuple(reversed(corpus.words.words))[:-1])
+    for vocabulary in (corpus.words, backwards):
+        for number, item in enumerate(made):
+            assert corpus.graph(number, vocabulary) == item.to_graph(vocabulary)
+    assert corpus.graph(0, backwards) != corpus.store[0]
+    with pytest.raises(ConfigError, match="holds mnemonics of functions, and the model reads evi"):
+        corpus.graph(0, replace(backwards, reads="evidence"))
 
 
 def test_token_zero_stands_for_no_mnemonic(tmp_path: Path) -> None:
