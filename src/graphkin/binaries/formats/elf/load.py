@@ -21,6 +21,7 @@ from graphkin.binaries.formats.elf.constants import (
 from graphkin.binaries.formats.elf.debug_file import find_debug_file
 from graphkin.binaries.formats.elf.debug_folders import DebugFolders
 from graphkin.binaries.formats.elf.exidx import index_ranges, index_starts, past_padding
+from graphkin.binaries.formats.elf.hidden_code import hides_code
 from graphkin.binaries.formats.elf.objects import link
 from graphkin.binaries.formats.elf.reader import ElfFile, Section, read_elf
 from graphkin.binaries.formats.elf.sections import (
@@ -74,6 +75,9 @@ POINTERS = {
 }
 STUB_SECTIONS = (".plt", ".iplt", ".MIPS.stubs")
 ENTRY_TAGS = (Tag.INIT, Tag.FINI)
+HIDDEN = (
+    "its table of sections does not show all code that its segments run; it is read by its segments"
+)
 TABLES = frozenset(["symbols", "exported symbols", "unwind tables"])
 """What a file that was cut off has left, if there is anything to read in it."""
 
@@ -134,7 +138,10 @@ def _linked(
     binary: ElfFile, data: bytes, architecture: str, debug_folders: DebugFolders | None
 ) -> Image:
     sections = list(binary.sections)
-    regions = disjoint(section_regions(sections, data)) or disjoint(segment_regions(binary, data))
+    exported = [item.address for item in _functions(binary.dynamic_symbols, is_mips=False)]
+    is_hiding = bool(sections) and hides_code(binary, [*_entries(binary), *exported])
+    regions = [] if is_hiding else disjoint(section_regions(sections, data))
+    regions = regions or disjoint(segment_regions(binary, data))
     order = binary.header.order
     slots, pointers, imports = _relocations(binary)
     debug, remark = find_debug_file(binary, data, debug_folders)
@@ -253,6 +260,8 @@ def _linked(
         [(item.start, item.end) for item in go_ranges(symbols)],
         powerpc.notes(regions, order) if architecture == "ppc64le" else (),
     )
+    if is_hiding and image.remark is None:
+        image.remark = HIDDEN
     return locate(image, clues)
 
 
