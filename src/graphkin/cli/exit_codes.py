@@ -15,8 +15,9 @@ UNREADABLE = 21
 FOUND_AND_UNREADABLE = 22
 MEANINGS = {
     FOUND: "With `--exit-code`: there is a hit, and all input was read.",
-    UNREADABLE: "Some input could not be read, or nothing of it could be looked up; what could be "
-    "read was handled as usual. With `--exit-code`: and there is no hit.",
+    UNREADABLE: "Some input could not be read, or nothing of it could be looked up, or too little "
+    "of the code of a file that was searched is inside functions; what could be read was handled "
+    "as usual. With `--exit-code`: and there is no hit.",
     FOUND_AND_UNREADABLE: "With `--exit-code`: there is a hit, and some input could not be read.",
 }
 """Both at once have a code of their own: a pipeline may tolerate either without the other."""

@@ -173,7 +173,10 @@ def _report(
         )
     show_warnings(report.warnings)
     _hint(report, options.min_probability)
-    return report, bool(read.queries) and not failures and not is_incomplete(read.skipped, targets)
+    is_unread = is_incomplete(read.skipped, targets) or any(
+        coverage.is_low for coverage in read.coverages
+    )
+    return report, bool(read.queries) and not failures and not is_unread
 
 
 def _explain_nothing(files: Sequence[SearchedFile], min_blocks: int) -> None:

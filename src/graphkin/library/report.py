@@ -93,6 +93,12 @@ def read_targets(
 ) -> ReadTargets:
     """Reads all targets; one that cannot be read does not stop the others."""
     read = ReadTargets()
+
+    def fail(error: GraphkinError) -> None:
+        """A target of which nothing was read: its error names what was skipped."""
+        read.skipped[:] = [item for item in read.skipped if str(item) not in str(error)]
+        read.failures.append(error)
+
     read.queries += read_queries(
         library,
         targets,
@@ -101,7 +107,7 @@ def read_targets(
         skipped=read.skipped,
         files=read.files,
         coverages=read.coverages,
-        on_error=read.failures.append,
+        on_error=fail,
     )
     return read
 

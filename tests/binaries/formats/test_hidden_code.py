@@ -80,3 +80,13 @@ def test_lies_about_code(lie: Callable[[bytearray, int], None], path: Path, tmp_
 def test_honest_files(path: Path) -> None:
     _, reasons = starts(path)
     assert HIDDEN not in reasons
+
+
+def test_a_file_that_lost_its_table_of_sections_alone(tmp_path: Path) -> None:
+    data = bundled.FIRMWARE.read_bytes()
+    copy = tmp_path / "cut"
+    copy.write_bytes(data[: struct.unpack_from("<Q", data, 40)[0]])
+    actual, reasons = starts(copy)
+    expected, _ = starts(bundled.FIRMWARE)
+    assert len(expected - actual) <= 0.05 * len(expected)
+    assert any("truncated or damaged" in reason for reason in reasons)

@@ -28,6 +28,7 @@ from graphkin.binaries.formats.elf.sections import (
     code_at,
     comment,
     content_of,
+    has_all_segments,
     is_cut,
     is_loaded,
     line_sections,
@@ -101,11 +102,12 @@ def load_elf(data: bytes, label: str, debug_folders: DebugFolders | None = None)
     is_told = bool(TABLES.intersection(image.tried)) and bool(image.extents)
     if is_cut(binary, data):
         reason = f"truncated or damaged: its headers point beyond its {len(data)} bytes"
-        if not is_told:
+        has_all_code = bool(image.extents) and has_all_segments(binary, data)
+        if not is_told and not has_all_code:
             raise FormatError(f"{label} is {reason}")
         # Without sections, data beside the code is searched for functions, too.
         if not binary.sections and image.note is None:
-            image.note = f"the file is {reason}; functions may be missing, or be none"
+            image.note = f"the file is {reason}; functions may be missing, or be data"
     return image
 
 

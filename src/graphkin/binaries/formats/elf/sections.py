@@ -39,6 +39,13 @@ def is_cut(binary: ElfFile, data: bytes) -> bool:
     return max(ends) > len(data)
 
 
+def has_all_segments(binary: ElfFile, data: bytes) -> bool:
+    """Whether all that a loader would put into memory is there."""
+    loaded = [segment for segment in binary.segments if segment.kind == SegmentKind.LOAD]
+    ends = [segment.offset + segment.size for segment in loaded]
+    return bool(loaded) and max(ends) <= len(data)
+
+
 def section_regions(sections: Iterable[Section], data: bytes) -> Iterator[Region]:
     """What the sections of a file put into memory."""
     view = memoryview(data)
