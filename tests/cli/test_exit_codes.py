@@ -78,4 +78,4 @@ def test_what_could_not_be_read_is_said_once(run: Graphkin, tmp_path: Path) -> N
     cut.write_bytes(cut.read_bytes()[:2000])
     outcome = run("scan", library, cut, firmware, "--exit-code")
     assert outcome.code == FOUND_AND_UNREADABLE
-    assert outcome.err.count("lib.so skipped: it ends early") == 1
+    assert outcome.err.count("cut.tar skipped: it is a tar archive") == 1
