@@ -16,6 +16,7 @@ from graphkin.binaries.corpus import FunctionCorpus
 from graphkin.binaries.extraction import extract
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
+from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.models import GraphEmbedder
 from graphkin.models.codes import hamming_distances
 from graphkin.research.reproduce.cells import fill
@@ -67,7 +68,9 @@ def embedder() -> GraphEmbedder:
     return embedder
 
 
-def by_hand(task: FunctionTask, evidence: FunctionCorpus, graph: Graph) -> Graph:
+def by_hand(
+    task: FunctionTask, evidence: FunctionCorpus, graph: Graph, vocabulary: Vocabulary
+) -> Graph:
     """The graph with evidence of the same build, library and name, whose places differ."""
     corpus = task.data.corpus
     (number,) = [n for n in range(len(corpus)) if task.graphs_of([n])[0] is graph]
@@ -79,7 +82,7 @@ def by_hand(task: FunctionTask, evidence: FunctionCorpus, graph: Graph) -> Graph
         and other.binary.build == entry.binary.library
         and other.binary.library == f"x86_64-{entry.binary.build}"
     ]
-    return evidence.store[twin]
+    return evidence.graph(twin, vocabulary)
 
 
 def test_scores_are_those_of_the_same_functions_with_evidence(
@@ -87,7 +90,10 @@ def test_scores_are_those_of_the_same_functions_with_evidence(
 ) -> None:
     task = FunctionTask(str(plain), min_builds=2, evaluation_size=4)
     pairs = task.evaluation_set("test").pairs
-    twins = [tuple(by_hand(task, evidence, graph) for graph in pair) for pair in pairs]
+    words = embedder.vocabulary
+    assert words is not None
+    assert words.words != evidence.words.words
+    twins = [tuple(by_hand(task, evidence, graph, words) for graph in pair) for pair in pairs]
     left, right = zip(*twins, strict=True)
     source = table2.Twins(embedder, evidence)
     vectors = table2.Products(source, task, table2.cosine_features)
