@@ -7,7 +7,9 @@ and once with each flag, by every compiler of ``TARGETS`` that is installed. Fil
 cannot compile are left out, and counted. A row has the functions of at least 5 blocks that both
 builds have, and the share of them whose graph is equal: blocks, mnemonics and edges. ``as bags``
 is that share with the order of a block's mnemonics left out, which no model reads, and the ``nop``
-of aligned loops: a flag moves code, and the padding in front of a loop follows.
+of aligned loops: a flag moves code, and the padding in front of a loop follows. ``blocks`` is the
+share of all blocks that the other build's function has as well, compared in the same way, and
+``words`` that of all mnemonics: how near the other graphs are.
 
 With ``--scan`` the functions of the build without a flag become a library, those of the build
 with it are searched for, and a row has the share of them whose best hit has a probability of 0.9
@@ -23,9 +25,11 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 
@@ -65,6 +69,8 @@ class Row:
     functions: int
     equal: float
     equal_as_bags: float
+    equal_blocks: float
+    equal_words: float
     sure_hits: float | None = None
     right_hits: float | None = None
 
@@ -85,6 +91,7 @@ def main() -> None:
         if not options.json:
             line = (
                 f"{'target':<16}{'level':<7}{'flag':<30}{'functions':>10}{'equal':>9}{'as bags':>9}"
+                f"{'blocks':>9}{'words':>9}"
             )
             print(line + (f"{'sure':>9}{'right':>9}" if options.scan else ""))
         for target in options.targets:
@@ -103,7 +110,9 @@ def main() -> None:
 
 def _line(row: Row) -> str:
     line = f"{row.target:<16}{row.level:<7}{row.flag:<30}{row.functions:>10}"
-    line += f"{row.equal:>9.1%}{row.equal_as_bags:>9.1%}"
+    line += (
+        f"{row.equal:>9.1%}{row.equal_as_bags:>9.1%}{row.equal_blocks:>9.1%}{row.equal_words:>9.1%}"
+    )
     if row.sure_hits is not None and row.right_hits is not None:
         line += f"{row.sure_hits:>9.1%}{row.right_hits:>9.1%}"
     return line
@@ -157,13 +166,19 @@ def measure(builds: Builds, target: str, level: str, with_scan: bool) -> Iterato
         both = [key for key, value in before.items()
                 if key in after and len(value.blocks) >= MIN_BLOCKS]  # fmt: skip
         equal = sum(_graph(before[key]) == _graph(after[key]) for key in both)
-        as_bags = sum(_bags(before[key]) == _bags(after[key]) for key in both)
+        bags = [(_bags(before[key]), _bags(after[key])) for key in both]
+        as_bags = sum(one == other for one, other in bags)
+        blocks = _share((Counter(one[0]), Counter(other[0])) for one, other in bags)
+        words = _share((_words(one), _words(other)) for one, other in bags)
         count = max(1, len(both))
         sure = right = None
         if with_scan:
             sure, right = _hits(plain, hardened)
         label = "all of them" if len(flags) > 1 else flags[0]
-        yield Row(target, level, label, len(both), equal / count, as_bags / count, sure, right)
+        yield Row(
+            target, level, label, len(both),
+            equal / count, as_bags / count, blocks, words, sure, right,
+        )  # fmt: skip
 
 
 def _functions(files: Sequence[Path]) -> dict[tuple[str, str, str | None], Function]:
@@ -186,6 +201,19 @@ def _graph(function: Function) -> Graph:
 def _bags(function: Function) -> Graph:
     blocks, edges = _graph(function)
     return tuple(tuple(sorted(word for word in block if word != "nop")) for block in blocks), edges
+
+
+def _words(graph: Graph) -> Counter[Any]:
+    return Counter(word for block in graph[0] for word in block)
+
+
+def _share(pairs: Iterable[tuple[Counter[Any], Counter[Any]]]) -> float:
+    """How much of the larger of two collections is in the smaller one, of all pairs together."""
+    shared = total = 0
+    for one, other in pairs:
+        shared += (one & other).total()
+        total += max(one.total(), other.total())
+    return shared / max(1, total)
 
 
 def _hits(plain: Sequence[Path], hardened: Sequence[Path]) -> tuple[float, float]:
