@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +14,11 @@ import torch
 from graphkin import GraphEmbedder, GraphMatcher, ModelConfig
 from graphkin.binaries.operations import OPERATIONS
 from graphkin.graphs.vocabulary import Vocabulary
-from graphkin.library.models import SearchModel
+from graphkin.library.models import RANKING_FILE, SearchModel
 from graphkin.library.odds import Odds
 from graphkin.library.ranking import Ranking, variants
 from graphkin.models.calibration import Calibration, Logistic
+from graphkin.models.saving import model_home
 from graphkin.models.words import WordStatistics
 
 WORDS = ("mov", "add", "cmp", "jne", "lea", "call", "xor", "test", "je", "ret", "push", "pop")
@@ -129,3 +133,13 @@ def ranking_model() -> SearchModel:
     matcher = GraphMatcher(ModelConfig.named("late", node_dim=16, steps=2, **options)).eval()
     matcher.vocabulary = EVIDENCE
     return SearchModel.of(embedder, matcher, ranking=RANKING, name="test-ranking")
+
+
+def earlier_model(folder: Path) -> SearchModel:
+    """The model that ships, with another ranking: one that shipped before it."""
+    home = folder / "functions"
+    shutil.copytree(model_home("functions"), home)
+    document = json.loads((home / RANKING_FILE).read_text())
+    document["order"]["words"] += 0.1
+    (home / RANKING_FILE).write_text(json.dumps(document))
+    return SearchModel.load(home)

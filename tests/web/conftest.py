@@ -14,6 +14,7 @@ from fastapi.testclient import TestClient
 from graphkin import Library
 from graphkin.binaries import samples
 from graphkin.library.indexing.index import index_paths
+from graphkin.library.models import SearchModel
 from graphkin.web.app import create_app
 from graphkin.web.server import Options
 
@@ -35,7 +36,7 @@ def mnemonics_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return create_library(tmp_path_factory.mktemp("mnemonics"), INDEXED[:1], "mnemonics")
 
 
-def create_library(folder: Path, names: Sequence[str], model: str) -> Path:
+def create_library(folder: Path, names: Sequence[str], model: str | SearchModel) -> Path:
     path = folder / "samples.kin"
     with Library.create(path, model) as opened:
         for name in names:

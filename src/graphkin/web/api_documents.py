@@ -78,6 +78,8 @@ class Status(ApiDocument):
     calibrated: bool
     """Hits have probabilities."""
     writable: bool
+    warnings: tuple[str, ...] = ()
+    """Why answers may be worse than they could be: the library carries an earlier model."""
     limits: ServerLimits
 
 

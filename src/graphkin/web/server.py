@@ -13,6 +13,7 @@ from fastapi import Depends, Request
 from graphkin.binaries import samples
 from graphkin.library.engines.open import engine_of
 from graphkin.library.library import Library
+from graphkin.library.model_age import age_warnings
 from graphkin.results.drawing.layout import lay_out
 from graphkin.web.diffs import DiffJob
 from graphkin.web.graph_reader import GraphReader
@@ -54,6 +55,7 @@ class Server:
         self.library = library
         self.options = options
         self.limits = limits
+        self.warnings = age_warnings(library)
         self._folder = TemporaryDirectory(prefix="graphkin-serve-")
         self.reader: Reader = (
             Reader(limits, library.model.vocabulary)

@@ -11,9 +11,11 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from graphkin.binaries import samples
+from tests.library.sample_models import earlier_model
 from tests.web.browser.servers import served
 from tests.web.browser.using import hits, kin, view
 from tests.web.browser.visits import Visits
+from tests.web.conftest import INDEXED, create_library
 
 TAG = "cve=TEST-2026-0001"
 
@@ -55,6 +57,16 @@ def test_what_is_in_it(library: Page) -> None:
     region.get_by_role("link", name="Kin of").first.click()
     expect(hits(library).first).to_be_visible()
     expect(kin(library).get_by_role("heading").first).to_be_visible()
+
+
+def test_an_earlier_model(visits: Visits, tmp_path: Path) -> None:
+    library = create_library(tmp_path, INDEXED[:1], earlier_model(tmp_path))
+    with served(library, "--read-only") as address:
+        page = visits.open(f"{address}#/library")
+        region = page.get_by_role("region", name="Library")
+        warning = region.get_by_text("The library carries another model than the 'functions'")
+        expect(warning).to_be_visible()
+        expect(warning).to_contain_text("graphkin index NEW.kin")
 
 
 def test_by_function(library: Page) -> None:

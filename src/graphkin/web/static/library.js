@@ -2,7 +2,7 @@
 
 import { get, loadStatus, post, status } from "./api.js";
 import { confirmed } from "./dialogs.js";
-import { byId, empty, failure, fill, make, say, spinner, wide } from "./dom.js";
+import { byId, cautions, empty, failure, fill, make, say, spinner, wide } from "./dom.js";
 import { bytes, count, exactly, plural, wildcard, words } from "./format.js";
 import { addForm } from "./library_add.js";
 import { entryLinks, filesTable, showLibraryFunctions } from "./library_tables.js";
@@ -45,7 +45,8 @@ export function libraryView() {
     shown,
   );
   byId("library-breakdown").open = wide();
-  fill(byId("library-note"), status().temporary && endsWithServer());
+  const notes = cautions(status().warnings);
+  fill(byId("library-note"), status().temporary && endsWithServer(), notes);
   fill(byId("library-add"), status().writable ? adding.element : readOnly());
   filter.addEventListener("input", () => {
     clearTimeout(typing);
