@@ -1,13 +1,16 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+REPORT := $(VENV)/installed.json
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: \
+	-c constraints.txt --report $(REPORT)
+CHECK := $(BIN)/python tools/wheel_hashes.py check $(REPORT)
 TEST_WORKERS ?= 2
 MINUTES ?= 10
 N ?= 100
 RESULTS := experiments/results
 
-.PHONY: setup demo test docs lint clean fuzz torture
+.PHONY: setup demo test docs lint clean fuzz torture sbom
 
 setup: $(VENV)/.installed
 
@@ -18,19 +21,23 @@ $(VENV)/.created:
 $(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt
 	@echo "Installing graphkin into $(VENV) ..."
 	$(PIP) -e .
+	$(CHECK)
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
 	@echo "Installing what the tests need ..."
 	$(PIP) -e '.[test]'
+	$(CHECK)
 	touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed
 	$(PIP) -e '.[docs]'
+	$(CHECK)
 	touch $@
 
 $(VENV)/.installed-fuzz: $(VENV)/.installed-test
 	$(PIP) -e '.[fuzz]'
+	$(CHECK)
 	touch $@
 
 demo: setup
@@ -49,6 +56,9 @@ test: lint
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+sbom: $(VENV)/.installed-test
+	$(BIN)/python tools/sbom.py -o graphkin.cdx.json
 
 # Every reader of files from outside, by a fuzzer that follows coverage; findings go to fuzz-findings.
 fuzz: $(VENV)/.installed-fuzz
