@@ -72,8 +72,9 @@ class Pairing:
         """Reads what :meth:`to_json` wrote."""
         try:
             values = json.loads(text)
-            if {name: values.get(name) for name in FORMAT} != FORMAT:
-                raise FormatError("this is not a pairing that this graphkin reads")
+            kind = {name: values.get(name) for name in FORMAT}
+            if kind != FORMAT:
+                raise FormatError(f"this is not a pairing that this graphkin reads: {kind}")
             rounds: list[Round] = []
             for own in values["rounds"]:
                 known = names_of(len(rounds))

@@ -260,7 +260,10 @@ class Ranking:
             values = json.loads(text)
             around = VERSIONS.get(values.get("version"))
             if values.get("format") != FORMAT or around is None:
-                raise FormatError("this is not a ranking that this graphkin reads")
+                raise FormatError(
+                    "this is not a ranking that this graphkin reads: "
+                    f"{values.get('format')!r}, version {values.get('version')!r}"
+                )
             order = {name: float(values["order"][name]) for name in ordered_by(around)}
             if not np.isfinite(list(order.values())).all():
                 raise FormatError(f"a ranking needs finite weights, got {order}")

@@ -104,7 +104,10 @@ def _read(path: Path) -> tuple[RunState, dict[str, Any], dict[str, Tensor]]:
     except (SafetensorError, OSError) as error:
         raise FormatError(f"cannot read the checkpoint {path}: {error}") from error
     if metadata.get("format") != FORMAT:
-        raise FormatError(f"{path} is not a checkpoint that this graphkin reads")
+        raise FormatError(
+            f"{path} is not a checkpoint that this graphkin reads: {metadata.get('format')!r}, not "
+            f"{FORMAT!r}; go on with the graphkin that wrote it"
+        )
     if unknown := sorted(set(metadata) - {"format", "run", "checksum"}):
         raise FormatError(f"{path} is damaged: it has an unknown entry {unknown[0]!r}")
     # Checkpoints of the first versions have none.
