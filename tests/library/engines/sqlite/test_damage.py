@@ -16,7 +16,7 @@ import pytest
 from graphkin.errors import ConfigError, FormatError, GraphkinError, StorageError
 from graphkin.graphs import Graph
 from graphkin.graphs.encoding import dump_graph
-from graphkin.library.engines.base import Space
+from graphkin.library.engines.base import Space, UnknownIdError
 from graphkin.library.engines.sqlite.engine import SqliteEngine
 from graphkin.library.engines.sqlite.snapshot import Snapshot, read_snapshot, write_snapshot
 from graphkin.library.records import Filter
@@ -291,6 +291,56 @@ def test_a_search_does_not_tell_what_was_not_stored(path: Path, with_side_file: 
             except FormatError:
                 noticed += 1
     assert noticed > count / 4
+
+
+PAGE, TABLE_LEAF = 4096, 13
+"""Of SQLite: bytes of a page, and its first byte where rows of a table lie in it."""
+
+
+def number_places(path: Path, key: bytes) -> Iterator[int]:
+    """Where the number of an entry lies in the file: in the table, and in the index of keys."""
+    data = path.read_bytes()
+    start = data.find(key)
+    while start >= 0:
+        page = start - start % PAGE
+        if data[page] == TABLE_LEAF:
+            cells = int.from_bytes(data[page + 3 : page + 5])
+            places = [page + int.from_bytes(data[page + 8 + 2 * n :][:2]) for n in range(cells)]
+            # A cell is the length of its payload, of several bytes but for the last above 127,
+            # and the number of the row.
+            place = max(place for place in places if place < start)
+            while data[place] > 127:
+                place += 1
+            yield place + 1
+        else:
+            yield start + len(key)
+        start = data.find(key, start + 1)
+
+
+@pytest.mark.parametrize("with_side_file", [True, False])
+def test_damaged_numbers_of_entries(path: Path, with_side_file: bool) -> None:
+    side = Path(f"{path}.cache")
+    connection = sqlite3.connect(path)
+    keys = [row[0] for row in connection.execute("SELECT key FROM entries ORDER BY id")][::40]
+    connection.close()
+    with SqliteEngine.open(path) as engine:
+        vectors = engine.vectors([item.id for item in engine.scan()][::40])
+    expected, kept, content = searched(path, vectors), side.read_bytes(), path.read_bytes()
+    places = [place for key in keys for place in number_places(path, key)]
+    assert len(places) == 2 * len(keys), "a row of the table, and one of the index"
+    noticed = 0
+    for place in places:
+        damaged = bytearray(content)
+        damaged[place] ^= 1
+        path.write_bytes(damaged)
+        side.write_bytes(kept) if with_side_file else side.unlink(missing_ok=True)
+        try:
+            assert searched(path, vectors) == expected
+        except (FormatError, UnknownIdError):
+            noticed += 1
+        with SqliteEngine.open(path) as engine:
+            assert engine.verify().damage
+    assert noticed > len(places) / 2
 
 
 def test_a_damaged_side_file_is_not_used_and_made_anew(path: Path) -> None:
