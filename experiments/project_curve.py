@@ -39,14 +39,18 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--queries", type=int, default=0, help="of each direction; 0 for all")
     parser.add_argument("--json", type=Path, help="write the numbers to this file")
+    parser.add_argument(
+        "--leave-out", nargs="+", default=[], metavar="PROJECT", help="not to be trained on"
+    )
     options = parser.parse_args()
-    projects = ordered_projects(options.corpus)
+    held_out = [*TEST, *options.leave_out]
+    projects = ordered_projects(options.corpus, held_out)
     rows: dict[str, dict[str, dict[str, Measures]]] = {}
     print("| projects | " + " | ".join(SHOWN) + " |")
     print("|---" * (1 + len(SHOWN)) + "|")
     for count in sorted({min(count, len(projects)) for count in options.counts}):
         run = options.output / f"{count}-projects"
-        train(options.corpus, projects[count:], options.steps, run)
+        train(options.corpus, [*held_out, *projects[count:]], options.steps, run)
         model = SearchModel.load(run)
         task = ProjectTask(options.corpus)
         stages = measure(Searches(task, model, VALIDATION, options.queries), is_whole=False)
@@ -57,21 +61,21 @@ def main() -> None:
             options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
-def ordered_projects(corpus: str) -> list[str]:
+def ordered_projects(corpus: str, held_out: list[str]) -> list[str]:
     """Projects to train on, those with the most builds first, otherwise in a random order."""
     builds: dict[str, set[str]] = defaultdict(set)
     for binary in FunctionCorpus.open(Path(corpus)).binaries:
         builds[binary.build].add(binary.library)
-    names = sorted(set(builds) - {*TEST, *VALIDATION})
+    names = sorted(set(builds) - {*held_out, *VALIDATION})
     default_rng(0).shuffle(names)
     return sorted(names, key=lambda name: -len(builds[name]))
 
 
-def train(corpus: str, left_out: list[str], steps: int, run: Path) -> None:
+def train(corpus: str, held_out: list[str], steps: int, run: Path) -> None:
     """Trains an embedder on all projects but some, or goes on with it."""
     settings = run.with_suffix(".toml")
     settings.parent.mkdir(parents=True, exist_ok=True)
-    split = {"test": [*TEST, *left_out], "validation": [*VALIDATION]}
+    split = {"test": held_out, "validation": [*VALIDATION]}
     lines = [f"{name} = {json.dumps(projects)}" for name, projects in split.items()]
     settings.write_text("\n".join(["[task]", *lines, ""]), encoding="utf-8")
     command = [str(GRAPHKIN), "train", "projects", "--kind", "gnn"]
