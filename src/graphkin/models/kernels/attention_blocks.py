@@ -95,11 +95,13 @@ def attention_forward(
     out = torch.empty_like(value)
     kept: Kept = []
     for group in groups:
+        is_joint = query is None and bias is not None and kind.distances and not group.padded
         if group.cells > MAX_CELLS:
-            _sliced_forward((query, key, value, bias), group, kind.scale, out)
+            if not (is_joint and _joint_slices(key, value, bias, group, kind.scale, out)):
+                _sliced_forward((query, key, value, bias), group, kind.scale, out)
             continue
         weights: Weights | JointWeights | None = None
-        if query is None and bias is not None and kind.distances and not group.padded:
+        if is_joint:
             weights = _joint_block(key, value, bias, group, kind.scale, out)
         if weights is None:
             weights = _block(query, key, value, bias, group, kind.scale, out)
@@ -233,13 +235,14 @@ def _block(
 
 
 def _joint_block(
-    key: Tensor, value: Tensor, bias: Tensor, group: PairGroup, scale: float, out: Tensor
+    key: Tensor, value: Tensor, bias: Tensor | None, group: PairGroup, scale: float, out: Tensor
 ) -> JointWeights | None:
     """As :func:`_block`, for distances: e = exp(-d^2) serves both directions.
 
     None where a node is so far from all others that its sum would vanish; the softmax, which
     subtracts the largest score first, is the way then.
     """
+    assert bias is not None, "distances have one"
     row_keys, column_keys = _sides(key, group)
     row_bias, column_bias = _sides(bias.unsqueeze(1), group)
     joint = torch.baddbmm(row_bias, row_keys, column_keys.transpose(1, 2), alpha=scale)
@@ -374,6 +377,38 @@ def _sliced_forward(inputs: Inputs, group: PairGroup, scale: float, out: Tensor)
             weights = _slice_weights(queries[:, part], keys, all_bias[other], scale)
             result[:, part] = weights @ values
         _put(out, group, side, result)
+
+
+def _joint_slices(
+    key: Tensor, value: Tensor, bias: Tensor | None, group: PairGroup, scale: float, out: Tensor
+) -> bool:
+    """As :func:`_joint_block` in slices of rows, one of which is held at a time.
+
+    Returns:
+        Whether it was done; not where a sum would vanish.
+    """
+    assert bias is not None, "distances have one"
+    row_keys, column_keys = _sides(key, group)
+    row_values, column_values = _sides(value, group)
+    row_bias, column_bias = _sides(bias.unsqueeze(1), group)
+    row_out, column_out = torch.empty_like(row_values), torch.zeros_like(column_values)
+    column_sums = column_bias.new_zeros(column_bias.shape)
+    for part in _slices(group, ROWS):
+        joint = torch.baddbmm(
+            row_bias[:, part], row_keys[:, part], column_keys.transpose(1, 2), alpha=scale
+        )
+        joint.add_(column_bias.transpose(1, 2)).exp_()
+        row_sums = joint.sum(dim=2, keepdim=True)
+        if not float(row_sums.min()) > SMALLEST_SUM:
+            return False
+        torch.div(joint @ column_values, row_sums, out=row_out[:, part])
+        column_out.baddbmm_(joint.transpose(1, 2), row_values[:, part])
+        column_sums += joint.sum(dim=1).unsqueeze(2)
+    if not float(column_sums.min()) > SMALLEST_SUM:
+        return False
+    _put(out, group, ROWS, row_out)
+    _put(out, group, COLUMNS, column_out.div_(column_sums))
+    return True
 
 
 def _sliced_backward(
