@@ -45,8 +45,7 @@ def members(stream: Stream, opening: Opening) -> Iterator[Entry]:
             yield Entry(name.decode("utf-8", "replace"), part)
         part.leave()
         _align(stream, start, header.alignment)
-    while stream.peek(1) == b"\0":
-        stream.skip(1)
+    stream.skip_zeros()
     if stream.peek(1):
         yield Entry("rest", stream, is_layer=True)
 
