@@ -36,6 +36,7 @@ from graphkin.binaries.formats.elf.sections import (
     segment_regions,
 )
 from graphkin.binaries.formats.elf.stubs import stubs
+from graphkin.binaries.formats.elf.symbol_damage import symbol_damage
 from graphkin.binaries.formats.elf.symbol_table import ElfSymbol, SymbolTable
 from graphkin.binaries.formats.elf.symbols import function_symbols, without_thumb_bit
 from graphkin.binaries.formats.elf.symbols import marks as elf_marks
@@ -99,6 +100,8 @@ def load_elf(data: bytes, label: str, debug_folders: DebugFolders | None = None)
         note = mips.compressed_note(len(mips.compressed(binary)))
         if note is not None:
             raise FormatError(f"{label} has no function that graphkin reads: {note}")
+    remarks = [image.remark, symbol_damage(binary)]
+    image.remark = "; ".join(remark for remark in remarks if remark) or None
     is_told = bool(TABLES.intersection(image.tried)) and bool(image.extents)
     if is_cut(binary, data):
         reason = f"truncated or damaged: its headers point beyond its {len(data)} bytes"
