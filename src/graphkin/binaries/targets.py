@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -16,7 +16,7 @@ from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.demangling import containing, shown_name, spelled
 from graphkin.binaries.function import MEMBER, Function, Skipped, base_name
 from graphkin.binaries.image import Extent
-from graphkin.errors import ConfigError, FormatError
+from graphkin.errors import ConfigError, FormatError, NoCodeError
 
 ADDRESS = re.compile(r"0[xX][0-9a-fA-F]+$")
 MOST_LISTED = 12
@@ -307,7 +307,13 @@ def _alike(text: str, names: set[str]) -> list[str]:
 
 def _unreadable(target: Target, skipped: list[Skipped]) -> FormatError:
     reasons = "; ".join(shortened([str(item) for item in skipped]))
-    return FormatError(reasons or f"{target.binary} has no functions")
+    return nothing_read(skipped)(reasons or f"{target.binary} has no functions")
+
+
+def nothing_read(skipped: Sequence[Skipped]) -> type[FormatError]:
+    """The error for a target without a function, by what was skipped of it."""
+    has_code = not skipped or any(item.has_code for item in skipped)
+    return FormatError if has_code else NoCodeError
 
 
 def shortened(items: list[str]) -> list[str]:

@@ -164,7 +164,8 @@ def index(
             f"{unnamed}{len(summary.skipped):,} skipped; {plural(summary.files, 'file')}{covered}, "
             f"{summary.known_files:,} known; {rate:,.0f} functions/s"
         )
-    if summary.skipped and not (summary.functions or summary.small or summary.known_files):
+    has_unread = any(item.has_code for item in summary.skipped)
+    if has_unread and not (summary.functions or summary.small or summary.known_files):
         raise typer.Exit(FormatError.exit_code)
     exit_with(has_hit=False, is_partial=is_incomplete(summary.skipped, sources))
 
