@@ -33,7 +33,7 @@ from graphkin.cli.options import (
     with_groups,
 )
 from graphkin.errors import ConfigError, FormatError, GraphkinError
-from graphkin.results.text import plural, share_text
+from graphkin.results.text import plural
 
 if TYPE_CHECKING:
     from graphkin.library.indexing.writer import IndexSummary
@@ -155,8 +155,12 @@ def index(
         tagged = f", {summary.tagged:,} tagged" if tags else ""
         unnamed = f"{summary.unnamed:,} without names, " if named_only else ""
         rate = summary.rates().get("total", 0.0)
+        from graphkin.binaries.coverage import coverage_percent
+
         coverage = summary.coverage
-        covered = f", {share_text(coverage.share)} of their code" if coverage.code_bytes else ""
+        covered = (
+            f", {coverage_percent(coverage.share)} of their code" if coverage.code_bytes else ""
+        )
         typer.echo(
             f"{library}: {plural(summary.added, 'function')} added, {total or 0:,} in all; "
             f"{summary.known:,} known{tagged}, "
