@@ -142,7 +142,7 @@ def _architecture(binary: ElfFile, label: str) -> str:
     name = ARCHITECTURES.get(header.machine)
     if name is None:
         machine = OTHER_MACHINES.get(header.machine, f"machine {header.machine}")
-        known = ", ".join(ARCHITECTURES.values())
+        known = ", ".join(POINTERS)
         raise FormatError(f"{label} is code for {machine}; graphkin reads {known}")
     if name not in BIG_ENDIAN and binary.header.order == "big":
         raise FormatError(f"{label} is big-endian; graphkin reads little-endian code for {name}")
