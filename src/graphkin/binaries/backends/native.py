@@ -23,6 +23,7 @@ from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.evidence.collect import Collector
 from graphkin.binaries.formats.archive import ARCHIVE, THIN_ARCHIVE, is_fat, members, slices
 from graphkin.binaries.formats.elf.debug_folders import DebugFolders
+from graphkin.binaries.formats.golang.lost_table import lost_table
 from graphkin.binaries.formats.intermediate import BITCODE, BITCODE_ADVICE
 from graphkin.binaries.formats.packed import packer
 from graphkin.binaries.formats.payload import payload, script
@@ -260,6 +261,8 @@ def load(data: bytes, label: str, debug_folders: DebugFolders | None = None) -> 
     problem = packer(data, image)
     if problem is not None:
         raise FormatError(f"{label} {problem}")
+    remarks = [image.remark, lost_table(image)]
+    image.remark = "; ".join(remark for remark in remarks if remark) or None
     return image
 
 
