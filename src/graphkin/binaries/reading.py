@@ -170,6 +170,8 @@ class _Job(NamedTuple):
 
 
 def _inputs_of(target: Target, inputs: Inputs) -> Iterator[Input]:
+    if target.inside is not None:
+        return inputs.inputs(inputs.member_files(target.path, target.inside))
     return inputs.inputs(inputs.files([target._replace(member=None).binary]))
 
 

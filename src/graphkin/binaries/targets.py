@@ -52,7 +52,8 @@ def parse_target(text: str) -> Target:
 
     The binary may be ``archive.a(member.o)``, or ``package.deb!usr/bin/x`` for a member of a
     container. Paths and names may hold colons: the longest part that is a file is the path. Where
-    none is, the last colon parts path and function. Behind ``!``, it is the first colon.
+    none is, the last colon parts path and function. Behind ``!``, it is the first colon;
+    :func:`~graphkin.binaries.inputs.find_target` looks whether a member has colons in its name.
     """
     cuts = [len(text), *(at for at in reversed(range(len(text))) if text[at] == ":")]
     for cut in cuts:
@@ -88,6 +89,25 @@ def _inside(text: str) -> Target | None:
         inner, member = (match[1], match[2]) if match else (inner, None)
         return Target(path, member, function if colon else None, inner)
     return None
+
+
+def with_longer_members(target: Target) -> list[Target]:
+    """Other readings of a target inside a container, where colons are part of the member's name;
+    the longest name comes first."""
+    if target.inside is None or target.function is None:
+        return []
+    inner = target.binary.removeprefix(target.path + SEPARATOR)
+    rest = f"{inner}:{target.function}"
+    cuts = [
+        len(rest),
+        *(at for at in reversed(range(len(inner) + 1, len(rest))) if rest[at] == ":"),
+    ]
+    targets = []
+    for cut in cuts:
+        match = MEMBER.match(rest[:cut])
+        name, member = (match[1], match[2]) if match else (rest[:cut], None)
+        targets.append(Target(target.path, member, rest[cut + 1 :] or None, name))
+    return targets
 
 
 def _existing(path: str) -> tuple[str, str | None] | None:

@@ -40,15 +40,15 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show the control flow of a function: its blocks, instructions and edges."""
+    from graphkin.binaries.inputs import find_target
     from graphkin.binaries.reading import read_function
-    from graphkin.binaries.targets import parse_target
     from graphkin.results.function import code_of, to_dot, to_text
     from graphkin.results.render import to_json
 
     if dot and as_json:
         raise ConfigError("--dot and --json both print on stdout; choose one")
     reader = checked_backend(backend, raw)
-    parsed = parse_target(target)
+    parsed = find_target(target)
     if parsed.function is None:
         if dot or plot is not None:
             option = "--dot" if dot else "--plot"
