@@ -133,6 +133,9 @@ def exit_codes(_: str) -> str:
         rows.append((str(kind.exit_code), f"`{kind.__name__}`", plain(kind.__doc__ or "")))
     rows += [(str(code), "", meaning) for code, meaning in MEANINGS.items()]
     rows.append(("130", "", "Interrupted by Ctrl-C; training has left a checkpoint."))
+    rows.append(
+        ("141", "", "Nobody read the output to its end, as in `graphkin show FILE | head`.")
+    )
     rows.append(("143", "", "Ended by SIGTERM; training leaves a checkpoint, and 130."))
     return table(("code", "error", "meaning"), rows)
 

@@ -19,6 +19,10 @@ class FormatError(GraphkinError, ValueError):
     exit_code = 11
 
 
+class NoCodeError(FormatError):
+    """A file that holds no code, so that there is nothing in it to read; it is not damaged."""
+
+
 class ConfigError(GraphkinError, ValueError):
     """An unknown key, or a value that an option does not take."""
 

@@ -48,3 +48,16 @@ def test_without_a_network_files_are_left_out_with_the_reason(tmp_path: Path) ->
     done = subprocess.run([*command, "--only", "mipsel"], capture_output=True, text=True)
     assert done.returncode == 0
     assert "Left out: busybox, static, mipsel: apt-get failed: " in done.stdout
+
+
+def test_only_takes_whole_names() -> None:
+    rows = [REAL.row_of(file) for file in REAL.FILES]
+
+    def chosen(name: str) -> set[str]:
+        return {row.title for row in rows if name in REAL._names(row)}
+
+    assert chosen("age") == {"age, in Go"}
+    assert chosen("xfs") == {"xfs, a kernel module"}
+    assert chosen("lxml") == {"lxml, Windows", "lxml, macOS"}
+    assert chosen("busybox, static") == {"busybox, static"}
+    assert {row.processor for row in rows if "mipsel" in REAL._names(row)} == {"mipsel"}

@@ -96,10 +96,18 @@ def test_no_permission(library: Path) -> None:
 
 def test_foreign_architecture_is_named(library: Path) -> None:
     data = bytearray(library.read_bytes())
-    data[18:20] = (258).to_bytes(2, "little")
-    library.write_bytes(data)
-    with pytest.raises(FormatError, match="is code for LOONGARCH; graphkin reads x86-64"):
-        read(library)
+    for machine, name in ((258, "LOONGARCH"), (2, "SPARC"), (4, "M68K"), (9999, "machine 9999")):
+        data[18:20] = machine.to_bytes(2, "little")
+        library.write_bytes(data)
+        with pytest.raises(
+            FormatError, match=f"is code for {name}; graphkin reads x86-64"
+        ) as error:
+            read(library)
+        known = str(error.value).partition("graphkin reads ")[2].split(", ")
+        assert known == [
+            "x86-64", "x86", "aarch64", "arm", "mips", "mipsel", "mips64", "mips64el", "riscv64",
+            "ppc", "ppc64le",
+        ]  # fmt: skip
 
 
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99])

@@ -20,9 +20,9 @@ from graphkin.binaries.containers.budget import Budget
 from graphkin.binaries.corpus import FunctionCorpus
 from graphkin.binaries.extraction import extract, member_build
 from graphkin.binaries.function import Skipped
-from graphkin.binaries.inputs import ContainerEnd, Input, Inputs, split_member
+from graphkin.binaries.inputs import ContainerEnd, Input, Inputs, find_target, split_member
 from graphkin.binaries.reading import read_function, read_functions
-from graphkin.binaries.targets import list_functions, parse_target
+from graphkin.binaries.targets import Target, list_functions, parse_target
 from graphkin.errors import ConfigError, FormatError
 from tests.binaries.containers.making import (
     FILES,
@@ -33,6 +33,7 @@ from tests.binaries.containers.making import (
     tar_of,
     zip_of,
 )
+from tests.command_line import Graphkin
 
 LARGE = gzip.compress(b"\x7fELF") + 60 * gzip.compress(bytes(16 << 20))
 """A compressed file of nearly a gigabyte."""
@@ -255,3 +256,37 @@ def test_nothing_is_left_when_a_command_is_terminated(tmp_path: Path, private: P
     assert is_unpacking, errors
     assert process.returncode == 128 + signal.SIGTERM, errors
     assert list(private.glob("graphkin-*")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "inside", "member", "function"),
+    [
+        ("x:y", "x:y", None, None),
+        ("x:y:find", "x:y", None, "find"),
+        ("x:z", "x", None, "z"),
+        ("x:ns::f(int)", "x", None, "ns::f(int)"),
+        ("x", "x", None, None),
+        ("d:e/lib.a(one.o):find", "d:e/lib.a", "one.o", "find"),
+        ("in.zip!a:b:find", "in.zip!a:b", None, "find"),
+        ("absent:find", "absent", None, "find"),
+    ],
+)
+def test_members_with_colons_in_their_names(
+    text: str, inside: str, member: str | None, function: str | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.zip"
+    files = {"x:y": OBJECT, "x": OBJECT, "d:e/lib.a": ar_of({"one.o/": OBJECT})}
+    path.write_bytes(zip_of({**files, "in.zip": zip_of({"a:b": OBJECT})}))
+    assert find_target(f"{path}!{text}") == Target(str(path), member, function, inside)
+
+
+def test_commands_take_members_with_colons(run: Graphkin, tmp_path: Path) -> None:
+    path = tmp_path / "x.zip"
+    path.write_bytes(zip_of({"x:y": OBJECT}))
+    shown = run("show", f"{path}!x:y")
+    assert (shown.code, " find\n" in shown.out) == (0, True)
+    assert run("show", f"{path}!x:y:find").code == 0
+    refused = run("show", f"{path}!x:z")
+    assert (refused.code, "has no member x" in refused.err) == (12, True)
+    indexed = run("index", tmp_path / "x.kin", f"{path}!x:y", "--min-blocks", "1")
+    assert (indexed.code, " 0 skipped" in indexed.out) == (0, True)

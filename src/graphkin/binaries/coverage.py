@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 BOUND = 0.85
 """Compiled programs of which less was recovered have functions that nobody found."""
+ROUNDING = 1e-9
+"""So that 57.3% of the bytes is not 57.2% because of its last bit."""
+
+
+def coverage_percent(share: float) -> str:
+    """A share of the code with one decimal, rounded down: 100% means all of it."""
+    return "100%" if share >= 1.0 else f"{math.floor(1000 * share + ROUNDING) / 10:.1f}%"
 
 
 @dataclass(frozen=True)
@@ -38,8 +46,9 @@ class Coverage:
         tried = ", ".join(self.tried) or "nothing"
         advice = f"; {self.advice}" if self.advice else ""
         return (
-            f"{self.binary}: only {self.share:.0%} of {self.code_bytes:,} bytes of code lie inside "
-            f"the {self.functions:,} functions found, so others are missing; tried: {tried}{advice}"
+            f"{self.binary}: only {coverage_percent(self.share)} of {self.code_bytes:,} bytes of "
+            f"code lie inside the {self.functions:,} functions found, so others are missing; "
+            f"tried: {tried}{advice}"
         )
 
 

@@ -257,6 +257,11 @@ class Skipped(NamedTuple):
     is_read: bool = False
     """The file was read all the same, and the reason is a remark about it."""
 
+    @property
+    def is_loss(self) -> bool:
+        """Whether it is a whole file, or a member of one, that should have been read."""
+        return not self.function and self.has_code and not self.is_read
+
     def __str__(self) -> str:
         target = f"{self.binary}:{self.function}" if self.function else self.binary
         reason = self.reason

@@ -26,7 +26,7 @@ from graphkin.binaries.containers.detect import container_format
 from graphkin.binaries.containers.unpack import SEPARATOR, Absent, Member, UnpackJob, unpack
 from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.function import Function, Skipped
-from graphkin.binaries.targets import parse_target
+from graphkin.binaries.targets import Target, parse_target, with_longer_members
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import ConfigError
 
@@ -142,6 +142,13 @@ class Inputs:
         self._named.update(map(str, named))
         return distinct(files_in(named, self.skipped))
 
+    def member_files(self, container: str, inside: str) -> list[Path]:
+        """The container of a member that is known to be one, as :meth:`files` gives it."""
+        path = Path(container)
+        self._inside[str(path)] = (inside,)
+        self._named.add(str(path))
+        return [path]
+
     def inputs(self, files: Iterable[Path]) -> Iterator[Input]:
         """What is to be read of some files, in their order; containers are unpacked meanwhile.
 
@@ -227,11 +234,38 @@ class Inputs:
         )
 
 
+def find_target(text: str, limits: Limits = Limits()) -> Target:  # noqa: B008 (frozen)
+    """What a text names, as :func:`~graphkin.binaries.targets.parse_target` reads it; but a member
+    of a container that has colons in its name, and is there, is not cut at one.
+
+    Only a text with a colon behind ``!`` has the container looked through, by a worker process.
+    """
+    target = parse_target(text)
+    others = with_longer_members(target)
+    if not others:
+        return target
+    names = tuple(dict.fromkeys(other.inside or "" for other in others))
+    absent, is_whole = set(), True
+    with TemporaryDirectory(prefix=PREFIX) as folder:
+        budget = Budget(member_bytes=limits.file_bytes)
+        job = UnpackJob(target.path, folder, 1, budget, limits.seconds, names, as_is=True)
+        pool: WorkerPool[UnpackJob, Member | Skipped | Absent] = WorkerPool(
+            1, unpack, seconds=limits.seconds, memory_bytes=UNPACK_MEMORY
+        )
+        with closing(pool.run([job])) as results:
+            for _, result in results:
+                if isinstance(result, Absent):
+                    absent.add(result.inside)
+                is_whole &= not isinstance(result, Failure)
+    there = (other for other in others if is_whole and other.inside not in absent)
+    return next(there, target)
+
+
 def split_member(path: Path) -> tuple[Path, str | None]:
     """The container and the member of ``outer!inner``; the path itself where it is one."""
     if SEPARATOR not in str(path) or os.path.lexists(path):
         return path, None
-    target = parse_target(str(path))
+    target = find_target(str(path))
     if target.inside is None or target.function is not None:
         return path, None
     return Path(target.path), target.binary.removeprefix(target.path + SEPARATOR)

@@ -17,9 +17,9 @@ from graphkin.binaries.backends.choose import Backend, is_raw
 from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.inputs import Input, Inputs
-from graphkin.binaries.targets import Target, find_function, list_functions, shortened
+from graphkin.binaries.targets import Target, find_function, list_functions, nothing_read, shortened
 from graphkin.binaries.workers import Done, Failure, WorkerPool
-from graphkin.errors import ConfigError, FormatError, GraphkinError
+from graphkin.errors import ConfigError, FormatError, GraphkinError, NoCodeError
 
 
 class Small(NamedTuple):
@@ -106,7 +106,9 @@ def read_functions(
                         raise error
                     skip = Skipped(job.file.label, "", _reason(error, job))
                     # What was skipped may be all of the file, and so the error as well.
-                    if skip not in [item._replace(has_code=True) for item in skipped]:
+                    if not isinstance(error, NoCodeError) and skip not in [
+                        item._replace(has_code=True) for item in skipped
+                    ]:
                         skipped.append(skip)
                     is_whole = False
                 if isinstance(outcome, Done | Failure):
@@ -168,6 +170,8 @@ class _Job(NamedTuple):
 
 
 def _inputs_of(target: Target, inputs: Inputs) -> Iterator[Input]:
+    if target.inside is not None:
+        return inputs.inputs(inputs.member_files(target.path, target.inside))
     return inputs.inputs(inputs.files([target._replace(member=None).binary]))
 
 
@@ -175,7 +179,7 @@ def _nothing(target: Target, inputs: Inputs, skipped: list[Skipped]) -> Graphkin
     if inputs.absent:
         return ConfigError(inputs.absent[0])
     reasons = "; ".join(shortened([str(item) for item in skipped]))
-    return FormatError(reasons or f"there is no binary in {target.binary}")
+    return nothing_read(skipped)(reasons or f"there is no binary in {target.binary}")
 
 
 def _error(outcome: object, job: _Job) -> GraphkinError:

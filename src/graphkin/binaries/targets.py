@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -16,7 +16,7 @@ from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.demangling import containing, shown_name, spelled
 from graphkin.binaries.function import MEMBER, Function, Skipped, base_name
 from graphkin.binaries.image import Extent
-from graphkin.errors import ConfigError, FormatError
+from graphkin.errors import ConfigError, FormatError, NoCodeError
 
 ADDRESS = re.compile(r"0[xX][0-9a-fA-F]+$")
 MOST_LISTED = 12
@@ -52,7 +52,8 @@ def parse_target(text: str) -> Target:
 
     The binary may be ``archive.a(member.o)``, or ``package.deb!usr/bin/x`` for a member of a
     container. Paths and names may hold colons: the longest part that is a file is the path. Where
-    none is, the last colon parts path and function. Behind ``!``, it is the first colon.
+    none is, the last colon parts path and function. Behind ``!``, it is the first colon;
+    :func:`~graphkin.binaries.inputs.find_target` looks whether a member has colons in its name.
     """
     cuts = [len(text), *(at for at in reversed(range(len(text))) if text[at] == ":")]
     for cut in cuts:
@@ -88,6 +89,25 @@ def _inside(text: str) -> Target | None:
         inner, member = (match[1], match[2]) if match else (inner, None)
         return Target(path, member, function if colon else None, inner)
     return None
+
+
+def with_longer_members(target: Target) -> list[Target]:
+    """Other readings of a target inside a container, where colons are part of the member's name;
+    the longest name comes first."""
+    if target.inside is None or target.function is None:
+        return []
+    inner = target.binary.removeprefix(target.path + SEPARATOR)
+    rest = f"{inner}:{target.function}"
+    cuts = [
+        len(rest),
+        *(at for at in reversed(range(len(inner) + 1, len(rest))) if rest[at] == ":"),
+    ]
+    targets = []
+    for cut in cuts:
+        match = MEMBER.match(rest[:cut])
+        name, member = (match[1], match[2]) if match else (rest[:cut], None)
+        targets.append(Target(target.path, member, rest[cut + 1 :] or None, name))
+    return targets
 
 
 def _existing(path: str) -> tuple[str, str | None] | None:
@@ -307,7 +327,13 @@ def _alike(text: str, names: set[str]) -> list[str]:
 
 def _unreadable(target: Target, skipped: list[Skipped]) -> FormatError:
     reasons = "; ".join(shortened([str(item) for item in skipped]))
-    return FormatError(reasons or f"{target.binary} has no functions")
+    return nothing_read(skipped)(reasons or f"{target.binary} has no functions")
+
+
+def nothing_read(skipped: Sequence[Skipped]) -> type[FormatError]:
+    """The error for a target without a function, by what was skipped of it."""
+    has_code = not skipped or any(item.has_code for item in skipped)
+    return FormatError if has_code else NoCodeError
 
 
 def shortened(items: list[str]) -> list[str]:

@@ -42,5 +42,4 @@ def is_incomplete(skipped: Iterable[Skipped], named: Iterable[str] = ()) -> bool
         named: what a person typed.
     """
     inputs = set(named)
-    lost = [skip for skip in skipped if skip.has_code and not skip.is_read]
-    return any(not skip.function or f"{skip.binary}:{skip.function}" in inputs for skip in lost)
+    return any(skip.is_loss or f"{skip.binary}:{skip.function}" in inputs for skip in skipped)

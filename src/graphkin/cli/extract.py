@@ -60,9 +60,9 @@ def extract(
     """
     from graphkin._support.progress import counter
     from graphkin.binaries.backends.base import Limits
+    from graphkin.binaries.coverage import coverage_percent
     from graphkin.binaries.extraction import extract as run
     from graphkin.results.coverage import total_document
-    from graphkin.results.text import share_text
 
     reader, processes = checked_backend(backend, raw), checked_jobs(jobs)
     try:
@@ -96,8 +96,8 @@ def extract(
         typer.echo(
             f"{output}: {summary.functions:,} functions of {summary.files} files; "
             f"{summary.small:,} smaller than {min_blocks} blocks left out, "
-            f"{len(summary.skipped):,} skipped; {share_text(summary.coverage.share)} of the code "
-            "is inside functions"
+            f"{len(summary.skipped):,} skipped; {coverage_percent(summary.coverage.share)} of the "
+            "code is inside functions"
         )
     exit_with(has_hit=False, is_partial=is_incomplete(summary.skipped))
 

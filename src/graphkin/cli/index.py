@@ -33,7 +33,7 @@ from graphkin.cli.options import (
     with_groups,
 )
 from graphkin.errors import ConfigError, FormatError, GraphkinError
-from graphkin.results.text import plural, share_text
+from graphkin.results.text import plural
 
 if TYPE_CHECKING:
     from graphkin.library.indexing.writer import IndexSummary
@@ -155,8 +155,12 @@ def index(
         tagged = f", {summary.tagged:,} tagged" if tags else ""
         unnamed = f"{summary.unnamed:,} without names, " if named_only else ""
         rate = summary.rates().get("total", 0.0)
+        from graphkin.binaries.coverage import coverage_percent
+
         coverage = summary.coverage
-        covered = f", {share_text(coverage.share)} of their code" if coverage.code_bytes else ""
+        covered = (
+            f", {coverage_percent(coverage.share)} of their code" if coverage.code_bytes else ""
+        )
         typer.echo(
             f"{library}: {plural(summary.added, 'function')} added, {total or 0:,} in all; "
             f"{summary.known:,} known{tagged}, "
@@ -164,7 +168,8 @@ def index(
             f"{unnamed}{len(summary.skipped):,} skipped; {plural(summary.files, 'file')}{covered}, "
             f"{summary.known_files:,} known; {rate:,.0f} functions/s"
         )
-    if summary.skipped and not (summary.functions or summary.small or summary.known_files):
+    has_unread = any(item.has_code for item in summary.skipped)
+    if has_unread and not (summary.functions or summary.small or summary.known_files):
         raise typer.Exit(FormatError.exit_code)
     exit_with(has_hit=False, is_partial=is_incomplete(summary.skipped, sources))
 

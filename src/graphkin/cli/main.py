@@ -7,11 +7,13 @@ so that a command answers at once.
 
 from __future__ import annotations
 
+import os
+import select
 import signal
 import sys
 import threading
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -38,6 +40,8 @@ VERBS = {
     "schema": ("schema",),
 }
 """The verbs of each file, in the order of the help."""
+CLOSED_PIPE = 141
+"""As of a program that SIGPIPE ends."""
 READING = {"index", "search", "scan", "compare", "diff", "names", "show"}
 """Verbs that read binaries, by processes whose start takes as long as that of the command."""
 
@@ -89,6 +93,13 @@ def main() -> None:
         for line in str(error).split("\n"):
             typer.echo(f"graphkin: {printable(line)}", err=True)
         sys.exit(error.exit_code)
+    except SystemExit as error:
+        broken = error.__context__
+        if not isinstance(broken, BrokenPipeError):
+            raise
+        if not _is_unread(sys.__stdout__):
+            raise broken from None  # a pipe of ours, which nobody should pass over
+        sys.exit(CLOSED_PIPE)
     except KeyboardInterrupt:
         typer.echo("graphkin: interrupted", err=True)
         sys.exit(130)
@@ -97,6 +108,18 @@ def main() -> None:
             raise
         typer.echo("graphkin: out of memory; use smaller graphs, batches or models", err=True)
         sys.exit(1)
+
+
+def _is_unread(stream: TextIO | None) -> bool:
+    """Whether the program that read an output has ended, as ``head`` does."""
+    if stream is None or not hasattr(select, "poll"):
+        return True
+    if os.path.samestat(os.fstat(stream.fileno()), os.stat(os.devnull)):
+        return True  # where rich leads the output once its reader has ended
+    waiting = select.poll()
+    waiting.register(stream, select.POLLOUT)
+    lost = select.POLLERR | select.POLLHUP | select.POLLNVAL
+    return any(event & lost for _, event in waiting.poll(0))
 
 
 if __name__ == "__main__":  # python -m graphkin.cli.main, as torchrun starts it

@@ -159,7 +159,9 @@ def _report(
     show_skipped(read.skipped)
     show_coverage(read.coverages)
     show_failures(failures, len(targets))
-    if not read.queries:
+    # Files without code have nothing that could be looked up.
+    has_code = not read.skipped or any(item.has_code for item in read.skipped)
+    if not read.queries and (has_code or read.files):
         _explain_nothing(read.files, how.min_blocks)
     if options.min_probability and not library.model.knows_probabilities:
         typer.echo(
@@ -176,7 +178,8 @@ def _report(
     is_unread = is_incomplete(read.skipped, targets) or any(
         coverage.is_low for coverage in read.coverages
     )
-    return report, bool(read.queries) and not failures and not is_unread
+    is_looked_up = bool(read.queries) or not (has_code or read.files)
+    return report, is_looked_up and not failures and not is_unread
 
 
 def _explain_nothing(files: Sequence[SearchedFile], min_blocks: int) -> None:

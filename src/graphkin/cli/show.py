@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graphkin.cli.exit_codes import exit_with, is_incomplete
 from graphkin.cli.options import Backend, Json, Plot, Raw, checked_backend, show_coverage
-from graphkin.errors import ConfigError
+from graphkin.errors import ConfigError, NoCodeError
 from graphkin.results.text import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from graphkin.binaries.backends.choose import Backend as BackendName
     from graphkin.binaries.coverage import Coverage
-    from graphkin.binaries.function import Skipped
+    from graphkin.binaries.function import Function, Skipped
     from graphkin.binaries.targets import Target
 
 
@@ -37,15 +40,15 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show the control flow of a function: its blocks, instructions and edges."""
+    from graphkin.binaries.inputs import find_target
     from graphkin.binaries.reading import read_function
-    from graphkin.binaries.targets import parse_target
     from graphkin.results.function import code_of, to_dot, to_text
     from graphkin.results.render import to_json
 
     if dot and as_json:
         raise ConfigError("--dot and --json both print on stdout; choose one")
     reader = checked_backend(backend, raw)
-    parsed = parse_target(target)
+    parsed = find_target(target)
     if parsed.function is None:
         if dot or plot is not None:
             option = "--dot" if dot else "--plot"
@@ -80,7 +83,7 @@ def _list_functions(target: Target, backend: BackendName, as_json: bool) -> None
     rows: list[FunctionSummary] = []
     binary = None
     functions = read_functions(target, backend=backend, skipped=skipped, coverages=coverages)
-    for function in functions:
+    for function in _without_error(functions):
         if as_json:
             rows.append(summary_of(function))
             continue
@@ -104,6 +107,12 @@ def _list_functions(target: Target, backend: BackendName, as_json: bool) -> None
         typer.echo(f"graphkin: {printable(str(item))}", err=True)
     show_coverage(coverages)
     exit_with(has_hit=False, is_partial=is_incomplete(skipped))
+
+
+def _without_error(functions: Iterator[Function]) -> Iterator[Function]:
+    """Ends where a file has no code, which was noted as skipped; there is nothing to show."""
+    with suppress(NoCodeError):
+        yield from functions
 
 
 def _printable(text: str) -> str:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from graphkin.binaries.backends.choose import Backend
 from graphkin.binaries.function import Function
+from graphkin.binaries.inputs import find_target
 from graphkin.binaries.reading import read_function
-from graphkin.binaries.targets import parse_target
 from graphkin.errors import ConfigError, ModelError
 from graphkin.graphs.words import word_hash
 from graphkin.library.code_distance import distances, probabilities
@@ -69,7 +69,7 @@ def compare(
 
 
 def _function(target: str, backend: Backend) -> Function:
-    parsed = parse_target(target)
+    parsed = find_target(target)
     if parsed.function is None:
         raise ConfigError(f"name one function to compare: {target}:FUNCTION or {target}:0x1234")
     return read_function(parsed, backend)

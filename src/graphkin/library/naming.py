@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from graphkin.binaries.backends.choose import Backend
 from graphkin.binaries.function import Function, Skipped, is_unnamed
+from graphkin.binaries.inputs import find_target
 from graphkin.binaries.reading import read_functions
-from graphkin.binaries.targets import parse_target
 from graphkin.errors import ConfigError
 from graphkin.graphs.words import is_large
 from graphkin.library.diff.rounds import pair
@@ -114,7 +114,7 @@ def _read(
     *,
     with_text: bool = False,
 ) -> Iterator[Function]:
-    target = parse_target(name)
+    target = find_target(name)
     if target.function is not None:
         raise ConfigError(
             f"{target.binary}:{target.function} is one function; names are carried over between "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from graphkin.binaries.backends.choose import Backend
 from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.function import Skipped
-from graphkin.errors import GraphkinError
+from graphkin.errors import GraphkinError, NoCodeError
 from graphkin.library.library import Library
 from graphkin.library.model_age import age_warnings
 from graphkin.library.processors import processor_warnings
@@ -96,6 +96,8 @@ def read_targets(
 
     def fail(error: GraphkinError) -> None:
         """A target of which nothing was read: its error names what was skipped."""
+        if isinstance(error, NoCodeError):
+            return  # which is said by what was skipped, and is no failure
         read.skipped[:] = [item for item in read.skipped if str(item) not in str(error)]
         read.failures.append(error)
 

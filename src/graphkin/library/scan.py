@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphkin.binaries.backends.choose import Backend
 from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.function import Function, Skipped
+from graphkin.binaries.inputs import find_target
 from graphkin.binaries.reading import read_function, read_functions
-from graphkin.binaries.targets import Target, parse_target
+from graphkin.binaries.targets import Target
 from graphkin.errors import FormatError, GraphkinError
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.graphs.words import is_large, word_hash
@@ -179,7 +180,7 @@ def read_queries(
     for text in targets:
         looked_up, small = 0, list[int]()
         try:
-            target = parse_target(text)
+            target = find_target(text)
             # What is too small to be looked up tells something of its callers.
             is_file = library.has_ranking and target.function is None
             queries: Iterable[Query]

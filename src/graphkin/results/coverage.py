@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphkin.binaries.coverage import Coverage, CoverageTotal
+from graphkin.binaries.coverage import Coverage, CoverageTotal, coverage_percent
 from graphkin.results.document import CodeCoverage
-from graphkin.results.text import plural, share_text
+from graphkin.results.text import plural
 
 
 def coverage_of(coverage: Coverage) -> CodeCoverage:
@@ -34,8 +34,9 @@ def total_document(total: CoverageTotal) -> dict[str, Any]:
 
 
 def coverage_text(coverages: Sequence[Coverage | CodeCoverage]) -> str:
-    """``512 functions hold 98% of 123,456 bytes of code``, of all files together."""
+    """``512 functions: 98.3% of 123,456 bytes of code``, of all files together."""
     code = sum(coverage.code_bytes for coverage in coverages)
     recovered = sum(coverage.recovered_bytes for coverage in coverages)
     functions = plural(sum(coverage.functions for coverage in coverages), "function")
-    return f"{functions}: {share_text(recovered / code if code else 1.0)} of {code:,} bytes of code"
+    share = recovered / code if code else 1.0
+    return f"{functions}: {coverage_percent(share)} of {code:,} bytes of code"

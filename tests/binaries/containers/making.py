@@ -87,6 +87,18 @@ def odc_of(files: Mapping[str, bytes]) -> bytes:
     return out
 
 
+def binary_cpio_of(files: Mapping[str, bytes], order: str) -> bytes:
+    out = b""
+    for name, content in {**files, "TRAILER!!!": b""}.items():
+        raw = name.encode() + b"\0"
+        mode = 0 if name == "TRAILER!!!" else 0o100644
+        halves = (len(content) >> 16, len(content) & 0xFFFF)
+        fields = (0o070707, 0, 1, mode, 0, 0, 1, 0, 0, 0, len(raw), *halves)
+        out += struct.pack(f"{order}13H", *fields) + raw + b"\0" * (len(raw) % 2)
+        out += content + b"\0" * (len(content) % 2)
+    return out
+
+
 def rpm_of(payload: bytes) -> bytes:
     """A lead, a signature of one entry padded to 8 bytes, a header of two, and the payload."""
 
@@ -118,6 +130,8 @@ CONTAINERS: dict[str, bytes] = {
     "plain deb": deb_of(FILES, "data.tar"),
     "cpio": cpio_of(FILES),
     "old cpio": odc_of(FILES),
+    "binary cpio": binary_cpio_of(FILES, "<"),
+    "binary cpio, big-endian": binary_cpio_of(FILES, ">"),
     "rpm": rpm_of(zstd.compress(cpio_of(FILES))),
     "xz rpm": rpm_of(lzma.compress(cpio_of(FILES))),
     "lzma rpm": rpm_of(lzma.compress(cpio_of(FILES), lzma.FORMAT_ALONE)),

@@ -104,6 +104,23 @@ def test_a_file_is_not_lzma_by_its_first_letter(head: bytes) -> None:
     assert container_format(head) is None
 
 
+@pytest.mark.skipif(shutil.which("cpio") is None, reason="cpio is not installed")
+@pytest.mark.parametrize("form", ["bin", "odc", "newc", "crc"])
+def test_an_archive_of_cpio(form: str, tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "tool").write_bytes(OTHER)
+    (tmp_path / "shapes.o").write_bytes(OBJECT)
+    command = ["cpio", "--quiet", "-o", "-H", form]
+    names = b"shapes.o\ntool\n"
+    done = subprocess.run(command, input=names, cwd=tmp_path, capture_output=True, check=True)
+    path = written(tmp_path, done.stdout, "x.cpio")
+    assert contents(path, folder) == {"shapes.o": OBJECT, "tool": OTHER}
+
+
+@pytest.mark.parametrize("head", [b"\xc7\x71", b"\xc7\x71" + bytes(50), b"\x71\xc7" + b"ab" * 40])
+def test_a_file_is_not_cpio_by_two_bytes(head: bytes) -> None:
+    assert container_format(head) is None
+
+
 def test_archives_behind_an_archive(tmp_path: Path, folder: Path) -> None:
     """The first file system of Linux: one cpio archive, zeros, then a compressed one."""
     image = cpio_of({"first": OBJECT}) + bytes(300) + gzip.compress(cpio_of({"second": OTHER}))

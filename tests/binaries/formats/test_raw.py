@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from pathlib import Path
 
@@ -104,6 +105,33 @@ def test_a_vector_table_of_arm() -> None:
 def test_what_it_takes(text: str) -> None:
     with pytest.raises(ConfigError, match="--raw takes"):
         check_backend(f"raw:{text}")
+
+
+@pytest.mark.parametrize(
+    ("text", "example"),
+    [
+        ("thumb@0x8000001", "0x8000000, without the bit that marks Thumb; got '0x8000001'"),
+        ("arm@0x8002", "a multiple of 4, such as 0x8000; got"),
+        ("arm64@3", "a multiple of 4, such as 0x0; got"),
+        ("mipsel@0x80000002", "such as 0x80000000; got"),
+        ("riscv64@0x1001", "a multiple of 2, such as 0x1000; got"),
+        ("ppc@6", "such as 0x4; got"),
+    ],
+)
+def test_a_base_that_no_instruction_can_have(text: str, example: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(example)):
+        check_backend(f"raw:{text}")
+
+
+@pytest.mark.parametrize("text", ["thumb@0x8000002", "x86@1", "x86-64@0x7", "riscv64@0x1002"])
+def test_a_base_that_an_instruction_can_have(text: str) -> None:
+    assert parse_raw(text).base > 0
+
+
+def test_an_unknown_processor_is_told_all_that_are_read() -> None:
+    with pytest.raises(ConfigError) as error:
+        parse_raw("sparc@0")
+    assert all(processor in str(error.value) for processor in PROCESSORS)
 
 
 def test_an_image_must_fit_into_memory() -> None:

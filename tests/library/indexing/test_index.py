@@ -34,6 +34,8 @@ from graphkin.library.indexing.index import index_paths
 from graphkin.library.library import Library
 from graphkin.library.models import SearchModel
 from graphkin.library.records import Filter, KnownFunction
+from tests.binaries.compiling import Compile
+from tests.command_line import Graphkin
 from tests.function_samples import body, function
 from tests.library.indexing.samples import BUILDS, SAMPLES, WORDS, content, search_model
 
@@ -203,6 +205,18 @@ def test_what_is_there_is_not_read_again(builds: Path, library: Library) -> None
 
 
 # --- Tags ---------------------------------------------------------------------------------
+
+
+def test_what_was_lost_is_said_again(compile_c: Compile, run: Graphkin, tmp_path: Path) -> None:
+    source = "int f(int n) { while (n > 3) n -= n & 1 ? 3 : 2; return n; } int main() { return 0; }"
+    program, library = compile_c(source, "-O1"), tmp_path / "x.kin"
+    program.write_bytes(program.read_bytes() + b"MEI\x0c\x0b\x0a\x0b\x0e" + bytes(80))
+    warning = f"{program}!archive of PyInstaller skipped: "
+    first, second = (run("index", library, program, "--min-blocks", "1") for _ in range(2))
+    assert (first.code, second.code) == (21, 21)
+    assert (first.err.count(warning), second.err.count(warning)) == (1, 1)
+    assert ": 0 functions added, " in second.out, "and nothing is stored twice"
+    assert "0 skipped" not in second.out
 
 
 def test_known_files_get_the_tags(builds: Path, library: Library) -> None:

@@ -15,6 +15,7 @@ from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.image import Extent
 from graphkin.errors import ConfigError, FormatError
 
+NO_CODE = "it holds no code, only data"
 NO_STARTS = "no function was found in its code, neither by tables nor by its looks"
 Wants = Callable[[Extent], bool]
 """Whether to read the function that lies somewhere."""

@@ -15,6 +15,7 @@ from graphkin._support.files import PathLike
 from graphkin.binaries.backends.base import FORMATS, FunctionSource, Limits, Wants, extent_of
 from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.formats.archive import ARCHIVE, MAX_SLICES, is_fat, slice_count
+from graphkin.binaries.formats.intermediate import BITCODE
 from graphkin.binaries.function import Function, Skipped
 from graphkin.errors import ConfigError, FormatError
 
@@ -34,7 +35,7 @@ def begins_like_binary(head: bytes, name: PathLike) -> bool:
     """Whether some backend may read a file with these first bytes, and this name."""
     if is_fat(head):
         return slice_count(head) <= MAX_SLICES
-    return head.startswith((*FORMATS, ARCHIVE)) or _is_binexport(head[:HEAD_BYTES], name)
+    return head.startswith((*FORMATS, ARCHIVE, *BITCODE)) or _is_binexport(head[:HEAD_BYTES], name)
 
 
 def open_source(

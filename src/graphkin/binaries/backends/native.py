@@ -11,6 +11,7 @@ from pathlib import Path
 
 from graphkin._support.files import PathLike
 from graphkin.binaries.backends.base import (
+    NO_CODE,
     NO_STARTS,
     Deadline,
     FunctionSource,
@@ -22,6 +23,8 @@ from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.evidence.collect import Collector
 from graphkin.binaries.formats.archive import ARCHIVE, THIN_ARCHIVE, is_fat, members, slices
 from graphkin.binaries.formats.elf.debug_folders import DebugFolders
+from graphkin.binaries.formats.golang.lost_table import lost_table
+from graphkin.binaries.formats.intermediate import BITCODE, BITCODE_ADVICE
 from graphkin.binaries.formats.packed import packer
 from graphkin.binaries.formats.payload import payload, script
 from graphkin.binaries.formats.raw import RawCode, load_raw
@@ -105,9 +108,14 @@ class NativeSource(FunctionSource):
                 Coverage(label, image.code_bytes, image.recovered_bytes, count, image.tried)
             )
         if not image.extents:
-            if label == str(self.path) or any(region.executable for region in image.regions):
+            if image.note is not None:
+                self.skip(label, "", image.note)
+            elif any(region.executable for region in image.regions):
                 self.skip(label, "", NO_STARTS)
-            return  # members of archives that hold nothing but data are no loss
+            elif label == str(self.path):
+                # Members of archives that hold nothing but data are not worth a word.
+                self.skipped.append(Skipped(label, "", NO_CODE, has_code=False))
+            return
         if image.note is not None:
             self.skip(label, "", image.note)
         if image.remark is not None:
@@ -253,6 +261,8 @@ def load(data: bytes, label: str, debug_folders: DebugFolders | None = None) -> 
     problem = packer(data, image)
     if problem is not None:
         raise FormatError(f"{label} {problem}")
+    remarks = [image.remark, lost_table(image)]
+    image.remark = "; ".join(remark for remark in remarks if remark) or None
     return image
 
 
@@ -270,6 +280,8 @@ def _read_container(data: bytes, label: str, debug_folders: DebugFolders | None)
         from graphkin.binaries.formats.macho.load import load_macho
 
         return load_macho(data, label)
+    if data.startswith(BITCODE):
+        raise FormatError(f"{label} holds {BITCODE_ADVICE}")
     if data.startswith(b"#!"):
         raise FormatError(f"{label} is {script(data)}")
     raise FormatError(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple, Protocol
 
 from graphkin.binaries.containers.budget import Meter
 from graphkin.binaries.containers.stream import Stream
@@ -35,6 +35,9 @@ DAMAGE = (
     zlib.error,
 )
 """What readers of the standard library raise for files that are damaged, or made to harm."""
+SMALL_PIECE = 1 << 13
+ENDS_EARLY = ("unexpected end of data", "EOFError")
+"""What they say of files that are cut."""
 
 
 class Entry(NamedTuple):
@@ -93,15 +96,26 @@ def damage() -> Iterator[None]:
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise
         text = " ".join(str(error).split()) or type(error).__name__
+        if text in ENDS_EARLY:
+            raise FormatError("it ends early") from error
         raise FormatError(f"it is damaged: {text}") from error
 
 
-def metered(file: IO[bytes], meter: Meter) -> Stream:
-    """A file of the standard library's readers as a stream that counts what comes out of it."""
+class Readable(Protocol):
+    """What a reader of the standard library gives for a member."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+def metered(file: Readable, meter: Meter) -> Stream:
+    """A file of the standard library's readers as a stream that counts what comes out of it.
+
+    It is read in small pieces: where a file is cut, all of a piece is lost.
+    """
 
     def read(size: int) -> bytes:
         with damage():
-            data = file.read(size)
+            data = file.read(min(size, SMALL_PIECE))
         meter.spend(len(data))
         return data
 

@@ -123,7 +123,9 @@ class _Unpacked:
 def _format(name: str, magic: Callable[[bytes], bool], make: Callable[[], Decompressor]) -> Format:
     def members(stream: Stream, opening: Opening) -> Iterator[Entry]:
         source = _Unpacked(stream, make, magic, opening.meter)
-        yield Entry(content_name(opening.label), Stream(source.read), is_layer=True)
+        content = Stream(source.read)
+        yield Entry(content_name(opening.label), content, is_layer=True)
+        content.drain()  # an archive may end before the data does, which has a checksum at its end
 
     return Format(name, magic, members)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import lzma
 import mmap
+import os
 import struct
 import sys
 import zlib
@@ -97,7 +98,10 @@ def members(stream: Stream, opening: Opening) -> Iterator[Entry]:
     """The regular files of an image."""
     assert stream.path is not None
     with open(stream.path, "rb") as file:
-        yield from _Image(file, 0).entries(opening)
+        image = _Image(file, 0)
+        if image.bytes_used > (size := os.fstat(file.fileno()).st_size):
+            opening.note("", f"it ends early: it has {size:,} of {image.bytes_used:,} bytes")
+        yield from image.entries(opening)
 
 
 def images_inside(path: Path) -> list[int]:
@@ -144,6 +148,11 @@ class _Image:
         self._unpack = DECOMPRESSORS[block.compression]
         self._metadata = lru_cache(CACHED)(self._read_metadata)
         self._fragment = lru_cache(2)(self._read_fragment)
+
+    @property
+    def bytes_used(self) -> int:
+        """What the image has, without what fills up its last block."""
+        return self._super.bytes_used
 
     def entries(self, opening: Opening) -> Iterator[Entry]:
         """Files, by the order of their folders; a damaged one is noted, and left out."""

@@ -9,6 +9,8 @@ from graphkin.errors import FormatError
 
 PIECE = 1 << 20
 """Bytes that are read at once."""
+FILL = 1 << 12
+"""Bytes that are compared with zeros at once."""
 
 
 class Stream:
@@ -17,15 +19,28 @@ class Stream:
     def __init__(self, source: Callable[[int], bytes], path: Path | None = None) -> None:
         self._source = source
         self._ahead = b""
+        self._error: FormatError | None = None
+        self._is_raised = False
         self.path = path
         """Where the same bytes lie, if they are a whole file."""
         self.position = 0
         """Bytes that were read."""
 
     def peek(self, size: int) -> bytes:
-        """The next bytes, which stay to be read; fewer at the end."""
+        """The next bytes, which stay to be read; fewer at the end, and where damage begins.
+
+        Raises:
+            FormatError: where damage begins at once; otherwise :meth:`read` raises it, when what
+                came before is read.
+        """
         while len(self._ahead) < size:
-            more = self._source(size - len(self._ahead))
+            try:
+                more = self._more(size - len(self._ahead))
+            except FormatError:
+                if not self._ahead:
+                    raise
+                self._is_raised = False
+                break
             if not more:
                 break
             self._ahead += more
@@ -38,9 +53,19 @@ class Stream:
         if self._ahead:
             data, self._ahead = self._ahead[:size], self._ahead[size:]
         else:
-            data = self._source(size)
+            data = self._more(size)
         self.position += len(data)
         return data
+
+    def _more(self, size: int) -> bytes:
+        """Bytes of the source, which is not asked again where it is damaged."""
+        if self._error is None:
+            try:
+                return self._source(size)
+            except FormatError as error:
+                self._error = error
+        self._is_raised = True
+        raise self._error
 
     def exactly(self, size: int) -> bytes:
         """So many bytes, which must be there; meant for headers."""
@@ -60,6 +85,21 @@ class Stream:
             if not piece:
                 raise FormatError("it ends early")
             size -= len(piece)
+
+    def skip_zeros(self) -> None:
+        """Passes over bytes that fill up a block."""
+        while (piece := self.peek(FILL)) and not piece.strip(b"\0"):
+            self.skip(len(piece))
+        self.skip(len(piece) - len(piece.lstrip(b"\0")))
+
+    def drain(self) -> None:
+        """Passes over all that is left, so that damage there is found.
+
+        Raises:
+            FormatError: for damage that nobody was told of yet.
+        """
+        while not self._is_raised and self.read(PIECE):
+            pass
 
     def part(self, size: int) -> Part:
         """The next bytes as a stream of its own."""

@@ -72,6 +72,10 @@ class Absent(NamedTuple):
     """Names that are nearly the same."""
 
 
+class TooLarge(FormatError):
+    """A member over the limit of a file."""
+
+
 def unpack(job: UnpackJob) -> Iterator[Member | Skipped | Absent]:
     """Members that look like binaries, as they are found, and what was skipped."""
     unpacking = _Unpacking(job)
@@ -90,6 +94,9 @@ class _Unpacking:
         self._meter = Meter(job.budget, os.path.getsize(job.path))
         self._labels: Counter[str] = Counter()
         self._files = 0
+        self._found = 0
+        self._damaged: set[tuple[str, str]] = set()
+        """Containers, and what was said of their damage."""
         self.seen: set[str] = set()
         """Names that were asked for, and that something has."""
         self.names: list[str] = []
@@ -118,16 +125,22 @@ class _Unpacking:
             yield Skipped(label, "", f"it lies more than {self._job.budget.depth} layers deep")
             return
         opening = Opening(label, self._meter, note, Path(self._job.folder), self._job.seconds)
-        copy = None
+        copy, damaged, found = None, None, self._found
         try:
             if kind.needs_file and stream.path is None:
-                copy = self._copy(stream)[0]
+                copy, damaged = self._copy_start(stream)
                 stream = Stream(lambda size: b"", copy)
             with damage():
                 for entry in kind.members(stream, opening):
                     yield from self._entry(entry, label, depth)
+            if damaged is not None:
+                raise damaged
         except FormatError as error:
-            yield Skipped(label, "", f"it is {kind.name}; {error}")
+            # Layers of one container end together.
+            if (label, str(error)) not in self._damaged:
+                self._damaged.add((label, str(error)))
+                kept = "; what came before is kept" if self._found > found else ""
+                yield Skipped(label, "", f"it is {kind.name}; {error}{kept}")
         finally:
             if copy is not None:
                 copy.unlink(missing_ok=True)
@@ -143,6 +156,8 @@ class _Unpacking:
         if entry.is_layer and kind is not None:
             yield from self._open(entry.stream, kind, label, depth + 1)
             return
+        if entry.is_archive and not head:
+            raise FormatError(f"it ends early: there is no {entry.name}")
         if entry.is_archive and kind is None:
             raise FormatError(
                 f"its {entry.name} begins with {head[:8]!r}, no format that graphkin knows"
@@ -160,6 +175,7 @@ class _Unpacking:
             except FormatError as error:
                 yield Skipped(inner, "", str(error))
             else:
+                self._found += 1
                 yield Member(inner, str(path), digest)
 
     def _label(self, label: str) -> str:
@@ -190,24 +206,44 @@ class _Unpacking:
 
     def _copy(self, stream: Stream, name: str = "") -> tuple[Path, str]:
         """Writes a stream to a file with a name of ours."""
-        most = self._job.budget.member_bytes
-        ending = BINEXPORT if name.lower().endswith(BINEXPORT.lower()) else ""
-        self._files += 1
-        path = Path(self._job.folder, f"{self._job.number}-{self._files}{ending}")
-        sha, size = hashlib.sha256(), 0
+        path = self._path(BINEXPORT if name.lower().endswith(BINEXPORT.lower()) else "")
         try:
-            with open(path, "xb") as file:
-                while piece := stream.read(PIECE):
-                    size += len(piece)
-                    if size > most:
-                        raise FormatError(f"it has more than {most:,} bytes, the limit of a file")
-                    sha.update(piece)
-                    file.write(piece)
+            return path, self._write(stream, path)
         except BaseException:
             with suppress(OSError):
                 path.unlink()
             raise
-        return path, sha.hexdigest()
+
+    def _copy_start(self, stream: Stream) -> tuple[Path, FormatError | None]:
+        """The same of a container, up to where its bytes are damaged: there may be members before
+        that."""
+        path = self._path()
+        try:
+            self._write(stream, path)
+        except BaseException as error:
+            if isinstance(error, FormatError) and not isinstance(error, TooLarge):
+                return path, error
+            with suppress(OSError):
+                path.unlink()
+            raise
+        return path, None
+
+    def _path(self, ending: str = "") -> Path:
+        self._files += 1
+        return Path(self._job.folder, f"{self._job.number}-{self._files}{ending}")
+
+    def _write(self, stream: Stream, path: Path) -> str:
+        """The hash of what was written."""
+        most = self._job.budget.member_bytes
+        sha, size = hashlib.sha256(), 0
+        with open(path, "xb") as file:
+            while piece := stream.read(PIECE):
+                size += len(piece)
+                if size > most:
+                    raise TooLarge(f"it has more than {most:,} bytes, the limit of a file")
+                sha.update(piece)
+                file.write(piece)
+        return sha.hexdigest()
 
 
 _EXACT, _NEAR = 2, 1

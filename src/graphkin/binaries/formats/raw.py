@@ -33,6 +33,19 @@ ALIASES = {
     "powerpc": "ppc",
     "ppc64le": "ppc64le",
 }
+STEPS = {
+    "aarch64": 4,
+    ARM: 4,
+    THUMB: 2,
+    "mips": 4,
+    "mipsel": 4,
+    "mips64": 4,
+    "mips64el": 4,
+    "riscv64": 2,
+    "ppc": 4,
+    "ppc64le": 4,
+}
+"""What addresses of instructions are multiples of; on x86, they can be any."""
 BIG = frozenset(["mips", "mips64", "ppc"])
 MOST_VECTORS = 512
 """Words of a vector table of Thumb processors, which have 16 and up to 496 more."""
@@ -56,7 +69,8 @@ def parse_raw(text: str) -> RawCode:
     """Reads ``ARCH@BASE``: ``thumb@0x8000000``.
 
     Raises:
-        ConfigError: for an unknown processor, or an address that is none.
+        ConfigError: for an unknown processor, an address that is none, or one that no instruction
+            can have.
     """
     name, at, address = text.partition("@")
     processor = ALIASES.get(name.lower())
@@ -71,6 +85,13 @@ def parse_raw(text: str) -> RawCode:
         base = -1
     if not 0 <= base < MAX_ADDRESS:
         raise ConfigError(f"--raw takes an address behind the @, such as 0x8000; got {address!r}")
+    step = STEPS.get(processor, 1)
+    if base % step:
+        hint = ", without the bit that marks Thumb" if processor == THUMB else ""
+        raise ConfigError(
+            f"--raw takes an address that instructions of {name} can have, a multiple of {step}, "
+            f"such as {base - base % step:#x}{hint}; got {address!r}"
+        )
     return RawCode(processor, base)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from graphkin.binaries.backends.choose import Backend
 from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.function import Skipped
-from graphkin.binaries.targets import parse_target
+from graphkin.binaries.inputs import find_target
 from graphkin.library.diff.pairs import same_names
 from graphkin.library.diff.rounds import SURROUNDINGS, Paired, pair
 from graphkin.library.diff.side import Side, read_side
@@ -123,7 +123,7 @@ def _read(
     step: Callable[[str], None],
 ) -> Side:
     step(f"reading {printable(name)}")
-    target = parse_target(name)
+    target = find_target(name)
     return read_side(model, target, backend=backend, skipped=skipped, coverages=coverages)
 
 

@@ -13,8 +13,8 @@ from itertools import zip_longest
 
 from graphkin.binaries.backends.choose import Backend
 from graphkin.binaries.function import Block, Function
+from graphkin.binaries.inputs import find_target
 from graphkin.binaries.reading import read_functions
-from graphkin.binaries.targets import parse_target
 from graphkin.library.diff.code import ARM_PC, BRANCH, LAST_NUMBER, X86_PC, code_form
 from graphkin.library.diff.verdict import block_changes
 from graphkin.results.document import Diff, FunctionPair, FunctionRef
@@ -39,7 +39,7 @@ def changed_side_by_side(diff: Diff, backend: Backend = "auto") -> dict[int, tup
         FormatError: for a file that cannot be read any more.
     """
     left, right = (
-        read_functions(parse_target(name), backend=backend, with_text=True, with_evidence=True)
+        read_functions(find_target(name), backend=backend, with_text=True, with_evidence=True)
         for name in (diff.left.binary, diff.right.binary)
     )
     return side_by_side(diff, left, right)

@@ -74,6 +74,12 @@ class FileEnd:
     call_graph: bytes = b""
     """Of the whole file, as a library keeps it; empty where it is not known."""
 
+    @property
+    def finished_hash(self) -> str:
+        """The hash of a file that need not be read again; empty for one of which something was
+        lost: what was said of that has to be said again."""
+        return "" if any(item.is_loss for item in self.skipped) else self.file_hash
+
 
 @dataclass
 class Batch:

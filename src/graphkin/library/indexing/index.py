@@ -21,9 +21,9 @@ from graphkin.binaries.containers.unpack import SEPARATOR
 from graphkin.binaries.corpus import DOCUMENT, FunctionRecord
 from graphkin.binaries.extraction import FileSummary, build_names, check_reading
 from graphkin.binaries.function import MEMBER, Skipped
-from graphkin.binaries.inputs import Inputs, distinct
+from graphkin.binaries.inputs import Inputs, distinct, find_target
 from graphkin.binaries.reading import read_function
-from graphkin.binaries.targets import Target, parse_target
+from graphkin.binaries.targets import Target
 from graphkin.binaries.workers import Done
 from graphkin.errors import ConfigError, FormatError
 from graphkin.graphs.vocabulary import Vocabulary
@@ -211,7 +211,7 @@ def _function_target(path: PathLike) -> Target | None:
     if os.path.lexists(path):
         return None
     try:
-        target = parse_target(os.fspath(path))
+        target = find_target(os.fspath(path))
     except ConfigError:
         return None
     if target.function is None or not os.path.isfile(target.path):

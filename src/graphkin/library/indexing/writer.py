@@ -115,9 +115,9 @@ class LibraryWriter:
                     {end.file_hash: end.call_graph for end in chunk.ends if end.call_graph}
                 )
                 self._library.engine.finish_files(
-                    (end.file_hash, end.settings) for end in chunk.ends if end.file_hash
+                    (end.finished_hash, end.settings) for end in chunk.ends if end.finished_hash
                 )
-                self._finish_containers({end.path: bool(end.file_hash) for end in chunk.ends})
+                self._finish_containers({end.path: bool(end.finished_hash) for end in chunk.ends})
                 self._summary.added += added
                 self._summary.architectures.update(row.entry.architecture for row in chunk.rows)
                 self._known_files |= chunk.known_files

@@ -142,7 +142,7 @@ function showCoverage({ functions, coverage }) {
   const low = coverage.filter((file) => file.is_low);
   place.hidden = !code;
   place.classList.toggle("warning", low.length > 0);
-  const share = code ? Math.floor((100 * recovered) / code) : 100;
+  const share = recovered < code ? (Math.floor((1000 * recovered) / code) / 10).toFixed(1) : 100;
   const text = `${plural(functions, "function")} hold ${share}% of ${count(code)} bytes of code.`;
   const tried = [...new Set(low.flatMap((file) => file.tried))].join(", ");
   fill(place, low.length ? `${text} Others are missing; tried: ${tried}.` : text);

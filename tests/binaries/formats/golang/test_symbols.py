@@ -12,6 +12,7 @@ import lief
 import pytest
 
 from graphkin.binaries.backends.native import NativeSource, load
+from graphkin.binaries.formats.golang.lost_table import REMARK
 from graphkin.binaries.formats.golang.symbols import RANK, go_functions, with_go_functions
 from graphkin.binaries.image import Extent, Region
 from graphkin.binaries.recovery.ranges import Symbol
@@ -60,6 +61,36 @@ def test_a_program_without_sections_has_its_names(version: int, tmp_path: Path) 
     assert source.skipped == []
     resolved = find_function(Target(str(path), None, "type:.eq.main.T"))
     assert resolved.address == CODE_AT + 32
+
+
+@pytest.mark.parametrize("version", [2, 16, 18, 20])
+@pytest.mark.parametrize("damage", ["magic", "offsets", "starts"])
+def test_a_damaged_table_is_said(version: int, damage: str, tmp_path: Path) -> None:
+    content = bytearray(data_with(Form(version)) + bytes(64))
+    content += bytes(-len(content) % 16) + b"\xff Go buildinf:\x08\0" + bytes(32)
+    path = tmp_path / "program"
+    path.write_bytes(elf(CODE, CODE_AT, bytes(content), DATA_AT))
+    source = NativeSource(path)
+    assert [function.name for function in source.functions()] == NAMES
+    assert source.skipped == []
+    if damage == "magic":
+        content[64] ^= 0x40
+    elif damage == "offsets":
+        content[64 + 8 : 64 + 64] = b"\x7f" * 56
+    else:
+        last = bytes(content).rindex(described_end(version))
+        content[last : last + 4] = b"\xff\xff\xff\x7f"
+    path.write_bytes(elf(CODE, CODE_AT, bytes(content), DATA_AT))
+    source = NativeSource(path)
+    functions = list(source.functions())
+    assert CODE_AT in {function.address for function in functions}
+    assert [(item.reason, item.is_read) for item in source.skipped] == [(REMARK, True)]
+
+
+def described_end(version: int) -> bytes:
+    """The end of the code, as a table has it."""
+    end = CODE_AT + 48 if version < 18 else 48
+    return end.to_bytes(8 if version < 18 else 4, "little")
 
 
 def test_a_call_that_panics_ends_its_block(tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ class SectionKind(IntEnum):
     """``sh_type``."""
 
     SYMBOLS = 2
+    STRINGS = 3
     RELOCATIONS_WITH_ADDENDS = 4
     DYNAMIC = 6
     NOTE = 7

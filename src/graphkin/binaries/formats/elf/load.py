@@ -36,10 +36,16 @@ from graphkin.binaries.formats.elf.sections import (
     segment_regions,
 )
 from graphkin.binaries.formats.elf.stubs import stubs
+from graphkin.binaries.formats.elf.symbol_damage import symbol_damage
 from graphkin.binaries.formats.elf.symbol_table import ElfSymbol, SymbolTable
-from graphkin.binaries.formats.elf.symbols import function_symbols, without_thumb_bit
+from graphkin.binaries.formats.elf.symbols import (
+    defined_functions,
+    function_symbols,
+    without_thumb_bit,
+)
 from graphkin.binaries.formats.elf.symbols import marks as elf_marks
 from graphkin.binaries.formats.golang.symbols import go_ranges, with_go_functions
+from graphkin.binaries.formats.intermediate import GIMPLE_ADVICE, GIMPLE_SECTION
 from graphkin.binaries.formats.names import is_noreturn, stack_failures
 from graphkin.binaries.image import Image, Region, disjoint
 from graphkin.binaries.recovery.ranges import Symbol
@@ -79,6 +85,9 @@ ENTRY_TAGS = (Tag.INIT, Tag.FINI)
 HIDDEN = (
     "its table of sections does not show all code that its segments run; it is read by its segments"
 )
+NO_EXECUTABLE = (
+    "it tells of functions and has no code: it may be a debug file, whose code is in another file"
+)
 TABLES = frozenset(["symbols", "exported symbols", "unwind tables"])
 """What a file that was cut off has left, if there is anything to read in it."""
 
@@ -99,6 +108,10 @@ def load_elf(data: bytes, label: str, debug_folders: DebugFolders | None = None)
         note = mips.compressed_note(len(mips.compressed(binary)))
         if note is not None:
             raise FormatError(f"{label} has no function that graphkin reads: {note}")
+    if not image.extents and image.note is None:
+        image.note = _missing_code(binary, image)
+    remarks = [image.remark, symbol_damage(binary)]
+    image.remark = "; ".join(remark for remark in remarks if remark) or None
     is_told = bool(TABLES.intersection(image.tried)) and bool(image.extents)
     if is_cut(binary, data):
         reason = f"truncated or damaged: its headers point beyond its {len(data)} bytes"
@@ -111,13 +124,25 @@ def load_elf(data: bytes, label: str, debug_folders: DebugFolders | None = None)
     return image
 
 
+def _missing_code(binary: ElfFile, image: Image) -> str | None:
+    """What is known of the code of a file that has none; None for a file of data."""
+    if any(region.executable for region in image.regions):
+        return None
+    if any(section.name.startswith(GIMPLE_SECTION) for section in binary.sections):
+        return GIMPLE_ADVICE
+    tables = (binary.symbols, binary.dynamic_symbols)
+    if binary.header.entry or any(item for table in tables for item in defined_functions(table)):
+        return NO_EXECUTABLE
+    return None
+
+
 def _architecture(binary: ElfFile, label: str) -> str:
     """The name of the processor, with its width and byte order where there are several."""
     header = binary.header
     name = ARCHITECTURES.get(header.machine)
     if name is None:
         machine = OTHER_MACHINES.get(header.machine, f"machine {header.machine}")
-        known = ", ".join(ARCHITECTURES.values())
+        known = ", ".join(POINTERS)
         raise FormatError(f"{label} is code for {machine}; graphkin reads {known}")
     if name not in BIG_ENDIAN and binary.header.order == "big":
         raise FormatError(f"{label} is big-endian; graphkin reads little-endian code for {name}")

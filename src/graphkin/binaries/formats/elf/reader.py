@@ -194,8 +194,10 @@ class ElfFile:
             return SymbolTable(np.empty(0, layout), StringTable(b""))
         section = self.sections[number]
         table = rows(self.data, layout, section.offset, section.size // layout.itemsize)
-        is_known = section.link < len(self.sections)
-        strings = self._content(self.sections[section.link]) if is_known else b""
+        strings = b""
+        if section.link < len(self.sections):
+            names = self.sections[section.link]
+            strings = self._content(names) if names.kind == SectionKind.STRINGS else b""
         return SymbolTable(table, StringTable(strings), self._section_numbers(number))
 
     def _section_numbers(self, number: int) -> NDArray[np.uint32] | None:
