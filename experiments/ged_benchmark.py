@@ -58,14 +58,14 @@ MODEL: dict[str, tuple[str, dict[str, Any]]] = {
 cost of an assignment; ``gmn-vectors`` attends in every step, and compares graph vectors."""
 TRAINING: dict[str, Any] = {"clip": 1.0, "patience": 0, "regularizer": 0.0}
 COURSE: dict[str, dict[str, Any]] = {
-    "gmn": {"batch_size": 1024, "learning_rate": 5e-3, "evaluate_every": 250, "steps": 3_000},
+    "gmn": {"batch_size": 1024, "learning_rate": 5e-3, "evaluate_every": 200, "steps": 1_600},
     "gmn-vectors": {
         "batch_size": 64,
         "learning_rate": 1e-3,
         "evaluate_every": 500,
         "steps": 30_000,
     },
-    "gnn": {"batch_size": 1024, "learning_rate": 2e-3, "evaluate_every": 250, "steps": 4_000},
+    "gnn": {"batch_size": 1024, "learning_rate": 2e-3, "evaluate_every": 200, "steps": 3_000},
 }
 BATCH_GRAPHS = {"gmn": 48, "gmn-vectors": 0, "gnn": 48}
 """Graphs that the pairs of a batch are drawn from; with attention in every step it gains nothing
