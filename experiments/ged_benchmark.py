@@ -52,7 +52,19 @@ WIDTHS: dict[str, Any] = {"node_dim": 64, "message_dim": 128, "target_scale": 1.
 MODEL: dict[str, tuple[str, dict[str, Any]]] = {
     "gmn": ("gmn", {"similarity": "edits", "link": "distance"}),
     "gmn-vectors": ("gmn", {"message_norm": "graph", "link": "root"}),
-    "gnn": ("gnn", {"readout": "nodes", "link": "root"}),
+    "gnn": (
+        "gnn",
+        {
+            "readout": "nodes",
+            "link": "root",
+            "steps": 3,
+            "shared": False,
+            "node_update": "mlp",
+            "residual": True,
+            "state_norm": "layer",
+            "message_scale": 1.0,
+        },
+    ),
 }
 """The name and the options of each model. ``gmn`` compares nodes after the last step, through the
 cost of an assignment; ``gmn-vectors`` attends in every step, and compares graph vectors."""
@@ -65,7 +77,7 @@ COURSE: dict[str, dict[str, Any]] = {
         "evaluate_every": 500,
         "steps": 30_000,
     },
-    "gnn": {"batch_size": 1024, "learning_rate": 2e-3, "evaluate_every": 200, "steps": 3_000},
+    "gnn": {"batch_size": 1024, "learning_rate": 2e-3, "evaluate_every": 200, "steps": 2_000},
 }
 BATCH_GRAPHS = {"gmn": 48, "gmn-vectors": 0, "gnn": 48}
 """Graphs that the pairs of a batch are drawn from; with attention in every step it gains nothing
