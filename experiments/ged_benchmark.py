@@ -8,8 +8,9 @@ nodes ``n``, its ``edges``, its ``labels`` and its isomorphism class ``iso``; th
 distances. A run is resumed where it stopped, from ``--runs``; one that is finished is measured
 again.
 
-Models predict the distance itself, the Euclidean distance of two graph vectors, and are trained and
-chosen by the error of exp(-2 GED / (n1 + n2)), a loss of this script's own. Each test graph is
+Models predict the distance itself: the GMN as the cost of an assignment of nodes, embedders as the
+Euclidean distance of two graph vectors. They are trained and chosen by the error of
+exp(-2 GED / (n1 + n2)), a loss of this script's own. Each test graph is
 compared with all training graphs, of which the last fifth are for validation: they pick the
 weights, and training never sees their distances.
 """
@@ -47,20 +48,40 @@ RULES = (
     "similarity, ties as scipy has them; p@k by the distance, ties of the truth included; rho, tau "
     "and p@k are means over queries"
 )
-MODEL: dict[str, dict[str, Any]] = {
-    "gmn": {"node_dim": 64, "message_dim": 128, "message_norm": "graph"},
-    "gnn": {"node_dim": 64, "message_dim": 128, "readout": "nodes"},
+WIDTHS: dict[str, Any] = {"node_dim": 64, "message_dim": 128, "target_scale": 1.0}
+MODEL: dict[str, tuple[str, dict[str, Any]]] = {
+    "gmn": ("gmn", {"similarity": "edits", "link": "distance"}),
+    "gmn-vectors": ("gmn", {"message_norm": "graph", "link": "root"}),
+    "gnn": (
+        "gnn",
+        {
+            "readout": "nodes",
+            "link": "root",
+            "steps": 3,
+            "shared": False,
+            "node_update": "mlp",
+            "residual": True,
+            "state_norm": "layer",
+            "message_scale": 1.0,
+        },
+    ),
 }
-LINK: dict[str, Any] = {"link": "root", "target_scale": 1.0}
-TRAINING: dict[str, Any] = {
-    "batch_size": 64,
-    "learning_rate": 1e-3,
-    "clip": 1.0,
-    "evaluate_every": 500,
-    "patience": 0,
-    "regularizer": 0.0,
+"""The name and the options of each model. ``gmn`` compares nodes after the last step, through the
+cost of an assignment; ``gmn-vectors`` attends in every step, and compares graph vectors."""
+TRAINING: dict[str, Any] = {"clip": 1.0, "patience": 0, "regularizer": 0.0}
+COURSE: dict[str, dict[str, Any]] = {
+    "gmn": {"batch_size": 1024, "learning_rate": 5e-3, "evaluate_every": 200, "steps": 1_600},
+    "gmn-vectors": {
+        "batch_size": 64,
+        "learning_rate": 1e-3,
+        "evaluate_every": 500,
+        "steps": 30_000,
+    },
+    "gnn": {"batch_size": 1024, "learning_rate": 2e-3, "evaluate_every": 200, "steps": 2_000},
 }
-STEPS = 30_000
+BATCH_GRAPHS = {"gmn": 48, "gmn-vectors": 0, "gnn": 48}
+"""Graphs that the pairs of a batch are drawn from; with attention in every step it gains nothing
+to have a graph in several pairs."""
 VALIDATION_PAIRS = 5_000
 TIMED_PAIRS = 2_000
 
@@ -131,7 +152,7 @@ def read(path: Path, name: str) -> GedData:
     return GedData(graphs, distances.astype(np.float64), splits, classes)
 
 
-def dataset(data: GedData, seed: int) -> TargetDataset:
+def dataset(data: GedData, seed: int, batch_graphs: int = 0) -> TargetDataset:
     """Training pairs, and pairs of validation with training graphs; the test is measured apart."""
     training, validation = data.numbers("training"), data.numbers("validation")
     within = [(a, b) for place, a in enumerate(training) for b in training[place:]]
@@ -146,6 +167,7 @@ def dataset(data: GedData, seed: int) -> TargetDataset:
         splits=splits,
         seed=seed,
         evaluation_size=VALIDATION_PAIRS,
+        batch_graphs=batch_graphs,
     )
 
 
@@ -167,13 +189,13 @@ def similarity_error(model: GraphModel, data: Any) -> dict[str, float]:
 
 def trained(data: GedData, kind: str, seed: int, folder: Path, options: argparse.Namespace) -> Any:
     """The best weights of a run, which goes on where it stopped."""
-    training = {**TRAINING, "steps": options.steps, "seed": seed}
+    name, model_options = MODEL[kind]
     run = assemble(
-        kind,
-        dataset(data, seed),
+        name,
+        dataset(data, seed, BATCH_GRAPHS[kind]),
         recipe="paper",
-        model_options={**MODEL[kind], **LINK},
-        training=training,
+        model_options={**WIDTHS, **model_options},
+        training={**TRAINING, **COURSE[kind], **_given_steps(options), "seed": seed},
     )
     with TrainingProgress(run.config.steps) as progress:
         result = run.train(
@@ -184,6 +206,10 @@ def trained(data: GedData, kind: str, seed: int, folder: Path, options: argparse
             metrics=similarity_error,
         )
     return load_model(folder), result
+
+
+def _given_steps(options: argparse.Namespace) -> dict[str, int]:
+    return {} if options.steps is None else {"steps": options.steps}
 
 
 def measured(
@@ -324,7 +350,7 @@ def main() -> None:
     parser.add_argument("--dataset", default="AIDS700nef", choices=("AIDS700nef", "LINUX"))
     parser.add_argument("--model", nargs="*", default=["gmn", "gnn"], choices=tuple(MODEL))
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--steps", type=int, help="of each training; by default its model's own")
     parser.add_argument("--runs", type=Path, default=Path("runs/ged"), help="where runs are kept")
     twins_help = "leave training graphs out that a test graph is isomorphic to"
     parser.add_argument("--without-twins", action="store_true", help=twins_help)
@@ -338,7 +364,8 @@ def main() -> None:
     for seed in range(options.seeds):
         for kind in options.model:
             twins = "-without-twins" if options.without_twins else ""
-            folder = options.runs / f"{options.dataset}{twins}-{kind}-{options.steps}-seed{seed}"
+            steps = (COURSE[kind] | _given_steps(options))["steps"]
+            folder = options.runs / f"{options.dataset}{twins}-{kind}-{steps}-seed{seed}"
             results.append(run_model(data, kind, seed, folder, options))
     document = {"dataset": options.dataset, "without_twins": options.without_twins, "rules": RULES,
                 "test graphs with a twin in training": int(data.has_twin().sum()),

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from itertools import product
 
 import torch
 from torch import Tensor, nn
@@ -60,6 +61,8 @@ class LiteralModel:
         if self.config.similarity == "late":
             said = self.said(left), self.said(right)
             return self.seen(x, y, *said), self.seen(y, x, *said[::-1])
+        if self.config.similarity == "edits":
+            return self.edited(left, right, x, y)
         if self.config.similarity == "alignment":
             return self.misfit(x, y), self.misfit(y, x)
         if self.config.similarity == "joint":
@@ -173,7 +176,7 @@ class LiteralModel:
             own = step.part("reverse_messages")
             back = self.aggregated_messages(own, self.edges_against(graph), h)
             inputs = [[m, r] for m, r in zip(forward, back, strict=True)]
-        if self.config.matching:
+        if self.config.matching and self.config.similarity != "edits":
             for i, h_i in enumerate(h):
                 inputs[i].append(self.matching_vector(step, h_i, others))
         return [torch.cat(parts) for parts in inputs]
@@ -259,7 +262,7 @@ class LiteralModel:
         weights = [parameters.input_weight]
         if self.config.reverse_messages == "separate":
             weights.append(parameters.reverse_weight)
-        if self.config.matching:
+        if self.config.matching and self.config.similarity != "edits":
             weights.append(parameters.match_weight)
         from_input = torch.cat(weights, dim=1) @ x + parameters.input_bias
         from_state = parameters.state_weight @ h + parameters.state_bias
@@ -398,11 +401,89 @@ class LiteralModel:
         gated = sum(gate * c_i for gate, c_i in zip(gates, c, strict=True))
         return torch.cat([sum(c) / len(c), gated / (sum(gates) + 1e-6)])
 
+    def edited(
+        self, left: Graph, right: Graph, h: Sequence[Tensor], others: Sequence[Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        """x_G of both graphs, from the cost of a soft assignment of their nodes."""
+        edits, places = self.parameters.part("edits"), max(len(h), len(others))
+        a, b = ([[0.0] * places for _ in range(places)] for _ in range(2))
+        for graph, counts in ((left, a), (right, b)):
+            for receiver, sender, _ in self.edges_along(graph):
+                counts[receiver][sender] += 1
+        v, w = ([edits.state @ x + edits.state_bias for x in side] for side in (h, others))
+        u, z = ([edits.kind @ x for x in self.encode_nodes(graph)] for graph in (left, right))
+        zero = h[0].new_zeros(())
+        c, s = ([[zero] * places for _ in range(places)] for _ in range(2))
+        for i, j in product(range(places), range(places)):
+            if i < len(h) and j < len(others):
+                c[i][j] = 1 - torch.exp(-((u[i] - z[j]) ** 2).sum())
+                s[i][j] = edits.heat[0] * (v[i] @ w[j]) / math.sqrt(len(v[i]))
+                s[i][j] = s[i][j] - edits.mismatch[0] * c[i][j]
+            else:
+                state = h[i] if i < len(h) else others[j]
+                c[i][j] = zero + 1
+                s[i][j] = (edits.removal @ state + edits.removal_bias)[0]
+        p = self.balanced(s)
+        for weight in edits.agreement:
+            agreed = [[zero] * places for _ in range(places)]
+            for i, j, k, m in product(range(places), repeat=4):
+                edges = (a[i][k] * b[j][m] + a[k][i] * b[m][j]) / 2
+                if edges:
+                    agreed[i][j] = agreed[i][j] + edges * p[k][m]
+            p = self.balanced(
+                [[s[i][j] + weight * agreed[i][j] for j in range(places)] for i in range(places)]
+            )
+        turned_p, turned_c = ([list(row) for row in zip(*m, strict=True)] for m in (p, c))
+        x, y = self.costs(v, w, p, c, a, b), self.costs(w, v, turned_p, turned_c, b, a)
+        share = 2 / (len(h) + len(others)) if self.config.alignment_pool == "mean" else 1
+        return x * share, y * share
+
+    @staticmethod
+    def balanced(s: Sequence[Sequence[Tensor]]) -> list[list[Tensor]]:
+        places = range(len(s))
+        rows = [max(s[i][j] for j in places) for i in places]
+        columns = [max(s[i][j] for i in places) for j in places]
+        p = [[torch.exp(s[i][j] - (rows[i] + columns[j]) / 2) for j in places] for i in places]
+        for _ in range(6):
+            rows = [sum(p[i][j] for j in places) for i in places]
+            columns = [sum(p[i][j] for i in places) for j in places]
+            p = [[p[i][j] / torch.sqrt(rows[i] * columns[j]) for j in places] for i in places]
+        return p
+
+    def costs(
+        self,
+        v: Sequence[Tensor],
+        w: Sequence[Tensor],
+        p: Sequence[Sequence[Tensor]],
+        c: Sequence[Sequence[Tensor]],
+        a: Sequence[Sequence[float]],
+        b: Sequence[Sequence[float]],
+    ) -> Tensor:
+        """x_G of one of two graphs: what is wrong at each of its places, summed."""
+        edits, places = self.parameters.part("edits"), range(len(p))
+        n = [sum(p[i][j] * c[i][j] for j in places) for i in places]
+        e = []
+        for i in places:
+            wrong = p[0][0].new_zeros(())
+            for k in places:
+                moved = sum(p[i][j] * b[j][m] * p[k][m] for j in places for m in places)
+                wrong = wrong + torch.abs(a[i][k] - moved)
+            e.append(wrong)
+        total = edits.hidden_bias.new_zeros(len(edits.hidden_bias))
+        for i, v_i in enumerate(v):
+            w_i = sum(p[i][j] * w[j] for j in range(len(w)))
+            features = torch.cat([torch.abs(v_i - w_i), v_i * w_i, torch.stack([n[i], e[i]])])
+            f = torch.relu(edits.compared @ features + edits.compared_bias)
+            total = total + torch.relu(edits.hidden @ f + edits.hidden_bias)
+        return torch.cat([torch.stack([sum(n), sum(e) / 2]), total])
+
     def similarity(self, x: Tensor, y: Tensor) -> Tensor:
         kind = self.config.similarity
         if kind == "late":
             late = self.parameters.part("late")
             return (late.output @ torch.relu(late.hidden @ (x + y) + late.hidden_bias))[0]
+        if kind == "edits":
+            return -(self.parameters.part("edits").output[0] @ (x + y))
         if kind == "alignment":
             return -(x.sum() + y.sum())
         if kind == "joint":

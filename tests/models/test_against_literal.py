@@ -264,6 +264,20 @@ LATE_CASES = [
     ),
 ]
 
+EDITS: dict[str, Any] = {"matching": True, "similarity": "edits"}
+
+EDIT_CASES = [
+    *(case(shape, **EDITS, **DENSE) for shape in SHAPES),
+    case(**EDITS),
+    case(**EDITS, steps=0, **TOKENS),
+    case(**EDITS, alignment_rounds=1, **TOKENS),
+    case(**EDITS, alignment_pool="mean", target_scale=7.0, **DENSE),
+    case(**EDITS, propagation="convolution", **DENSE),
+    case(**EDITS, propagation="residual", node_degrees=True, shared=False, **TOKENS),
+    case(unrolled=3, directed=True, reverse_messages="separate", **EDITS, **DENSE),
+    case(**EDITS, message_norm="graph", node_update="mlp", **TOKENS),
+]
+
 UNROLLED = [
     case(unrolled=5, **DENSE),
     case(unrolled=0, **DENSE),
@@ -279,7 +293,7 @@ EMBEDDING_CASES = [
     *RESIDUAL_CASES,
 ]
 
-ALL_CASES = [*EMBEDDING_CASES, *MATCHING_CASES, *LATE_CASES, *UNROLLED]
+ALL_CASES = [*EMBEDDING_CASES, *MATCHING_CASES, *LATE_CASES, *EDIT_CASES, *UNROLLED]
 
 
 class Outcome(NamedTuple):
@@ -446,8 +460,8 @@ def test_many_groups_of_pairs(example: Case) -> None:
 
 
 @pytest.mark.parametrize("cells", [1, 40])
-@pytest.mark.parametrize("example", LATE_CASES, ids=str)
-def test_many_blocks_of_late_pairs(
+@pytest.mark.parametrize("example", [*LATE_CASES, *EDIT_CASES], ids=str)
+def test_many_blocks_of_pairs_encoded_apart(
     example: Case, cells: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(packing_module, "BLOCK_CELLS", cells)

@@ -75,7 +75,7 @@ CHOICES = {
 @pytest.mark.parametrize("name", CHOICES)
 def test_every_choice_is_taken_and_others_are_refused(name: str) -> None:
     for value in get_args(CHOICES[name]):
-        options = {name: value, "matching": value in ("alignment", "joint", "late")}
+        options = {name: value, "matching": value in ("alignment", "joint", "late", "edits")}
         if value == "late":
             options["propagation"] = "residual"
         assert getattr(ModelConfig(**options), name) == value

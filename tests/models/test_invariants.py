@@ -53,13 +53,14 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "similarity": "cosine",
     },
     "late": {**LATE, **FEATURES},
+    "edits": {"matching": True, "similarity": "edits", **TYPED},
     "late with words": {**LATE, "word_dim": 64, "words_known": len(KNOWN.hashes)},
 }
 MATCHERS = [name for name, options in CONFIGS.items() if options.get("matching")]
 EMBEDDERS = [name for name, options in CONFIGS.items() if not options.get("matching")]
 
 COMPARING_NODES = [
-    name for name in MATCHERS if any(kind in name for kind in ("align", "joint", "late"))
+    name for name in MATCHERS if any(kind in name for kind in ("align", "joint", "late", "edits"))
 ]
 
 examples = settings(deadline=None, max_examples=10)

@@ -11,7 +11,9 @@ from graphkin._support.settings import build, check_at_least, check_types
 from graphkin.errors import ConfigError
 
 Propagation = Literal["message", "convolution", "residual"]
-Similarity = Literal["euclidean", "cosine", "hamming", "siamese", "alignment", "late", "joint"]
+Similarity = Literal[
+    "euclidean", "cosine", "hamming", "siamese", "alignment", "late", "edits", "joint"
+]
 Readout = Literal["gated", "nodes", "pooled", "mean", "max"]
 AlignmentPool = Literal["sum", "mean"]
 NodeUpdate = Literal["gru", "mlp", "rnn", "lstm"]
@@ -43,13 +45,18 @@ class ModelConfig:
     """How two graph vectors are compared; ``siamese`` is a 2-layer MLP on both. ``alignment``, for
     matchers, compares nodes instead: how far each lies from what it looks at in the other graph.
     ``late``, for matchers too, compares nodes that were encoded without a look at the other graph.
+    ``edits``, for matchers too, assigns the nodes of graphs that were encoded so to each other: the
+    distance is what the edits cost that the assignment asks for, and a learned correction.
     ``joint`` adds the distance of an embedder's vectors to an alignment, both trained before:
     :meth:`~graphkin.GraphMatcher.joined` makes such matchers."""
     alignment_pool: AlignmentPool = "sum"
-    """Whether an alignment counts the nodes that do not fit, or takes their share of the graph."""
+    """Whether an alignment counts the nodes that do not fit, or takes their share of the graph. The
+    cost of ``edits`` is counted, or divided by the mean number of nodes of the two graphs."""
     alignment_sharpness: float = 1.0
     """Factor on the attention scores of an alignment. Above 1 a node is compared with fewer others;
     what leaks to the rest would grow with the size of the graph."""
+    alignment_rounds: int = 3
+    """How often the assignment of ``edits`` is made again so that edges agree with it."""
     steps: int = 5
     """T, the number of propagation steps. 0 gives a Deep Set, which ignores edges."""
     shared: bool = True
@@ -134,10 +141,11 @@ class ModelConfig:
         check_at_least(self, 1, "node_dim", "graph_dim", "message_dim")
         check_at_least(self, 1, "node_input_size", "edge_input_size")
         check_at_least(self, 0, "steps", "words_known", "words_learned", "dropout")
+        check_at_least(self, 1, "alignment_rounds")
         check_at_least(self, 1, "message_layers")
         if self.dropout >= 1:
             raise ConfigError(f"dropout must lie in [0, 1), got {self.dropout}")
-        if self.dropout and self.similarity in ("alignment", "joint", "late"):
+        if self.dropout and (self.aligns or self.encodes_apart):
             raise ConfigError(f"similarity={self.similarity!r} has no readout to drop states at")
         own = (self.state_norm, self.residual, self.message_layers, self.edge_encoder)
         if self.propagation != "message" and own != ("none", False, 1, "identity"):
@@ -170,6 +178,9 @@ class ModelConfig:
                 raise ConfigError(
                     "a late matcher has residual steps; set matching=True, propagation='residual'"
                 )
+        elif self.similarity == "edits":
+            if not self.matching:
+                raise ConfigError("similarity='edits' compares nodes; set matching=True")
         elif self.matching and self.propagation != "message":
             raise ConfigError("matching works on message passing; set propagation='message'")
         if self.feature_scaling and self.node_input != "dense":
@@ -203,6 +214,16 @@ class ModelConfig:
     def aligns(self) -> bool:
         """Whether nodes are compared, alone or beside graph vectors."""
         return self.similarity in ("alignment", "joint")
+
+    @property
+    def encodes_apart(self) -> bool:
+        """Whether a matcher compares nodes that have not looked at the other graph."""
+        return self.matching and self.similarity in ("late", "edits")
+
+    @property
+    def attends(self) -> bool:
+        """Whether nodes look at the other graph in every propagation step."""
+        return self.matching and not self.encodes_apart
 
     def embedding(self) -> ModelConfig:
         """Of the embedder in a matcher with a joint similarity."""

@@ -88,8 +88,8 @@ class LateInteraction(nn.Module):
         order = []
         for block in pair_blocks(sizes[left].cpu().numpy(), sizes[right].cpu().numpy()):
             members = torch.from_numpy(block).to(left.device)
-            rows = _padded(offsets, sizes, left[members])
-            columns = _padded(offsets, sizes, right[members])
+            rows = padded_nodes(offsets, sizes, left[members])
+            columns = padded_nodes(offsets, sizes, right[members])
             sides.append(self._compared(views, rows, columns))
             order.append(members)
         back = torch.cat(order).argsort()
@@ -156,9 +156,14 @@ class LateInteraction(nn.Module):
         return torch.cat([mean, (gate * c).sum(1) / (gate.sum(1) + 1e-6)], 1)
 
 
-def _padded(offsets: Tensor, sizes: Tensor, graphs: Tensor) -> tuple[Tensor, Tensor]:
-    """(B, n) node numbers of some graphs, and which of them are not padding."""
+def padded_nodes(
+    offsets: Tensor, sizes: Tensor, graphs: Tensor, width: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """(B, n) node numbers of some graphs, and which of them are not padding.
+
+    n is ``width``, or the size of the largest.
+    """
     own = sizes[graphs]
-    slots = torch.arange(int(own.max()), device=own.device)
+    slots = torch.arange(int(own.max()) if width is None else width, device=own.device)
     is_node = slots < own[:, None]
     return offsets[graphs][:, None] + torch.where(is_node, slots, 0), is_node

@@ -281,12 +281,12 @@ class NodeUpdateCell(nn.Module):
         super().__init__()
         self.kind = config.node_update
         width, rows = config.node_dim, GATES[config.node_update] * config.node_dim
-        inputs = config.message_dim + (width if config.matching else 0)
+        inputs = config.message_dim + (width if config.attends else 0)
         self.input_weight = glorot(rows, config.message_dim, fan_in=inputs)
         self.input_bias = zeros(rows)
         if config.reverse_messages == "separate":
             self.reverse_weight = glorot(rows, config.message_dim, fan_in=inputs)
-        if config.matching:
+        if config.attends:
             self.match_weight = glorot(rows, width, fan_in=inputs)
         self.state_weight = glorot(rows, width)
         self.state_bias = zeros(rows)

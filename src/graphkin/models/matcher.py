@@ -1,13 +1,15 @@
 """The matching model (GMN): two graphs are compared through cross-graph attention.
 
-In every propagation step, as in the paper, or with ``similarity="late"`` once, after the last.
+In every propagation step, as in the paper, or with ``similarity="late"`` or ``"edits"`` after the
+last.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +24,7 @@ from graphkin.graphs.packing import size_batches
 from graphkin.graphs.words import KINDS, OFFSETS
 from graphkin.models.attention import CrossAttention
 from graphkin.models.config import INHERITED, ModelConfig
+from graphkin.models.edits import EditAlignment, EditViews
 from graphkin.models.late import LateInteraction, NodeViews
 from graphkin.models.model import GraphModel, PairOutput, as_config
 from graphkin.models.network import Observer
@@ -50,6 +53,8 @@ class GraphMatcher(GraphModel):
         config = options
         if config.similarity == "late":
             self.late = LateInteraction(config)
+        if config.similarity == "edits":
+            self.edits = EditAlignment(config)
         if config.word_dim:
             said = [kind for kind in KINDS if kind != OFFSETS]
             self.words = WordBag(config.word_dim, config.words_known, 0, said)
@@ -61,6 +66,8 @@ class GraphMatcher(GraphModel):
     def forward(self, batch: PairBatch, steps: int | None = None) -> PairOutput:
         if self.config.similarity == "late":
             return PairOutput(*self.late(self._views(batch.graphs, steps), batch))
+        if self.config.similarity == "edits":
+            return PairOutput(*self.edits(self._edit_views(batch.graphs, steps), batch))
         left, right = batch.split(self._vectors(batch, steps))
         return PairOutput(self.compare(left, right), left, right)
 
@@ -69,6 +76,9 @@ class GraphMatcher(GraphModel):
         if self.config.word_dim:
             said = self.words.totals(checked_words(batch.node_words))
         return self.late.views(self.network.states(batch, steps=steps), said)
+
+    def _edit_views(self, batch: GraphBatch, steps: int | None) -> EditViews:
+        return self.edits.views(self.network.nodes(batch), self.network.states(batch, steps=steps))
 
     def _vectors(
         self, batch: PairBatch, steps: int | None, observe: Observer | None = None
@@ -85,7 +95,7 @@ class GraphMatcher(GraphModel):
     ) -> NDArray[np.float32]:
         scores = np.zeros(len(pairs), dtype=np.float32)
         done = 0
-        pack = PairBatch.pack_distinct if self.config.similarity == "late" else PairBatch.pack
+        pack = PairBatch.pack_distinct if self.config.encodes_apart else PairBatch.pack
         for members in size_batches([a.num_nodes + b.num_nodes for a, b in pairs], 2):
             batch = pack([pairs[index] for index in members]).to(self.device)
             scores[members] = self(batch, steps).scores.float().cpu().numpy()
@@ -149,16 +159,16 @@ class GraphMatcher(GraphModel):
     def explain_many(
         self, pairs: Sequence[tuple[Graph, Graph]], *, steps: int | None = None
     ) -> list[AttentionMaps]:
-        """The same of many pairs; a late matcher encodes a graph of several of them once."""
+        """The same of many pairs; a matcher that encodes apart encodes each graph once."""
         if not self.config.steps:
             raise ModelError("a model with 0 propagation steps has no attention to show")
         pairs = self._read_pairs(pairs)
-        if self.config.similarity != "late":
+        if not self.config.encodes_apart:
             return [self._explain(pair, steps) for pair in pairs]
         maps: dict[int, AttentionMaps] = {}
         for members in size_batches([a.num_nodes + b.num_nodes for a, b in pairs], 2):
             batch = PairBatch.pack_distinct([pairs[index] for index in members]).to(self.device)
-            maps |= zip(members, self._explain_late(batch, steps), strict=True)
+            maps |= zip(members, self._explain_apart(batch, steps), strict=True)
         return [maps[index] for index in range(len(pairs))]
 
     def _explain(self, pair: tuple[Graph, Graph], steps: int | None) -> AttentionMaps:
@@ -179,12 +189,19 @@ class GraphMatcher(GraphModel):
         score = float(self.compare(vectors[0:1], vectors[1:2])[0])
         return AttentionMaps(left_to_right, right_to_left, score)
 
-    def _explain_late(self, batch: PairBatch, steps: int | None) -> Iterator[AttentionMaps]:
+    def _explain_apart(self, batch: PairBatch, steps: int | None) -> Iterator[AttentionMaps]:
         """There is one look at the other graph, after the last step."""
-        views = self._views(batch.graphs, steps)
-        scores = self.late(views, batch)[0].tolist()
+        weights_of: Callable[[int, int], tuple[Tensor, Tensor]]
+        if self.config.similarity == "late":
+            views = self._views(batch.graphs, steps)
+            scores = self.late(views, batch)[0].tolist()
+            weights_of = partial(self.late.weights, views, batch.graphs)
+        else:
+            edit_views = self._edit_views(batch.graphs, steps)
+            scores = self.edits(edit_views, batch)[0].tolist()
+            weights_of = partial(self.edits.weights, edit_views, batch.graphs)
         sides = batch.left.tolist(), batch.right.tolist()
         for left, right, score in zip(*sides, scores, strict=True):
-            weights = self.late.weights(views, batch.graphs, left, right)
+            weights = weights_of(left, right)
             ahead, back = (side.float().cpu().numpy() for side in weights)
             yield AttentionMaps([ahead], [back], score)

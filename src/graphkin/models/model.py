@@ -228,7 +228,7 @@ class GraphModel(nn.Module, ABC):
 
     def prepare(self, batch: PairBatch) -> PairBatch:
         """Computes what the model derives from a batch: off a training loop's critical path."""
-        if self.config.matching and self.config.similarity != "late":
+        if self.config.attends:
             _ = batch.groups
         if self.config.reverse_messages != "none" or self.config.node_degrees:
             _ = batch.graphs.outgoing
@@ -379,7 +379,7 @@ class GraphModel(nn.Module, ABC):
         if self.vocabulary != other.vocabulary:
             raise ModelError("the model to start from has another vocabulary; use its words")
         tensors = other.state_dict()
-        if self.config.similarity == "late" and other.config.similarity != "late":
+        if self.config.encodes_apart and other.config.similarity != self.config.similarity:
             # It compares nodes: the encoder and the steps are what the two have in common, and
             # how rare words are.
             own = self.state_dict()

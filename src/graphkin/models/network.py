@@ -38,11 +38,11 @@ class PropagationStep(nn.Module):
         self.messages = Messages(config, edges)
         if self.reverse == "separate":
             self.reverse_messages = Messages(config, edges)
-        if config.matching:
+        if config.attends:
             self.attention = CrossAttention(
                 config.node_dim, config.attention_similarity, config.attention_projections
             )
-        self.matching = config.matching
+        self.attends = config.attends
         self.update = NodeUpdateCell(config)
         self.residual = config.residual
         self.norm = nn.LayerNorm(config.node_dim) if config.state_norm == "layer" else None
@@ -62,7 +62,7 @@ class PropagationStep(nn.Module):
             m = m + self.messages(h, batch, batch.outgoing, edges)
         if self.reverse == "separate":
             reverse_m = self.reverse_messages(h, batch, batch.outgoing, edges)
-        mu = self.attention(h, groups) if self.matching else None  # mu_i = sum_j a_ij (h_i - h_j)
+        mu = self.attention(h, groups) if self.attends else None  # mu_i = sum_j a_ij (h_i - h_j)
         new, cell = self.update(h, m, reverse_m, mu, cell)  # h_i' = f_node(h_i, m_i, mu_i)
         if self.residual:
             new = h + new
@@ -85,7 +85,7 @@ class GraphNetwork(nn.Module):
             self.steps = nn.ModuleList(step(config) for _ in range(count))
         if config.aligns:
             self.alignment = Alignment(config)
-        elif config.similarity != "late":
+        elif not config.encodes_apart:
             self.aggregator = READOUTS[config.readout](config)
 
     def forward(

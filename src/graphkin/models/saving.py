@@ -36,6 +36,7 @@ PARTS = {"GraphEmbedder": "embedder", "GraphMatcher": "matcher"}
 ADDED_OPTIONS: dict[str, Any] = {
     "alignment_pool": "sum",
     "alignment_sharpness": 1.0,
+    "alignment_rounds": 3,
     "embedder_norm": "none",
     "message_norm": "none",
     "readout": "gated",
@@ -58,7 +59,13 @@ ADDED_OPTIONS: dict[str, Any] = {
 }
 """Options that came after the first models were saved, whose defaults are what those do."""
 KEYS = {"format", "version", "class", "config", "vocabulary", "calibration", "trained_on"}
-MOST = {"steps": 1000, "message_layers": 1000, "word_dim": 1 << 16, "offset_dim": 1 << 16}
+MOST = {
+    "steps": 1000,
+    "message_layers": 1000,
+    "alignment_rounds": 1000,
+    "word_dim": 1 << 16,
+    "offset_dim": 1 << 16,
+}
 """Of options of a model that is read, where more takes time or memory, but no weights."""
 SHIPPED = Path(__file__).parent / "shipped"
 

@@ -44,7 +44,7 @@ VECTOR_SIMILARITIES = {
 
 def distances_of(scores: Tensor, similarity: Similarity) -> Tensor:
     """The distance behind a model's score: 0 for equal graphs where the similarity has a top."""
-    if similarity in ("euclidean", "siamese", "alignment", "joint"):
+    if similarity in ("euclidean", "siamese", "alignment", "edits", "joint"):
         return -scores
     return 1 - scores
 

@@ -236,6 +236,40 @@ def test_queries_of_targets_are_whole() -> None:
     assert counts.min() > 20
 
 
+def test_pairs_of_a_batch_share_graphs() -> None:
+    graphs = [ring(n) for n in range(3, 33)]
+    pairs = [(a, b) for a in graphs for b in graphs]
+    values = [abs(a.num_nodes - b.num_nodes) for a, b in pairs]
+    dataset = TargetDataset(pairs, values, batch_graphs=6)
+    batch = dataset.batch(0, 30, "pairs")
+    sizes = batch.graphs.node_offsets.diff()
+    assert (batch.graphs.num_graphs, batch.num_pairs) == (6, 30)
+    assert batch.labels is not None
+    assert batch.labels.tolist() == (sizes[batch.left] - sizes[batch.right]).abs().tolist()
+    drawn = set(zip(batch.left.tolist(), batch.right.tolist(), strict=True))
+    assert len(drawn) == 30, "no pair is there twice"
+    assert set(sizes.tolist()) <= {graphs[n].num_nodes for n in dataset.numbers("training")}
+    again, later = (dataset.batch(step, 30, "pairs") for step in (0, 1))
+    assert again.graphs.node_offsets.tolist() == batch.graphs.node_offsets.tolist()
+    assert later.graphs.node_offsets.tolist() != batch.graphs.node_offsets.tolist()
+    shares = [dataset.batch(0, 30, "pairs", rank=rank, world=2) for rank in range(2)]
+    assert [share.num_pairs for share in shares] == [15, 15]
+
+
+def test_other_pairs_fill_a_batch_of_few_graphs() -> None:
+    pairs, values = edit_pairs(80)
+    dataset = TargetDataset(pairs, values, batch_graphs=4)
+    batch = dataset.batch(0, 20, "pairs")
+    assert batch.num_pairs == 20
+    assert batch.graphs.num_graphs > 4
+
+
+def test_a_dataset_without_shared_graphs_is_described_as_before_the_option() -> None:
+    pairs, values = edit_pairs(80)
+    assert "batch_graphs" not in TargetDataset(pairs, values).describe()
+    assert TargetDataset(pairs, values, batch_graphs=4).describe()["batch_graphs"] == 4
+
+
 def test_counts_must_agree() -> None:
     pairs, values = edit_pairs(10)
     with pytest.raises(ConfigError, match="9 labels for 10 pairs"):

@@ -46,10 +46,14 @@ class DatasetOptions:
     """Pairs, and triplets, of an evaluation set."""
     fold: int = 0
     """Which tenth is the test set, from 0 to 9; the tenth before it is for validation."""
+    batch_graphs: int = 0
+    """Graphs that the pairs of a batch with target values are drawn from, each encoded once: many
+    pairs then take little longer than few. For embedders, and for matchers that compare nodes after
+    the last step. 0 draws pairs from all graphs."""
 
     def __post_init__(self) -> None:
         check_types(self)
-        check_at_least(self, 0, "seed", "fold")
+        check_at_least(self, 0, "seed", "fold", "batch_graphs")
         check_at_least(self, 2, "evaluation_size")
         if self.fold >= FOLDS:
             raise ConfigError(f"fold must lie in 0..{FOLDS - 1}, got {self.fold}")
@@ -163,8 +167,11 @@ class Dataset(ABC):
         for digest in self.digests:
             sha.update(bytes.fromhex(digest))
         sha.update("\0".join(map(str, self.answers())).encode("utf-8", "surrogatepass"))
-        described = {"task": self.kind, "data": sha.hexdigest(), **asdict(self.options)}
-        return described | self.origin
+        options = asdict(self.options)
+        if not self.options.batch_graphs:
+            # Runs of before this option have no word of it, and go on.
+            del options["batch_graphs"]
+        return {"task": self.kind, "data": sha.hexdigest(), **options} | self.origin
 
     def _check_batch(self, step: int, size: int, mode: Mode, rank: int, world: int) -> None:
         if mode not in self.modes:

@@ -287,13 +287,32 @@ class TargetDataset(_Examples):
     def batch(
         self, step: int, size: int, mode: Mode, *, rank: int = 0, world: int = 1
     ) -> PairBatch:
-        """Pairs drawn at random, with their values as labels."""
+        """Pairs drawn at random, with their values as labels.
+
+        With ``batch_graphs`` they are pairs of that many graphs, each of which is there once.
+        """
         self._check_batch(step, size, mode, rank, world)
         rows = self._drawn(generator(self.options.seed, "training", step), size)[rank::world]
-        return PairBatch.pack([(a, b) for a, b in self._chosen(rows)], self.values[rows].tolist())
+        pack = PairBatch.pack_distinct if self.options.batch_graphs else PairBatch.pack
+        return pack([(a, b) for a, b in self._chosen(rows)], self.values[rows].tolist())
 
     def _drawn(self, rng: np.random.Generator, size: int) -> Index:
-        return rng.choice(self.rows("training"), size)
+        known, rows = self._known
+        if not self.options.batch_graphs:
+            return rng.choice(rows, size)
+        chosen = np.zeros(len(self._given), dtype=bool)
+        chosen[rng.choice(known, min(self.options.batch_graphs, len(known)), replace=False)] = True
+        left, right = self.examples[rows].T
+        among = rows[chosen[left] & chosen[right]]
+        if len(among) >= size:
+            return rng.choice(among, size, replace=False)
+        # Where few graphs are paired with each other, other pairs fill the batch.
+        return np.concatenate([among, rng.choice(rows, size - len(among))])
+
+    @cached_property
+    def _known(self) -> tuple[Index, Index]:
+        """The numbers of the training graphs, and of the training pairs."""
+        return self.numbers("training"), self.rows("training")
 
     @cached_property
     def queries(self) -> Index:

@@ -92,13 +92,13 @@ def propagate_fused(
         steps=count,
         routes=tuple(routes),
         message_dim=config.message_dim,
-        groups=groups if config.matching else (),
+        groups=groups if config.attends else (),
         attention=EUCLIDEAN if config.attention_similarity == "euclidean" else PLAIN,
         classes=classes,
         graphs=batch.node_offsets if config.message_norm == "graph" else None,
     )
     parameters = [
-        StepParameters.of(step, step_tables, separate, config.matching)
+        StepParameters.of(step, step_tables, separate, config.attends)
         for step, step_tables in zip(steps, zip(*tables, strict=True), strict=True)
     ]
     flat = [tensor for own in parameters for tensor in own.flatten()]
@@ -112,7 +112,7 @@ def _fusible(config: Any) -> bool:
         return False
     if (config.state_norm, config.residual, config.message_layers) != ("none", False, 1):
         return False
-    if not config.matching:
+    if not config.attends:
         return True
     return config.attention_similarity in ("euclidean", "dot") and not config.attention_projections
 
