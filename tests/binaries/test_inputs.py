@@ -82,6 +82,27 @@ def test_a_folder_gives_its_binaries_and_those_of_its_containers(tree: Path) -> 
     assert inputs.skipped == []
 
 
+def test_links_that_lead_out_of_a_folder_are_told(tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside.o").write_bytes(OBJECT)
+    (tree / "sub" / "link.o").symlink_to(tmp_path / "outside.o")
+    (tree / "dangling.o").symlink_to(tmp_path / "absent")
+    with Inputs() as inputs:
+        assert tree / "sub" / "link.o" not in inputs.files([tree])
+        (told,) = inputs.skipped
+    assert (told.binary, told.is_read) == (str(tree), True)
+    assert "a symbolic link that leads out of it is not followed" in told.reason
+
+
+def test_empty_and_thin_files_of_a_folder_are_not_passed_over(tree: Path) -> None:
+    for name in ("libx.so.3", "x.dll", "notes.txt", "__init__.py"):
+        (tree / name).touch()
+    (tree / "thin.a").write_bytes(b"!<thin>\n")
+    with Inputs() as inputs:
+        names = {file.name for file in inputs.files([tree])}
+    assert {"libx.so.3", "x.dll", "thin.a"} <= names
+    assert not {"notes.txt", "__init__.py"} & names
+
+
 def test_members_can_be_named(tree: Path) -> None:
     named = [tree / "b.zip!lib/shapes.o", tree / "b.zip!usr/bin", tree / "b.zip!absent"]
     with Inputs() as inputs:

@@ -54,6 +54,15 @@ def test_the_command_ends_quietly(verb: str, library: Path) -> None:
     assert "BrokenPipe" not in errors
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
+def test_a_full_disk() -> None:
+    command = [sys.executable, "-m", "graphkin.cli.main", "show", str(NEW)]
+    with open("/dev/full", "wb") as output:
+        result = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True)
+    assert result.returncode == 15
+    assert result.stderr.splitlines()[-1] == ("graphkin: cannot write the output: the disk is full")
+
+
 def test_a_pipe_of_our_own_is_not_passed_over() -> None:
     """Someone reads the output, so the broken pipe is another one, and a defect."""
     script = """

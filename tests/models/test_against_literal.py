@@ -500,7 +500,9 @@ def test_every_parameter_of_every_case_has_a_gradient() -> None:
         expected = by_the_letter(example)
         vanishing = {n for n, g in expected.gradients.items() if g.abs().max() < 1e-6}
         if example.config.node_input == "constant":  # equal nodes match, whatever the weights
-            vanishing -= {"network.steps.0.update.match_weight"}
+            vanishing -= {"network.steps.0.update.match_weight", "edits.kind", "edits.mismatch"}
+        if example.shape == "even":  # graphs of one size lose no node
+            vanishing -= {"edits.removal", "edits.removal_bias"}
         assert not vanishing, f"{example}: {vanishing}"
 
 

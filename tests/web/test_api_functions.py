@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -303,3 +305,14 @@ def test_large_files_that_a_library_names_are_not_read(
     shown = client.get("/api/functions/library:1").text
     assert ("the file is not at hand" in shown) is not is_read
     assert bool(read) is is_read
+
+
+def test_coverage_names_members_and_no_copies(client: TestClient) -> None:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("bin/gateway", samples.FIRMWARE.read_bytes())
+        archive.writestr("lib/libkinbeat.so", samples.path("gcc-O2/libkinbeat.so").read_bytes())
+    sent = send(client, content.getvalue(), "update.zip").json()
+    named = [item["binary"] for item in sent["coverage"]]
+    assert [name.rpartition("!")[2] for name in named] == ["bin/gateway", "lib/libkinbeat.so"]
+    assert not any("graphkin-" in name for name in named)

@@ -8,6 +8,7 @@ costs nothing but itself, and the members of one large image keep all processes 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,8 @@ UNPACK_MEMORY = 1 << 30
 """Of the process that unpacks: everything is streamed."""
 PREFIX = "graphkin-"
 """How the names of private folders begin."""
+CALLED_LIKE_A_BINARY = re.compile(r"\.(?:so(?:\.[\d.]+)?|a|o|ko|dll|exe|sys|dylib|elf)$")
+"""An empty file of such a name is what a failed copy leaves."""
 
 
 class Input(NamedTuple):
@@ -285,8 +288,9 @@ def is_container(path: PathLike) -> bool:
 def files_in(paths: Iterable[PathLike], skipped: list[Skipped]) -> Iterator[Path]:
     """The files named, and the binaries and containers of the folders named, sorted.
 
-    Links in folders are not followed. Folders that cannot be searched are added to ``skipped``.
-    A file that cannot be read may be a binary, so it is among them.
+    Links in folders are not followed; ``skipped`` is told of those that lead elsewhere, and of
+    folders that cannot be searched. A file that cannot be read may be a binary, so it is among
+    them, and so may an empty one that is called like one.
     """
 
     def note(error: OSError) -> None:
@@ -296,14 +300,34 @@ def files_in(paths: Iterable[PathLike], skipped: list[Skipped]) -> Iterator[Path
         if not os.path.isdir(path):
             yield path
             continue
+        links = 0
         for folder, below, names in os.walk(path, onerror=note):
             below.sort()
+            links += sum(_leads_out(os.path.join(folder, name), path) for name in (*below, *names))
             for name in sorted(names):
                 file = Path(folder, name)
                 if os.path.islink(file) or not os.path.isfile(file):
                     continue
-                if looks_like_binary(file) or is_container(file) or not os.access(file, os.R_OK):
+                if (
+                    looks_like_binary(file)
+                    or is_container(file)
+                    or not os.access(file, os.R_OK)
+                    or (CALLED_LIKE_A_BINARY.search(name) and not os.path.getsize(file))
+                ):
                     yield file
+        if links:
+            reason = f"{links} symbolic links that lead out of it are not followed"
+            if links == 1:
+                reason = "a symbolic link that leads out of it is not followed"
+            skipped.append(Skipped(str(path), "", reason, is_read=True))
+
+
+def _leads_out(path: str, root: Path) -> bool:
+    """Whether a path is a link to something that is not below a folder, and is there."""
+    if not os.path.islink(path) or not os.path.exists(path):
+        return False
+    inside = os.path.join(os.path.realpath(root), "")
+    return not os.path.join(os.path.realpath(path), "").startswith(inside)
 
 
 def distinct(paths: Iterable[Path]) -> list[Path]:

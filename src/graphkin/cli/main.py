@@ -7,6 +7,7 @@ so that a command answers at once.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -17,7 +18,7 @@ from typing import Annotated, TextIO
 
 import typer
 
-from graphkin.errors import GraphkinError
+from graphkin.errors import GraphkinError, StorageError
 
 VERBS = {
     "demo": ("demo",),
@@ -93,6 +94,11 @@ def main() -> None:
         for line in str(error).split("\n"):
             typer.echo(f"graphkin: {printable(line)}", err=True)
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        typer.echo("graphkin: cannot write the output: the disk is full", err=True)
+        sys.exit(StorageError.exit_code)
     except SystemExit as error:
         broken = error.__context__
         if not isinstance(broken, BrokenPipeError):

@@ -219,7 +219,8 @@ def list_file(
         skipped=len(source.skipped),
         reasons=tuple(map(cut, reasons)),
         coverages=tuple(
-            replace(item, binary=_local(item.binary, path)) for item in source.coverages
+            replace(item, binary=_local(file.coverage(item).binary, path))
+            for item in source.coverages
         ),
     )
 

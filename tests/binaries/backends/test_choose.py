@@ -89,7 +89,7 @@ def test_without_smda_a_warning_says_what_would_help(monkeypatch: pytest.MonkeyP
     assert list(source.functions()) == []
     assert "no function was found" in source.skipped[0].reason
     warning = source.coverages[0].warning()
-    assert "only 0% of 162 bytes of code lie inside the 0 functions" in warning
+    assert "only 0.0% of 162 bytes of code lie inside the 0 functions" in warning
     assert "tried: entry points; pip install 'graphkin[smda]'" in warning
 
 

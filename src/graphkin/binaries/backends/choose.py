@@ -14,7 +14,7 @@ from typing import Any
 from graphkin._support.files import PathLike
 from graphkin.binaries.backends.base import FORMATS, FunctionSource, Limits, Wants, extent_of
 from graphkin.binaries.coverage import Coverage
-from graphkin.binaries.formats.archive import ARCHIVE, MAX_SLICES, is_fat, slice_count
+from graphkin.binaries.formats.archive import ARCHIVE, MAX_SLICES, THIN_ARCHIVE, is_fat, slice_count
 from graphkin.binaries.formats.intermediate import BITCODE
 from graphkin.binaries.function import Function, Skipped
 from graphkin.errors import ConfigError, FormatError
@@ -35,7 +35,8 @@ def begins_like_binary(head: bytes, name: PathLike) -> bool:
     """Whether some backend may read a file with these first bytes, and this name."""
     if is_fat(head):
         return slice_count(head) <= MAX_SLICES
-    return head.startswith((*FORMATS, ARCHIVE, *BITCODE)) or _is_binexport(head[:HEAD_BYTES], name)
+    begins = (*FORMATS, ARCHIVE, THIN_ARCHIVE, *BITCODE)
+    return head.startswith(begins) or _is_binexport(head[:HEAD_BYTES], name)
 
 
 def open_source(

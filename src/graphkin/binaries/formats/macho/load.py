@@ -13,6 +13,7 @@ from graphkin.binaries.formats.golang.symbols import go_functions, go_ranges, wi
 from graphkin.binaries.formats.macho.objects import EMPTY_KINDS, resolve
 from graphkin.binaries.formats.macho.symbols import LOCAL, SymbolTable
 from graphkin.binaries.formats.names import is_noreturn, stack_failures
+from graphkin.binaries.formats.truncation import cut_note
 from graphkin.binaries.image import Image, Region, disjoint
 from graphkin.binaries.recovery.ranges import Symbol
 from graphkin.binaries.starts.clues import Clues
@@ -64,7 +65,19 @@ def load_macho(data: bytes, label: str) -> Image:
                 f"{label} is encrypted (cryptid {encryption.crypt_id}); "
                 "read a copy that was decrypted on a device"
             )
-        return _Reader(binary, data, architecture).image()
+        image = _Reader(binary, data, architecture).image()
+        image.note = image.note or cut_note(max(_ends(binary)), len(data))
+        return image
+
+
+def _ends(binary: lief.MachO.Binary) -> Iterator[int]:
+    """Where segments and the names of symbols end in the file."""
+    yield 0
+    for segment in binary.segments:
+        yield segment.file_offset + segment.file_size
+    symbols = binary.symbol_command
+    if symbols is not None:
+        yield symbols.strings_offset + symbols.strings_size
 
 
 class _Reader:

@@ -15,6 +15,7 @@ from graphkin.binaries.formats.eh_frame import unwind_ranges
 from graphkin.binaries.formats.golang.symbols import go_ranges, with_go_functions
 from graphkin.binaries.formats.names import is_noreturn, text
 from graphkin.binaries.formats.pe.pdata import exception_ranges
+from graphkin.binaries.formats.truncation import cut_note
 from graphkin.binaries.image import Image, Region, UnwindRange, disjoint
 from graphkin.binaries.recovery.ranges import Symbol
 from graphkin.binaries.starts.clues import Clues
@@ -35,6 +36,7 @@ IDENT = re.compile(rb"GCC: \([ -~]{1,150}")
 IL_ONLY = 1
 HIGHLOW, DIR64 = 3, 10
 PAGE = 0x1000
+SYMBOL_BYTES = 18
 DIRECTORY = lief.PE.DataDirectory.TYPES
 
 lief.logging.disable()
@@ -67,7 +69,24 @@ def load_pe(data: bytes, label: str) -> Image:
             name = str(binary.header.machine).rpartition(".")[2]
             known = ", ".join(ARCHITECTURES.values())
             raise FormatError(f"{label} is code for {name}; graphkin reads {known}")
-        return _Reader(binary, data, label, architecture).image()
+        image = _Reader(binary, data, label, architecture).image()
+        ends = [_symbols_end(binary.header, data), *map(_end, binary.sections)]
+        image.note = image.note or cut_note(max(ends), len(data))
+        return image
+
+
+def _symbols_end(header: lief.PE.Header, data: bytes) -> int:
+    """Where the symbols end in the file, and their names behind them, whose size comes first."""
+    if not header.pointerto_symbol_table:
+        return 0
+    names = header.pointerto_symbol_table + header.numberof_symbols * SYMBOL_BYTES
+    return names + int.from_bytes(data[names : names + 4], "little")
+
+
+def _end(section: lief.PE.Section) -> int:
+    """Where a section ends in the file; what is behind its size in memory is padding."""
+    size = min(section.sizeof_raw_data, section.virtual_size or section.sizeof_raw_data)
+    return section.pointerto_raw_data + size if size else 0
 
 
 class _Reader:
