@@ -272,6 +272,7 @@ def _joined(facts: list[FileFacts], skipped: list[str]) -> FileFacts:
         first,
         skipped=len(skipped) + sum(item.skipped for item in facts),
         reasons=tuple(map(cut, reasons[:MOST_REASONS])),
+        coverages=tuple(own for item in facts for own in item.coverages),
     )
 
 
