@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -145,10 +146,16 @@ def version_bags(
     """The words of a function, and of both versions, without lines; offsets only where pointers
     are equally wide."""
     same_width = have_same_width(processor, pair.architecture)
-    lines = line_numbers(pair.vulnerable_graph, pair.fixed_graph)
+    lines = _lines(pair.vulnerable_graph, pair.fixed_graph)
     graphs = (graph, pair.vulnerable_graph, pair.fixed_graph)
     first, second, third = (_bag(own, lines, same_width) for own in graphs)
     return first, second, third
+
+
+@lru_cache(maxsize=64)
+def _lines(vulnerable: Graph, fixed: Graph) -> frozenset[int]:
+    """Kept, because every function is compared with the same pairs."""
+    return frozenset(line_numbers(vulnerable, fixed))
 
 
 def _bag(graph: Graph, lines: Collection[int], with_offsets: bool) -> Counter[int]:
