@@ -45,7 +45,7 @@ LARGEST = 2.0
 CLOSENESS = 5.0
 """Scores of the matcher by which one pair of builds is closer than another, to count e times as
 much."""
-LEAST_SURE = 0.8
+LEAST_SURE = 0.85
 """Probability of either, below which it cannot be told."""
 EQUAL = 0.99
 """Probability of the version that has exactly the graph of the function."""
