@@ -15,7 +15,8 @@ from graphkin.graphs import WordBags
 from graphkin.graphs.words import word_hash
 from graphkin.library.indexing.index import index_paths
 from graphkin.library.line_numbers import line_numbers
-from graphkin.library.patches import PatchJudge, VersionPair, _bags, _signals, judge
+from graphkin.library.patch_signals import SIGNALS, KnownVersions, VersionPair, version_bags
+from graphkin.library.patches import PatchJudge, judge
 from graphkin.library.records import Filter, KnownFunction, SearchOptions, Stored
 from graphkin.library.scan import Query, read_queries
 from graphkin.library.whole_files import look_up_files
@@ -99,10 +100,12 @@ def test_words_of_one_version_decide_and_are_quoted(library: Library) -> None:
     pair = VersionPair(stored(1, before), stored(2, after), before, after)
     matcher = library.model.matcher
     assert matcher is not None
-    repaired = judge(matcher, asked(graph("1000", "7777", nodes=9), "7777"), "X", [pair])
+    repaired = judge(
+        asked(graph("1000", "7777", nodes=9), "7777"), "X", KnownVersions(matcher, [pair])
+    )
     assert repaired.verdict == "fixed"
     assert "says 7777, which only the repaired one says" in repaired.reasons
-    left = judge(matcher, asked(graph("1000", "44", "5")), "X", [pair])
+    left = judge(asked(graph("1000", "44", "5")), "X", KnownVersions(matcher, [pair]))
     assert left.verdict == "vulnerable"
     assert "does not say 7777, which only the repaired one says" in left.reasons
     assert (left.probability or 0) < 0.3 < 0.7 < (repaired.probability or 0)
@@ -127,13 +130,13 @@ def test_lines_of_the_source_are_no_evidence(library: Library) -> None:
     matcher = library.model.matcher
     assert matcher is not None
     other_line = asserting("700", "1000", "7777")
-    assert _bags(asked(other_line), pair)[0] == _bags(asked(after), pair)[0]
-    said = judge(matcher, asked(other_line), "X", [pair])
+    assert version_bags(other_line, "arm", pair)[0] == version_bags(after, "arm", pair)[0]
+    said = judge(asked(other_line), "X", KnownVersions(matcher, [pair]))
     assert not any("700" in reason or "705" in reason for reason in said.reasons)
     alone = asserting("700"), asserting("705")
     pair = VersionPair(stored(1, alone[0]), stored(2, alone[1]), *alone)
-    signals = _signals(matcher, asked(asserting("705", nodes=9)), [pair])
-    assert (signals[0].distinct, signals[0].words) == (0.0, 0.0)
+    signals = KnownVersions(matcher, [pair]).compared([asserting("705", nodes=9)], ["arm"])
+    assert signals.values[0, 0, :2].tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -160,14 +163,42 @@ def test_what_is_as_near_to_both_cannot_be_told(library: Library) -> None:
     pair = VersionPair(stored(1, before), stored(2, after), before, after)
     matcher = library.model.matcher
     assert matcher is not None
-    assert judge(matcher, asked(graph("1000")), "X", [pair]).verdict == "cannot tell"
+    assert judge(asked(graph("1000")), "X", KnownVersions(matcher, [pair])).verdict == "cannot tell"
+
+
+def test_what_another_build_says_of_both_versions_is_no_evidence(library: Library) -> None:
+    before, after = graph("1000"), graph("1000", "7777")
+    pair = VersionPair(stored(1, before), stored(2, after), before, after)
+    # This compiler writes the constant of the repaired version in both.
+    other_before, other_after = graph("1000", "7777", nodes=9), graph("1000", "7777", "5", nodes=9)
+    other = VersionPair(stored(3, other_before), stored(4, other_after), other_before, other_after)
+    matcher = library.model.matcher
+    assert matcher is not None
+    weighed = []
+    for pairs in ([pair], [pair, other]):
+        known = KnownVersions(matcher, pairs)
+        signals = known.compared([graph("1000", "7777", nodes=10)], ["arm"])
+        assert signals.values[0, 0, 0] == 1
+        weighed.append(known.weighed(signals)[0, 0])
+    assert weighed[1] < 0.7 * weighed[0]
+
+
+def test_blocks_of_one_version_are_sought(library: Library) -> None:
+    before, after = graph(nodes=8), graph(nodes=12)
+    pair = VersionPair(stored(1, before), stored(2, after), before, after)
+    matcher = library.model.matcher
+    assert matcher is not None
+    signals = KnownVersions(matcher, [pair]).compared([before, after], ["arm", "arm"])
+    of_blocks = signals.values[:, 0, SIGNALS.index("blocks")]
+    assert of_blocks[0] < -0.01 < 0.01 < of_blocks[1]
 
 
 def test_versions_are_compared_in_builds_of_one_kind(library: Library) -> None:
-    pairs = PatchJudge(library.model, library.engine)._known_pairs(
-        next(iter(library.engine.scan())).id, IDENTIFIER
+    known = PatchJudge(library.model, library.engine)._known_versions(
+        next(iter(library.engine.scan())).id, IDENTIFIER, "x86-64"
     )
-    assert len(pairs) == 3
-    for pair in pairs:
+    assert known is not None
+    assert len(known.pairs) == 3
+    for pair in known.pairs:
         assert pair.vulnerable.entry.build == pair.fixed.entry.build
         assert pair.vulnerable.graph_hash != pair.fixed.graph_hash

@@ -113,3 +113,14 @@ def test_graphs_without_words_are_refused() -> None:
     mute = Graph(2, [(0, 1)], directed=True, node_tokens=[[0], [1]])
     with pytest.raises(GraphError, match="made without it"):
         late_matcher().predict([(mute, mute)])
+
+
+def test_states_of_nodes_are_those_of_the_graph_alone() -> None:
+    graphs = some_graphs([1, 9])
+    model = late_matcher()
+    states = model.node_states(graphs)
+    assert [len(own) for own in states] == [1, 9]
+    np.testing.assert_allclose(model.node_states(graphs[1:])[0], states[1], rtol=1e-5)
+    attending = make_model(ModelConfig.named("gmn", **SMALL), double=False)
+    assert isinstance(attending, GraphMatcher)
+    assert [own.shape for own in attending.node_states(graphs)] == [(1, 0), (9, 0)]

@@ -3,28 +3,31 @@
 A library may hold a function with the tag ``cve=X`` and its repaired version with ``fixed=X``. The
 two differ by a few instructions, other compilers change many more. So builds of one kind are
 compared in pairs: what differs between the two of a pair is the repair, and only that is asked for
-in the function that was found. The weights were fitted on five pairs from Debian's archive, which
-``experiments/patched.py`` builds beside six others, and measures all of them.
+in the function that was found. ``experiments/fit_patches.py`` fits the weights on patches that it
+makes, and ``experiments/patched.py`` measures them on real ones.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from graphkin.graphs import Graph
-from graphkin.graphs.words import KIND_SHIFT, KINDS, OFFSETS, word_hash
+from graphkin.graphs.words import word_hash
 from graphkin.library.cascade import identity
 from graphkin.library.engines.base import Engine
-from graphkin.library.line_numbers import known_numbers, line_numbers
+from graphkin.library.line_numbers import known_numbers
 from graphkin.library.models import SearchModel
+from graphkin.library.patch_signals import (
+    SIGNALS,
+    Floats,
+    KnownVersions,
+    VersionPair,
+    version_bags,
+)
 from graphkin.library.records import Filter, Stored
 from graphkin.library.scan import Query
-from graphkin.models.answering import Matcher
 from graphkin.results.document import (
     EvidenceToken,
     FunctionRef,
@@ -33,15 +36,16 @@ from graphkin.results.document import (
     Repair,
 )
 from graphkin.results.grouping import CVE_TAG, FIXED_TAG, listed
-from graphkin.results.shared_words import have_same_width
 from graphkin.results.word_text import word_text
 
-WEIGHTS = {"distinct": 0.9, "words": 1.1, "score": 3.2}
-"""Of each signal in the log-odds that a function is the repaired one; each is from -1 to 1."""
+WEIGHTS = {"distinct": 0.443, "words": 0.566, "score": 0.948, "blocks": 1.464}
+"""Of each signal in the log-odds that a function is the repaired one."""
+LARGEST = 2.0
+"""Absolute value of a signal: none decides alone."""
 CLOSENESS = 5.0
 """Scores of the matcher by which one pair of builds is closer than another, to count e times as
 much."""
-LEAST_SURE = 0.7
+LEAST_SURE = 0.85
 """Probability of either, below which it cannot be told."""
 EQUAL = 0.99
 """Probability of the version that has exactly the graph of the function."""
@@ -51,37 +55,13 @@ MOST_WORDS = 3
 """Words that a verdict quotes."""
 
 
-class VersionPair(NamedTuple):
-    """A known function before and after its repair, made by one compiler."""
-
-    vulnerable: Stored
-    fixed: Stored
-    vulnerable_graph: Graph
-    fixed_graph: Graph
-
-
-class Signals(NamedTuple):
-    """Which of the two a function is nearer to, from -1 (vulnerable) to 1 (repaired)."""
-
-    distinct: float
-    """By the words that only one of them says."""
-    words: float
-    """By how often words are said."""
-    score: float
-    """By the matcher, as a share of what tells the two apart themselves."""
-    closeness: float
-    """The better score of the matcher."""
-    scores: tuple[float, float]
-    """With the vulnerable one and with the repaired one."""
-
-
 class PatchJudge:
     """Says of hits whether they are repaired; reads each known pair once."""
 
     def __init__(self, model: SearchModel, engine: Engine) -> None:
         self._model = model
         self._engine = engine
-        self._pairs: dict[tuple[str, str], list[VersionPair]] = {}
+        self._known: dict[tuple[str, str, str], KnownVersions | None] = {}
         self._identifiers = _repaired_identifiers(engine)
 
     def judged(self, query: Query, result: FunctionResult) -> FunctionResult:
@@ -96,17 +76,21 @@ class PatchJudge:
                 if (hit.function, name) in asked:
                     continue
                 asked.add((hit.function, name))
-                pairs = self._known_pairs(hit.id, name)
-                if pairs:
-                    verdicts.append(judge(self._model.matcher, query, name, pairs))
+                known = self._known_versions(hit.id, name, query.architecture)
+                if known is not None:
+                    verdicts.append(judge(query, name, known))
         return result.model_copy(update={"patches": tuple(verdicts)}) if verdicts else result
 
-    def _known_pairs(self, hit: int, identifier: str) -> list[VersionPair]:
+    def _known_versions(self, hit: int, identifier: str, architecture: str) -> KnownVersions | None:
+        assert self._model.matcher is not None, "nobody asks without a matcher"
         (stored,) = self._engine.fetch([hit])
-        key = identity(stored), identifier
-        if key not in self._pairs:
-            self._pairs[key] = _version_pairs(self._engine, *key)
-        return self._pairs[key]
+        key = identity(stored), identifier, architecture
+        if key not in self._known:
+            pairs = _version_pairs(self._engine, *key[:2])
+            pairs.sort(key=lambda pair: pair.architecture != architecture)
+            own = KnownVersions(self._model.matcher, pairs[:MOST_PAIRS]) if pairs else None
+            self._known[key] = own
+        return self._known[key]
 
 
 def _repaired_identifiers(engine: Engine) -> set[str]:
@@ -143,117 +127,38 @@ def _version_pairs(engine: Engine, function: str, identifier: str) -> list[Versi
     ]
 
 
-def judge(
-    matcher: Matcher, query: Query, identifier: str, pairs: Sequence[VersionPair]
-) -> PatchVerdict:
+def judge(query: Query, identifier: str, known: KnownVersions) -> PatchVerdict:
     """Whether a function is vulnerable or repaired, by what, and how sure that is."""
-    pairs = sorted(
-        pairs, key=lambda pair: pair.vulnerable.entry.architecture != query.architecture
-    )[:MOST_PAIRS]
-    signals = _signals(matcher, query, pairs)
-    closeness = np.array([item.closeness for item in signals])
+    signals = known.compared([query.graph], [query.architecture])
+    closeness = signals.closeness[0]
     shares = np.exp((closeness - closeness.max()) / CLOSENESS)
     shares /= shares.sum()
-    odds = sum(
-        share * WEIGHTS[name] * getattr(item, name)
-        for share, item in zip(shares.tolist(), signals, strict=True)
-        for name in WEIGHTS
-    )
-    nearest = int(closeness.argmax())
+    weighed = np.clip(shares @ known.weighed(signals), -LARGEST, LARGEST)
+    odds = float(weighed @ [WEIGHTS[name] for name in SIGNALS])
     digest = query.graph.digest()
-    is_vulnerable = any(pair.vulnerable.graph_hash == digest for pair in pairs)
-    is_fixed = any(pair.fixed.graph_hash == digest for pair in pairs)
+    is_vulnerable = any(pair.vulnerable.graph_hash == digest for pair in known.pairs)
+    is_fixed = any(pair.fixed.graph_hash == digest for pair in known.pairs)
     probability = 1 / (1 + math.exp(-odds))
     if is_vulnerable != is_fixed:
         probability = EQUAL if is_fixed else 1 - EQUAL
     verdict: Repair = "cannot tell"
     if max(probability, 1 - probability) >= LEAST_SURE:
         verdict = "fixed" if probability > 0.5 else "vulnerable"
-    pair = pairs[nearest]
+    nearest = int(closeness.argmax())
+    pair = known.pairs[nearest]
     return PatchVerdict(
         identifier=identifier,
         verdict=verdict,
         probability=probability,
         vulnerable=_ref(pair.vulnerable),
         fixed=_ref(pair.fixed),
-        reasons=tuple(_reasons(query, pair, signals[nearest])),
+        reasons=tuple(_reasons(query, pair, signals.scores[0, nearest])),
     )
 
 
-def _signals(matcher: Matcher, query: Query, pairs: Sequence[VersionPair]) -> list[Signals]:
-    """By each pair."""
-    couples = []
-    for pair in pairs:
-        left, right = pair.vulnerable_graph, pair.fixed_graph
-        couples += [(query.graph, left), (query.graph, right)]
-        couples += [(left, left), (left, right), (right, left), (right, right)]
-    scores = matcher.predict(couples).reshape(len(pairs), 6).tolist()
-    signals = []
-    for pair, own in zip(pairs, scores, strict=True):
-        to_left, to_right, left_left, left_right, right_left, right_right = own
-        separation = (left_left - left_right + right_right - right_left) / 2
-        ours, vulnerable, fixed = _bags(query, pair)
-        signals.append(
-            Signals(
-                _nearer_by(_set_distance, ours, vulnerable, fixed),
-                _nearer_by(_distance, ours, vulnerable, fixed),
-                _nearer(-to_left, -to_right, separation),
-                max(to_left, to_right),
-                (to_left, to_right),
-            )
-        )
-    return signals
-
-
-def _nearer_by(
-    distance: Callable[[Counter[int], Counter[int]], int],
-    ours: Counter[int],
-    vulnerable: Counter[int],
-    fixed: Counter[int],
-) -> float:
-    return _nearer(distance(ours, vulnerable), distance(ours, fixed), distance(vulnerable, fixed))
-
-
-def _nearer(to_vulnerable: float, to_fixed: float, between: float) -> float:
-    """-1 for what is all on the side of the vulnerable one, 1 for the other."""
-    if between <= 1e-3:
-        return 0.0
-    return max(-1.0, min(1.0, (to_vulnerable - to_fixed) / between))
-
-
-def _bags(query: Query, pair: VersionPair) -> tuple[Counter[int], Counter[int], Counter[int]]:
-    """The words of the three, without lines; offsets only where pointers are equally wide."""
-    same_width = have_same_width(query.architecture, pair.vulnerable.entry.architecture)
-    lines = line_numbers(pair.vulnerable_graph, pair.fixed_graph)
-    graphs = (query.graph, pair.vulnerable_graph, pair.fixed_graph)
-    first, second, third = (_bag(graph, lines, same_width) for graph in graphs)
-    return first, second, third
-
-
-def _bag(graph: Graph, lines: Collection[int], with_offsets: bool) -> Counter[int]:
-    if graph.node_words is None:
-        return Counter()
-    words = Counter(graph.node_words.hashes.tolist())
-    return Counter(
-        {
-            word: count
-            for word, count in words.items()
-            if word not in lines and (with_offsets or KINDS[word >> KIND_SHIFT] != OFFSETS)
-        }
-    )
-
-
-def _distance(left: Counter[int], right: Counter[int]) -> int:
-    return sum(abs(left[word] - right[word]) for word in left.keys() | right.keys())
-
-
-def _set_distance(left: Counter[int], right: Counter[int]) -> int:
-    return len(left.keys() ^ right.keys())
-
-
-def _reasons(query: Query, pair: VersionPair, signals: Signals) -> Iterable[str]:
+def _reasons(query: Query, pair: VersionPair, scores: Floats) -> Iterable[str]:
     """What speaks for either, in words."""
-    ours, left, right = _bags(query, pair)
+    ours, left, right = version_bags(query.graph, query.architecture, pair)
     texts = {word_hash(token.kind, token.text): token for token in query.said}
     for name, only, other in (("repaired", right, left), ("vulnerable", left, right)):
         words = only.keys() - other.keys()
@@ -264,8 +169,8 @@ def _reasons(query: Query, pair: VersionPair, signals: Signals) -> Iterable[str]
     if blocks[1] != blocks[2]:
         yield f"{blocks[0]} blocks; the vulnerable one has {blocks[1]}, the repaired {blocks[2]}"
     yield (
-        f"score of the matcher {signals.scores[0]:.2f} with the vulnerable one, "
-        f"{signals.scores[1]:.2f} with the repaired"
+        f"score of the matcher {scores[0]:.2f} with the vulnerable one, "
+        f"{scores[1]:.2f} with the repaired"
     )
 
 

@@ -95,6 +95,9 @@ class Matcher(Answering, Protocol):
     def explain_many(self, pairs: Sequence[tuple[Graph, Graph]]) -> list[AttentionMaps]:
         """What :meth:`explain` gives, of many pairs."""
 
+    def node_states(self, graphs: Sequence[Graph]) -> list[NDArray[np.float32]]:
+        """(N, W) of each graph; W is 0 where states depend on the other graph."""
+
 
 def answering_embedder(files: Mapping[str, bytes], origin: str) -> Embedder:
     """The embedder of files that ``to_files`` made; ``origin`` names them in errors."""

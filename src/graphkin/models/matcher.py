@@ -104,6 +104,19 @@ class GraphMatcher(GraphModel):
                 progress(done, len(pairs))
         return scores
 
+    @torch.no_grad()
+    def node_states(self, graphs: Sequence[Graph]) -> list[NDArray[np.float32]]:
+        """(N, W) of each graph: its nodes and their surroundings, as they are compared.
+
+        W is 0 for a model with attention in every step: there a state depends on the other graph.
+        """
+        if self.config.similarity != "late":
+            return [np.zeros((graph.num_nodes, 0), np.float32) for graph in graphs]
+        return [
+            self._views(GraphBatch.pack([graph]).to(self.device), None).states.float().cpu().numpy()
+            for graph in self.read(graphs)
+        ]
+
     def joined(self, embedder: GraphModel, weight: float) -> GraphMatcher:
         """This matcher with the distance of an embedder's vectors added.
 

@@ -129,6 +129,9 @@ def test_scores_and_attention(pairs: list[tuple[Graph, Graph]]) -> None:
         assert ours.score == pytest.approx(theirs.score, rel=1e-4, abs=PRECISION)
         np.testing.assert_allclose(ours.left_to_right, theirs.left_to_right, atol=PRECISION)
         np.testing.assert_allclose(ours.right_to_left, theirs.right_to_left, atol=PRECISION)
+    graphs = [pair[0] for pair in pairs]
+    for ours, theirs in zip(light.node_states(graphs), slow.node_states(graphs), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=PRECISION)
     assert light.match(*pairs[0])
     assert light.predict(pairs).shape == (len(pairs),)
 

@@ -143,6 +143,12 @@ class LightMatcher(LightModel):
                 maps[index] = AttentionMaps([softmax(looks)], [softmax(looks.T)], score)
         return [maps[index] for index in range(len(checked))]
 
+    @one_thread()
+    def node_states(self, graphs: Sequence[Graph]) -> list[NDArray[np.float32]]:
+        """(N, W) of each graph: its nodes and their surroundings, as they are compared."""
+        views = self._views(list(graphs)) if graphs else []
+        return [own.states for own in views]
+
     def _read_pairs(self, pairs: Iterable[Sequence[Graph]]) -> list[tuple[Graph, Graph]]:
         return checked_pairs(pairs, self.attribute_names)
 
