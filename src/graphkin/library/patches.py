@@ -3,8 +3,8 @@
 A library may hold a function with the tag ``cve=X`` and its repaired version with ``fixed=X``. The
 two differ by a few instructions, other compilers change many more. So builds of one kind are
 compared in pairs: what differs between the two of a pair is the repair, and only that is asked for
-in the function that was found. ``experiments/fit_patches.py`` fits the weights on patches that it
-makes, and ``experiments/patched.py`` measures them on real ones.
+in the function that was found. The weights were fitted on patches that were made for it, as
+``experiments/fit_patches.py`` makes them; ``experiments/patched.py`` measures them on real ones.
 """
 
 from __future__ import annotations
