@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from graphkin.binaries.formats.elf.constants import SectionKind
@@ -39,7 +40,33 @@ def data() -> bytes:
     return PLAIN.read_bytes()
 
 
+def overwritten(data: bytes, section: int, field: str | None, first: int = 0) -> bytes:
+    """The file with a field of all rows of a table changed, or with zeros from a row on."""
+    own = read_elf(data, "x").sections[section]
+    layout = layouts(True, "little").symbol
+    changed = bytearray(data)
+    if field is None:
+        start = own.offset + first * layout.itemsize
+        changed[start : own.offset + own.size] = bytes(own.offset + own.size - start)
+    else:
+        table = np.frombuffer(changed, layout, own.size // layout.itemsize, own.offset)
+        table[field] = 0xDEAD0000
+    return bytes(changed)
+
+
 LIES: dict[str, tuple[Callable[[bytes, int, int], bytes], str]] = {
+    "names of nothing": (
+        lambda data, _, names: overwritten(data, names, None),
+        "of its names are empty",
+    ),
+    "half of its rows": (
+        lambda data, table, _: overwritten(data, table, None, first=20),
+        "of its rows are empty",
+    ),
+    "addresses of nothing": (
+        lambda data, table, _: overwritten(data, table, "value"),
+        "of its functions are in no section",
+    ),
     "link to nothing": (
         lambda data, table, _: damaged(data, table, LINK, 0xFFFF, 4),
         "section 65535, which should have its names, has none",
