@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from graphkin._support.files import PathLike
-from graphkin.binaries.backends.base import FORMATS, FunctionSource, Limits, Wants, extent_of
+from graphkin.binaries.backends.base import (
+    FORMATS,
+    NO_STARTS,
+    FunctionSource,
+    Limits,
+    Wants,
+    extent_of,
+)
 from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.formats.archive import ARCHIVE, MAX_SLICES, THIN_ARCHIVE, is_fat, slice_count
 from graphkin.binaries.formats.intermediate import BITCODE
@@ -158,7 +165,13 @@ class _NativeOrSmda(FunctionSource):
             others = self._by_smda()
             recovered = sum(block.size for function in others for block in function.blocks)
             if recovered > low.recovered_bytes:
-                del self.skipped[already:], self.coverages[covered:]
+                # What is wrong with the file as a whole is so for whoever reads it.
+                self.skipped[already:] = [
+                    item
+                    for item in self.skipped[already:]
+                    if not item.function and item.reason != NO_STARTS
+                ]
+                del self.coverages[covered:]
                 self.coverages.append(
                     replace(
                         low,
