@@ -10,6 +10,7 @@ from graphkin.errors import ConfigError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
 from graphkin.models.edits import balanced
+from tests.models.encoding_once import check_graphs_are_encoded_once
 from tests.models.samples import SMALL, make_model, random_graph
 
 OPTIONS = {**SMALL, "node_input": "tokens", "node_input_size": 5}
@@ -60,20 +61,7 @@ def test_rows_and_columns_come_to_one() -> None:
 
 
 def test_graphs_of_many_pairs_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, graphs = edit_matcher(), some_graphs([1, 2, 9, 40])
-    pairs = [(left, right) for left in graphs for right in graphs]
-    alone = [float(model.predict([pair])[0]) for pair in pairs]
-    encoded: list[int] = []
-    states = model.network.states
-
-    def counting(batch: object, **options: object) -> object:
-        encoded.append(batch.num_graphs)  # type: ignore[attr-defined]
-        return states(batch, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(model.network, "states", counting)
-    np.testing.assert_allclose(model.predict(pairs), alone, rtol=1e-3)
-    assert encoded == [len(graphs)]
-    assert len(set(np.round(alone, 2))) > len(graphs), "scores tell pairs apart"
+    check_graphs_are_encoded_once(edit_matcher(), some_graphs([1, 2, 9, 40]), monkeypatch, 1e-3)
 
 
 def test_pairs_of_distinct_graphs_are_those_of_copies() -> None:

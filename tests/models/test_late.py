@@ -9,6 +9,7 @@ import torch
 from graphkin.errors import GraphError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
+from tests.models.encoding_once import check_graphs_are_encoded_once
 from tests.models.samples import SMALL, make_model, random_graph
 
 OPTIONS = {
@@ -40,20 +41,7 @@ def some_graphs(sizes: list[int]) -> list[Graph]:
 
 
 def test_graphs_of_many_pairs_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, graphs = late_matcher(), some_graphs([1, 2, 9, 40])
-    pairs = [(left, right) for left in graphs for right in graphs]
-    alone = [float(model.predict([pair])[0]) for pair in pairs]
-    encoded: list[int] = []
-    states = model.network.states
-
-    def counting(batch: object, **options: object) -> object:
-        encoded.append(batch.num_graphs)  # type: ignore[attr-defined]
-        return states(batch, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(model.network, "states", counting)
-    np.testing.assert_allclose(model.predict(pairs), alone, rtol=1e-5)
-    assert encoded == [len(graphs)]
-    assert len(set(np.round(alone, 4))) > len(graphs), "scores tell pairs apart"
+    check_graphs_are_encoded_once(late_matcher(), some_graphs([1, 2, 9, 40]), monkeypatch, 1e-5)
 
 
 def test_pairs_of_distinct_graphs_are_those_of_copies() -> None:
