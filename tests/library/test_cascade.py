@@ -204,9 +204,54 @@ def test_queries_are_compared_before_they_are_rounded(
 
     monkeypatch.setattr(library.engine, "nearest", recorded)
     list(look_up(library, queries[:3], SearchOptions(top=1)))
-    ((codes, unrounded),) = compared
-    assert (np.packbits(unrounded > 0, axis=1) == codes).all()
-    assert np.abs(unrounded).std() > 0
+    assert len(compared) == 2, "of the queries, and of those that lie beside them"
+    for codes, unrounded in compared:
+        assert (np.packbits(unrounded > 0, axis=1) == codes).all()
+        assert np.abs(unrounded).std() > 0
+
+
+def test_functions_beside_what_neighbours_are_like_are_candidates(
+    library: Library, queries: list[Query], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever their codes are: here these are the opposite of what they should be, and no words
+    are looked up."""
+    monkeypatch.setattr(library.engine, "sharing", lambda *_: [])
+    monkeypatch.setattr(cascade, "NEAREST_CODES", 2)
+
+    def right(*, with_neighbours: bool) -> int:
+        changed = []
+        for query in queries:
+            own = query.encoded
+            assert own is not None
+            assert own.unrounded is not None
+            beside = own.beside if with_neighbours else []
+            own = replace(own, vector=~own.vector, unrounded=-own.unrounded, beside=beside)
+            changed.append(query._replace(encoded=own))
+        results = look_up(library, changed, SearchOptions(top=1))
+        return sum(result.hits[0].function == result.query.function for result in results)
+
+    assert right(with_neighbours=True) > right(with_neighbours=False) + len(queries) // 2
+
+
+def test_only_what_matches_is_found_beside(
+    library: Library, queries: list[Query], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cascade, "NEAREST_CODES", 2)
+    where = Filter(binary="*gcc-O0*", min_blocks=8)
+    results = list(look_up(library, queries, SearchOptions(top=30, where=where)))
+    assert max(len(result.hits) for result in results) > 2
+    for hit in (hit for result in results for hit in result.hits):
+        assert "gcc-O0" in hit.binary
+        assert hit.blocks >= 8
+
+
+def test_a_function_knows_those_beside_it(queries: list[Query]) -> None:
+    in_order = sorted(queries, key=lambda query: query.ref.address or 0)
+    encoded = [query.encoded for query in in_order]
+    for at, own in enumerate(encoded):
+        assert own is not None
+        beside = [*encoded[max(0, at - 4) : at], *encoded[at + 1 : at + 5]]
+        assert [id(other) for other in own.beside] == [id(other) for other in beside]
 
 
 def test_a_part_of_the_library_is_searched(library: Library, queries: list[Query]) -> None:

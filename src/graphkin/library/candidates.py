@@ -31,6 +31,8 @@ class EncodedQuery:
     """(bits,) numbers whose signs are the code, where they are known."""
     texts: Mapping[int, EvidenceToken] = field(default_factory=dict)
     """What it says, by the hash of the word: a library keeps hashes only."""
+    beside: list[EncodedQuery] = field(default_factory=list, repr=False)
+    """Functions that lie beside it in its file, where that is known."""
 
 
 @dataclass(frozen=True)

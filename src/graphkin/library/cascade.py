@@ -1,16 +1,17 @@
 """The stages of a search that compares signals: candidates, order, match, probability.
 
-Candidates are functions with the most similar codes, and functions that share a rare word. Their
-signals, vectors of what they are, say, call and are called by, put them in an order; the best are
-matched block by block; one regression over all of it gives each a probability.
+Candidates are functions with the most similar codes, functions that share a rare word, and those
+that lie beside what the query's own neighbours are most like. Their signals, vectors of what they
+are, say, call and are called by, put them in an order; the best are matched block by block; one
+regression over all of it gives each a probability.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,12 @@ NEAREST_CODES = 500
 they were rounded to a code."""
 SHARING_WORDS = 50
 """And by rare words that they share with the query."""
+NEIGHBOUR_CODES = 16
+"""Functions with the most similar codes, of which one is most like a neighbour of the query; more
+codes would not find more."""
+BESIDE = 6
+"""Functions on either side of that one which are compared with the query: more than a query has
+neighbours, because some are too small to be looked up."""
 NEAREST_TAGGED = 50
 """Functions with the tags that are shown, which are compared wherever they stand among all."""
 COMPETING = 20
@@ -107,9 +114,11 @@ def search_signals(
     model: SearchModel, engine: Engine, queries: Sequence[EncodedQuery], options: SearchOptions
 ) -> tuple[list[list[Candidate]], dict[int, Graph]]:
     """Candidates of each query, the most probable first, and the graphs that were read, by id."""
+    nearest = _nearest(engine, queries, options)
+    nearest = _with_neighbours(model, engine, queries, nearest, options)
     considered = [
         _ordered(model, engine, query, near, options)
-        for query, near in zip(queries, _nearest(engine, queries, options), strict=True)
+        for query, near in zip(queries, nearest, strict=True)
     ]
     graphs: dict[int, Graph] = {}
     count = max(options.rerank, options.top if options.evidence else 0)
@@ -138,9 +147,7 @@ def _nearest(
     engine: Engine, queries: Sequence[EncodedQuery], options: SearchOptions
 ) -> Iterator[Near]:
     """The nearest codes of all that competes, and of what is shown."""
-    vectors = np.stack([query.vector for query in queries])
-    known = [query.unrounded for query in queries if query.unrounded is not None]
-    unrounded = np.stack(known) if len(known) == len(queries) else None
+    vectors, unrounded = _stacked(queries)
     count = max(NEAREST_CODES, options.candidates)
     everything = engine.nearest(vectors, count, options.competing, unrounded)
     shown = None
@@ -150,6 +157,59 @@ def _nearest(
     for row in range(len(queries)):
         near = Near.of(everything, row)
         yield near if shown is None else near.joined(Near.of(shown, row), shown=True)
+
+
+def _stacked(
+    queries: Sequence[EncodedQuery],
+) -> tuple[NDArray[Any], NDArray[np.float32] | None]:
+    """(Q, columns) codes, and (Q, bits) the numbers that they were rounded from, where all have
+    them."""
+    known = [query.unrounded for query in queries if query.unrounded is not None]
+    unrounded = np.stack(known) if len(known) == len(queries) else None
+    return np.stack([query.vector for query in queries]), unrounded
+
+
+def _with_neighbours(
+    model: SearchModel,
+    engine: Engine,
+    queries: Sequence[EncodedQuery],
+    nearest: Iterable[Near],
+    options: SearchOptions,
+) -> Iterator[Near]:
+    """The nearest of each query, and what lies beside those that its neighbours are most like.
+
+    What was written together is linked together: a function that is hardly like its other build
+    lies among others that are.
+    """
+    neighbours = list({id(other): other for query in queries for other in query.beside}.values())
+    most_like = _most_like(model, engine, neighbours, options) if neighbours else {}
+    for query, near in zip(queries, nearest, strict=True):
+        known = [most_like[id(other)] for other in query.beside if id(other) in most_like]
+        added = engine.beside(known, BESIDE, options.competing) if known else NO_IDS
+        added = added[~np.isin(added, near.ids)]
+        if len(added):
+            distances = distances_between(
+                engine.space, query.vector, engine.vectors(added.tolist())
+            )
+            near = near.joined(Near(added, distances, NO_IDS), shown=False)
+        yield near
+
+
+def _most_like(
+    model: SearchModel, engine: Engine, queries: Sequence[EncodedQuery], options: SearchOptions
+) -> dict[int, int]:
+    """By the identity of each query, the id of the function that is most like it by its signals,
+    among a few with similar codes."""
+    vectors, unrounded = _stacked(queries)
+    nearest = engine.nearest(vectors, NEIGHBOUR_CODES, options.competing, unrounded)
+    most_like: dict[int, int] = {}
+    for row, query in enumerate(queries):
+        ids = Near.of(nearest, row).ids
+        if len(ids):
+            ranking, signals = _ranked(model, query)
+            records = model.signals_from(engine.signals(ids.tolist()))
+            most_like[id(query)] = int(ids[np.argmax(ranking.totals(signals, records))])
+    return most_like
 
 
 def _ordered(

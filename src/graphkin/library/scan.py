@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from itertools import chain, groupby, islice
@@ -69,12 +69,25 @@ def encode_file(model: SearchModel, queries: Sequence[Query]) -> list[Query]:
     """Queries that are all the functions of one file: what calls what counts as well."""
     surroundings = [Surroundings(query.ref.address or 0, query.callees) for query in queries]
     encoded = _encoded(model, queries, surroundings)
+    _link_neighbours(encoded, surroundings)
     return [query._replace(encoded=own) for query, own in zip(queries, encoded, strict=True)]
 
 
 def encode_among(model: SearchModel, query: Query, around: Iterable[Query]) -> Query:
     """A query, encoded with those functions of its file that :func:`around_of` gives."""
     return encode_file(model, [query, *around])[0]
+
+
+def _link_neighbours(encoded: Sequence[EncodedQuery], places: Sequence[Surroundings]) -> None:
+    """Tells each function of those beside it that are large enough to be told from others."""
+    in_order = sorted(range(len(places)), key=lambda number: places[number].address)
+    large = [at for at in in_order if is_large(encoded[at].graph, MIN_BLOCKS)]
+    addresses = [places[at].address for at in large]
+    for own, place in zip(encoded, places, strict=True):
+        first = bisect_left(addresses, place.address)
+        behind = bisect_right(addresses, place.address)
+        near = large[max(0, first - NEIGHBOURS) : first] + large[behind : behind + NEIGHBOURS]
+        own.beside.extend(encoded[at] for at in near)
 
 
 def around_of(query: Query, functions: Sequence[Surroundings]) -> list[int]:

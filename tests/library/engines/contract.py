@@ -203,6 +203,19 @@ def check_sharing(library: Library, seed: int, count: int, where: Filter) -> Non
     assert actual == sharing_by_hand(library, words, weights, count, where)
 
 
+def beside_by_hand(library: Library, own: list[int], reach: int, where: Filter) -> list[int]:
+    """What :meth:`Engine.beside` must find."""
+    order = np.argsort(library.ids, kind="stable").tolist()
+    files = [library.rows[at].entry.file_hash for at in order]
+    fitting = library.fitting(where)
+    near = set()
+    for place in (order.index(list(library.ids).index(number)) for number in own):
+        for at in range(max(0, place - reach), min(len(order), place + reach + 1)):
+            if files[at] == files[place] and fitting[order[at]]:
+                near.add(int(library.ids[order[at]]))
+    return sorted(near)
+
+
 def patterns(values: Sequence[str]) -> st.SearchStrategy[str | None]:
     """Whole values, and values with a part replaced by wildcards; None most of the time."""
     wild = st.sampled_from(("*", "?", "[a-m]*", "[!a]*", "*[0-9]"))
@@ -233,6 +246,8 @@ FILTERS = st.builds(
 class EngineContract:
     has_lists = True
     """Whether the engine finds what shares words."""
+    has_order = True
+    """Whether it finds what was added side by side."""
 
     @pytest.fixture(scope="class", params=SPACES, ids=lambda space: space.metric)
     @classmethod
@@ -357,6 +372,22 @@ class EngineContract:
         unknown = np.array([12345], np.uint64)
         assert library.engine.sharing(unknown, np.ones(1, np.float32), 5) == []
         assert library.engine.sharing(unknown[:0], np.ones(0, np.float32), 5) == []
+
+    def test_beside(self, library: Library) -> None:
+        nowhere = int(library.ids.max()) + 1
+        assert library.engine.beside([nowhere], 3).tolist() == []
+        assert library.engine.beside([], 3).tolist() == []
+        if not self.has_order:
+            assert library.engine.beside(library.ids[:5].tolist(), 3).tolist() == []
+            return
+        random = np.random.default_rng(0)
+        for reach in (0, 1, 6):
+            for where in (Filter(), Filter(architecture="arm*"), Filter(min_blocks=4)):
+                own = [*random.choice(library.ids, 5).tolist(), int(library.ids[0])]
+                actual = library.engine.beside([*own, nowhere], reach, where).tolist()
+                assert actual == beside_by_hand(library, own, reach, where)
+        ends = [int(library.ids.min()), int(library.ids.max())]
+        assert library.engine.beside(ends, 2).tolist() == beside_by_hand(library, ends, 2, Filter())
 
     def test_sharing_takes_only_words(self, library: Library) -> None:
         word, weight = np.zeros(1, np.uint64), np.ones(1, np.float32)

@@ -240,6 +240,20 @@ class Engine(ABC):
         """
 
     @abstractmethod
+    def beside(
+        self, ids: Sequence[int], reach: int, where: Filter | None = None
+    ) -> NDArray[np.int64]:
+        """The ids, rising, of entries that were added next to others, and come from the same file:
+        functions of a file are added in the order of their addresses. Ids that are not there have
+        nothing beside them; an engine that does not know the order finds nothing.
+
+        Args:
+            ids: of the others, which are among the result.
+            reach: entries on either side of each.
+            where: among those that match.
+        """
+
+    @abstractmethod
     def fetch(self, ids: Sequence[int]) -> list[Stored]:
         """Rows by id, in the order given; an :class:`UnknownIdError` names an id that is not there,
         here and in :meth:`graphs`, :meth:`vectors`, :meth:`signals` and :meth:`words`."""

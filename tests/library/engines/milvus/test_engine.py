@@ -59,6 +59,7 @@ def engine_factory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Factory
 
 class TestContract(EngineContract):
     has_lists = False
+    has_order = False
 
 
 @pytest.fixture(scope="module")

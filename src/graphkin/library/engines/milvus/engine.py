@@ -282,6 +282,12 @@ class MilvusEngine(Engine):
         check_sharing(words, weights, count)
         return []
 
+    def beside(
+        self, ids: Sequence[int], reach: int, where: Filter | None = None
+    ) -> NDArray[np.int64]:
+        """Nothing: ids come from keys, and the server knows no other order."""
+        return np.zeros(0, np.int64)
+
     def fetch(self, ids: Sequence[int]) -> list[Stored]:
         return [collection.read_stored(row) for row in self._by_id(ids, collection.STORED_FIELDS)]
 

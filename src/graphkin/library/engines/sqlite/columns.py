@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import translate
 from functools import reduce
 from typing import Any
@@ -133,6 +133,21 @@ def _at(file: SqliteFile, ids: NDArray[np.int64], address: int) -> Chosen:
 
 def _numbered(ids: NDArray[np.int64], numbers: list[int]) -> Chosen:
     return np.isin(ids, np.array(numbers, dtype=np.int64))
+
+
+def rows_beside(columns: Columns, ids: Sequence[int], reach: int) -> NDArray[np.int64]:
+    """Rows of entries, and of up to ``reach`` on either side of each that are of the same file,
+    rising; ids that are not there are passed over."""
+    known, files = columns["id"], columns["file_hash"]
+    wanted = np.unique(np.asarray(ids, dtype=np.int64))
+    rows = np.searchsorted(known, wanted)
+    is_there = np.zeros(len(rows), dtype=bool)
+    is_there[rows < len(known)] = known[rows[rows < len(known)]] == wanted[rows < len(known)]
+    rows = rows[is_there]
+    near = rows[:, None] + np.arange(-reach, reach + 1)
+    inside = (near >= 0) & (near < len(known))
+    near = np.clip(near, 0, max(len(known) - 1, 0))
+    return np.unique(near[inside & (files[near] == files[rows][:, None])])
 
 
 def count_binaries(columns: Columns, strings: InternedStrings) -> list[BinarySummary]:

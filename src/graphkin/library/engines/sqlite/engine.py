@@ -32,7 +32,7 @@ from graphkin.library.engines.base import (
     counts_document,
 )
 from graphkin.library.engines.sqlite.cache import ColumnCache, side_file
-from graphkin.library.engines.sqlite.columns import count_binaries, count_texts
+from graphkin.library.engines.sqlite.columns import count_binaries, count_texts, rows_beside
 from graphkin.library.engines.sqlite.file import SqliteFile, exists
 from graphkin.library.engines.sqlite.interned import INTERNED, InternedStrings, from_sql, to_sql
 from graphkin.library.engines.sqlite.lists import sharing
@@ -271,6 +271,15 @@ class SqliteEngine(Engine):
             )
             ids = cache.columns["id"][rows]
         return list(zip(ids.tolist(), sums.tolist(), strict=True))
+
+    def beside(
+        self, ids: Sequence[int], reach: int, where: Filter | None = None
+    ) -> NDArray[np.int64]:
+        with self._current():
+            rows = rows_beside(self._cache.columns, ids, reach)
+            chosen = self._cache.matching(where)
+            rows = rows if chosen is None else rows[chosen[rows]]
+            return self._cache.columns["id"][rows]
 
     def fetch(self, ids: Sequence[int]) -> list[Stored]:
         with self._file.reading():
