@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,12 +16,13 @@ from graphkin.binaries.corpus import FunctionCorpus
 from graphkin.graphs import Graph
 from graphkin.graphs.words import KIND_SHIFT, KINDS, kinds_of
 from graphkin.library.candidates import score_pairs
-from graphkin.library.cascade import NEAREST_CODES, SHARING_WORDS
+from graphkin.library.cascade import BESIDE, NEAREST_CODES, NEIGHBOUR_CODES, SHARING_WORDS
 from graphkin.library.engines.base import COMMON_WORD, WIDER
 from graphkin.library.models import SearchModel
 from graphkin.library.ranking import Candidates, MatchedGraphs, Ranking
 from graphkin.library.signals import (
     AROUND,
+    NEIGHBOURS,
     ComparedGraphs,
     Records,
     Surroundings,
@@ -62,7 +63,8 @@ class Pool:
     numbers: list[int]
     """In the corpus; those of at least five blocks."""
     names: list[tuple[str, str]]
-    """Project and name of each."""
+    """Project and name of each; a project has one file."""
+    addresses: list[int]
     graphs: list[Graph]
     records: Records
     codes: NDArray[np.uint8]
@@ -86,6 +88,28 @@ class Pool:
             if len(rows) <= COMMON_WORD:
                 sums.update(dict.fromkeys(rows, float(weight)))
         return sorted(sums, key=lambda row: (-sums[row], row))[:SHARING_WORDS]
+
+    def beside(self, row: int, reach: int) -> list[int]:
+        """The rows of functions on either side of one in its file."""
+        place = self._place[row]
+        near = self._order[max(0, place - reach) : place + reach + 1]
+        return [
+            other for other in near if other != row and self._file_of(other) == self._file_of(row)
+        ]
+
+    def _file_of(self, row: int) -> str:
+        return self.names[row][0]
+
+    @cached_property
+    def _order(self) -> list[int]:
+        """Rows as they lie in their files."""
+        return sorted(
+            range(len(self.names)), key=lambda row: (self._file_of(row), self.addresses[row])
+        )
+
+    @cached_property
+    def _place(self) -> dict[int, int]:
+        return {row: place for place, row in enumerate(self._order)}
 
     @cached_property
     def blocks(self) -> NDArray[np.int64]:
@@ -127,6 +151,7 @@ class Searches:
                 by_project.setdefault(entry.binary.build, []).append(number)
         self._pools: dict[tuple[str, bool], Pool] = {}
         self._near: dict[tuple[tuple[str, str], int], NDArray[np.int64]] = {}
+        self._nearest: dict[tuple[tuple[str, str], int], NDArray[np.int64]] = {}
 
     def has(self, direction: tuple[str, str]) -> bool:
         """Whether some project has both configurations."""
@@ -151,6 +176,7 @@ class Searches:
         rng = np.random.default_rng(0)
         numbers: list[int] = []
         names: list[tuple[str, str]] = []
+        addresses: list[int] = []
         kept: list[Graph] = []
         records, unrounded = [], []
         for project, members in sorted(self._members[configuration].items()):
@@ -172,9 +198,10 @@ class Searches:
             unrounded.append(embedder.unrounded_codes(vectors)[large])
             numbers += [members[row] for row in large]
             names += [(project, entries[row].name) for row in large]
+            addresses += [entries[row].address for row in large]
             kept += [graphs[row] for row in large]
         signals, values = np.concatenate(records), np.concatenate(unrounded)
-        return Pool(embedder, numbers, names, kept, signals, pack_codes(values), values)
+        return Pool(embedder, numbers, names, addresses, kept, signals, pack_codes(values), values)
 
     def answers(self, direction: tuple[str, str]) -> list[tuple[int, int]]:
         """(row of a query, row of its answer), at random if not all are wanted."""
@@ -203,6 +230,31 @@ class Searches:
             sharing = np.array(pool.sharing(asked.graphs[row]), dtype=np.int64)
             self._near[key] = np.union1d(nearest, sharing)
         return self._near[key]
+
+    def near_in_files(
+        self, ranking: Ranking, direction: tuple[str, str], row: int
+    ) -> NDArray[np.int64]:
+        """The same, and what lies beside those that the query's own neighbours are most like."""
+        return np.union1d(self.near(direction, row), self.beside(ranking, direction, row))
+
+    def beside(self, ranking: Ranking, direction: tuple[str, str], row: int) -> NDArray[np.int64]:
+        """The rows of the pool beside those that the neighbours of a query are most like."""
+        asked, pool = self.asked(direction[0]), self.pool(direction[1])
+        rows: set[int] = set()
+        for other in asked.beside(row, NEIGHBOURS):
+            near = self._nearest_codes(direction, other)
+            totals = ranking.totals(asked.records[other], pool.records[near])
+            most_like = int(near[np.argmax(totals)])
+            rows.update([most_like, *pool.beside(most_like, BESIDE)])
+        return np.array(sorted(rows), dtype=np.int64)
+
+    def _nearest_codes(self, direction: tuple[str, str], row: int) -> NDArray[np.int64]:
+        """A few rows of the pool whose codes are most like a function's."""
+        key = direction, row
+        if key not in self._nearest:
+            likeness = code_likeness(self.asked(direction[0]), self.pool(direction[1]), row)
+            self._nearest[key] = np.argsort(-likeness, kind="stable")[:NEIGHBOUR_CODES]
+        return self._nearest[key]
 
     def says_nothing(self, graph: Graph) -> bool:
         """Whether a function has no string, import or table, and no rare constant."""
@@ -273,11 +325,10 @@ def run(
         side.records if in_files else without_files(side.records) for side in (asked, pool)
     )
     answers = searches.answers(direction)
+    near = partial(searches.near_in_files, ranking) if in_files else searches.near
     for start in range(0, len(answers), CHUNK):
         chunk = [
-            _candidates(
-                ranking, asked, pool, ours, theirs, searches.near(direction, row), row, answer
-            )
+            _candidates(ranking, asked, pool, ours, theirs, near(direction, row), row, answer)
             for row, answer in answers[start : start + CHUNK]
         ]
         yield from _matched(searches.model, pool, chunk) if matched else chunk

@@ -5,7 +5,8 @@
 A query is a function of configuration A with at least five blocks, whose name is there once in A
 and in B. The pool is every function of B of all projects of the split, with ``--among-all`` of
 all that are not of the test. Each row is one stage of a search: codes, codes against numbers of
-the query that were not rounded, these and rare words, parts of the vectors, the order of vectors,
+the query that were not rounded, these and rare words, and in files what lies beside what its
+neighbours are like, parts of the vectors, the order of vectors,
 and the regression over all signals without and with the matcher, by functions alone and in
 files, where callers, callees and neighbours are known. The corpus is what
 ``graphkin extract --evidence --min-blocks 1`` wrote.
@@ -99,6 +100,9 @@ def stages(
             "codes": lambda row: -hamming_distances(asked.codes[row][None], pool.codes)[0],
             "unrounded": lambda row: code_likeness(asked, pool, row),
             "candidates": lambda row: first_stage(asked, pool, row),
+            "candidates in files": lambda row: first_stage(
+                asked, pool, row, searches.beside(ranking, direction, row)
+            ),
             "graph": lambda row: cosines(asked.records[row], pool.records, "graph"),
             "words": lambda row: cosines(asked.records[row], pool.records, "words"),
             "vectors": lambda row: ranking.totals(alone[0][row], alone[1]),
@@ -117,12 +121,17 @@ def stages(
     return measures
 
 
-def first_stage(asked: Pool, pool: Pool, row: int) -> NDArray[np.float64]:
-    """An order of candidates by code and by rare words, in turns: two of the first, then one."""
+def first_stage(
+    asked: Pool, pool: Pool, row: int, beside: Iterable[int] = ()
+) -> NDArray[np.float64]:
+    """An order of candidates by code and by rare words, in turns: two of the first, then one. Those
+    beside what the neighbours of the query are like come first, in no order."""
     likeness = code_likeness(asked, pool, row)
     places = np.argsort(np.argsort(-likeness, kind="stable"), kind="stable").astype(np.float64)
     for place, other in enumerate(pool.sharing(asked.graphs[row])):
         places[other] = min(places[other], 2 * place + 0.5)
+    near = np.array(sorted(beside), dtype=np.int64)
+    places[near] = len(near) / 2 - len(places)
     return -places
 
 

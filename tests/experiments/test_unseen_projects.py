@@ -105,12 +105,34 @@ def test_a_search_without_its_answer(
     assert found
 
 
+def test_candidates_of_neighbours(searches: object, model: SearchModel) -> None:
+    """What lies beside the functions that those beside the query are most like."""
+    pool = searches.pool(DIRECTION[1])  # type: ignore[attr-defined]
+    inside, answered = 0, 0
+    for row, answer in searches.answers(DIRECTION):  # type: ignore[attr-defined]
+        beside = searches.beside(model.ranking, DIRECTION, row).tolist()  # type: ignore[attr-defined]
+        near = searches.near_in_files(model.ranking, DIRECTION, row).tolist()  # type: ignore[attr-defined]
+        assert set(beside) <= set(near)
+        inside += answer in beside
+        answered += 1
+    assert inside > answered / 2
+    for row in range(len(pool.names)):
+        for other in pool.beside(row, 2):
+            assert row in pool.beside(other, 2)
+            assert pool.names[row][0] == pool.names[other][0]
+
+
 def test_every_stage_is_measured(searches: object) -> None:
     unseen = script("experiments/unseen_projects.py")
     measures = unseen.stages(searches, DIRECTION)
-    assert {"codes", "candidates", "vectors in files", "matched", "matched in files"} <= set(
-        measures
-    )
+    assert {
+        "codes",
+        "candidates",
+        "candidates in files",
+        "vectors in files",
+        "matched",
+        "matched in files",
+    } <= set(measures)
     first = unseen.stages(searches, DIRECTION, is_whole=False)
     assert "unrounded" in first
     assert first == {stage: measures[stage] for stage in first} != measures
