@@ -27,7 +27,8 @@ from graphkin.binaries.function import CLONE_SUFFIX, Function, is_unnamed
 from graphkin.binaries.reading import read_functions
 from graphkin.binaries.targets import parse_target
 from graphkin.library.diff.diff import MIN_PROBABILITY
-from graphkin.library.diff.rounds import Paired, pair
+from graphkin.library.diff.pairs import Paired
+from graphkin.library.diff.rounds import pair
 from graphkin.library.diff.side import Side, read_side
 from graphkin.library.models import SearchModel
 from graphkin.research.tasks.projects import TEST

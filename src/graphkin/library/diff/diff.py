@@ -12,8 +12,8 @@ from graphkin.binaries.backends.choose import Backend
 from graphkin.binaries.coverage import Coverage
 from graphkin.binaries.function import Skipped
 from graphkin.binaries.inputs import find_target
-from graphkin.library.diff.pairs import same_names
-from graphkin.library.diff.rounds import SURROUNDINGS, Paired, pair
+from graphkin.library.diff.pairs import Paired, same_names
+from graphkin.library.diff.rounds import SURROUNDINGS, pair
 from graphkin.library.diff.side import Side, read_side
 from graphkin.library.diff.verdict import Judge
 from graphkin.library.models import SearchModel, search_model

@@ -6,7 +6,7 @@ At last every function has at most one partner.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,11 @@ from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 from graphkin.binaries.function import is_unnamed
 from graphkin.errors import ModelError
 from graphkin.library.diff.context import context_features
+from graphkin.library.diff.gaps import with_gaps
 from graphkin.library.diff.pairs import (
+    Paired,
     Pairs,
+    contradicted,
     likely_pairs,
     own_features,
     same_names,
@@ -33,10 +36,6 @@ IDENTICAL = 0.995
 """Least probability of two functions of identical code, where no other has it."""
 SAME_NAME = 0.999
 """Probability of two functions whose name both binaries have once."""
-TELLING, OTHER_WORDS, OTHER_SHAPE = 10.0, 0.1, 0.35
-"""Two functions that both say much, next to nothing alike, in graphs that are not alike either,
-are different ones, whatever lies around them: one may have taken the place of the other. Of
-26,478 true pairs 20 are so."""
 CONTRADICTED = 0.09
 """Too little for a pair of a diff."""
 RENAMED = 0.9
@@ -45,16 +44,6 @@ SURROUNDINGS = 0.5
 """A pair that is less probable by itself was found by its surroundings."""
 LEAST_PROBABILITY = 0.05
 """Pairs that are less probable are never made."""
-
-
-class Paired(NamedTuple):
-    """Two functions that are taken for the same."""
-
-    row: int
-    column: int
-    probability: float
-    alone: float
-    """What the probability would be without the surroundings."""
 
 
 def pair(model: SearchModel, left: Side, right: Side, *, by_name: bool = True) -> list[Paired]:
@@ -88,7 +77,7 @@ def pair(model: SearchModel, left: Side, right: Side, *, by_name: bool = True) -
         probabilities = with_names(pairs, round_probabilities(pairs, known, own, number), names)
     if by_name:
         probabilities = with_other_names(pairs, probabilities)
-    return [
+    paired = [
         Paired(
             int(pairs.rows[number]),
             int(pairs.columns[number]),
@@ -97,20 +86,15 @@ def pair(model: SearchModel, left: Side, right: Side, *, by_name: bool = True) -
         )
         for number in assigned(pairs, probabilities)
     ]
+    return with_gaps(left, right, paired, by_name=by_name)
 
 
 def round_probabilities(pairs: Pairs, features: Features, own: Round, number: int) -> Floats:
     """(P,) what one round makes of its features."""
     exponents = own.exponents(features, names_of(number))
     probabilities = own.competing(competing_features(pairs, exponents))
-    is_contradicted = (
-        (features["least_strength"] >= np.log1p(TELLING))
-        & (features["words"] < OTHER_WORDS)
-        & (features["graph"] < OTHER_SHAPE)
-    )
-    probabilities = np.where(
-        is_contradicted, np.minimum(probabilities, CONTRADICTED), probabilities
-    )
+    are_others = contradicted(features["least_strength"], features["words"], features["graph"])
+    probabilities = np.where(are_others, np.minimum(probabilities, CONTRADICTED), probabilities)
     return with_identical(pairs, probabilities)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from graphkin.graphs import Graph
 from graphkin.graphs.words import KIND_SHIFT, KINDS, OFFSETS
-from graphkin.library.diff.rounds import Paired
+from graphkin.library.diff.pairs import Paired
 from graphkin.library.diff.side import Side
 from graphkin.library.line_numbers import line_numbers
 from graphkin.library.signals import cosines
