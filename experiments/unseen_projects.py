@@ -41,6 +41,8 @@ from graphkin.library.signals import cosines
 from graphkin.models.codes import hamming_distances
 from graphkin.research.tasks.projects import TEST, VALIDATION, ProjectTask
 
+FIRST_BY_CODES = 10
+"""Candidates by code and by rare words that come ahead of those which neighbours lead to."""
 SPLITS = {"validation": VALIDATION, "test": TEST}
 Ranks = NDArray[np.float64]
 Measures = dict[str, float]
@@ -125,13 +127,13 @@ def first_stage(
     asked: Pool, pool: Pool, row: int, beside: Iterable[int] = ()
 ) -> NDArray[np.float64]:
     """An order of candidates by code and by rare words, in turns: two of the first, then one. Those
-    beside what the neighbours of the query are like come first, in no order."""
+    beside what the neighbours of the query are like come behind the first ten, in no order."""
     likeness = code_likeness(asked, pool, row)
     places = np.argsort(np.argsort(-likeness, kind="stable"), kind="stable").astype(np.float64)
     for place, other in enumerate(pool.sharing(asked.graphs[row])):
         places[other] = min(places[other], 2 * place + 0.5)
     near = np.array(sorted(beside), dtype=np.int64)
-    places[near] = len(near) / 2 - len(places)
+    places[near] = np.minimum(places[near], FIRST_BY_CODES - 0.25)
     return -places
 
 
