@@ -34,7 +34,6 @@ def switch_targets(code: str, jump: int, data: bytes = b"", noreturn: int = 0) -
     listing = Listing(image, processor)
     listing.add_range(0x1000, 0x1000 + len(raw))
     targets = processor.tables(image)(listing, listing.addresses.index(jump), False)
-    listing.close()
     return targets
 
 

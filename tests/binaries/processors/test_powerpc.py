@@ -172,7 +172,6 @@ def _called(image: Image, processor: PowerPc, size: int) -> list[int | None]:
     rows = zip(listing.controls, listing.kinds, listing.operands, strict=True)
     called = [processor.called(image, listing, at, operand) for at, kind, operand in rows
               if kind == 4]  # fmt: skip
-    listing.close()
     return called
 
 

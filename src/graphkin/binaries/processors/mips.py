@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.binaries.image import ByteOrder, Image
+from graphkin.binaries.processors.relative_words import mips, mips_64
 from graphkin.binaries.processors.slicing.effects import (
     NONE,
     Branch,
@@ -43,6 +44,7 @@ from graphkin.binaries.recovery.architecture import (
 from graphkin.binaries.recovery.decode import Decoder
 from graphkin.binaries.recovery.hardening import NoHardening
 from graphkin.binaries.recovery.listing import Listing
+from graphkin.binaries.recovery.words import WordDecoder
 
 T9, GP, SP, FP, RA = 25, 28, 29, 30, 31
 SCRATCH = frozenset([*range(1, 16), 24, T9, RA])
@@ -77,7 +79,11 @@ class Mips:
         if self._is_big:
             mode |= capstone.CS_MODE_BIG_ENDIAN
         self._pointer = bits // 8
-        self._decoder = Decoder(capstone.CS_ARCH_MIPS, mode, resumes=True)
+        name = f"mips{bits} {byte_order}"
+        relative_to = mips if bits == 32 else mips_64
+        self._decoder = WordDecoder(
+            name, capstone.CS_ARCH_MIPS, mode, byte_order, bits, relative_to
+        )
         self._registers: MipsRegisters | None = None
 
     def decoder(self, state: str) -> Decoder:
