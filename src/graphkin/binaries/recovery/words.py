@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,14 +134,16 @@ class WordDecoder(Decoder):
         return WordColumns(words, keys, known, ids, addresses, targets, counts, self), counts
 
     def _look_up(self, words: list[int], architecture: Architecture) -> list[Word]:
-        known = self._known
-        missing = [word for word in words if word not in known]
-        if missing:
-            if len(known) > KEPT:
-                known.clear()
-                missing = words
-            known.update(read_words(missing, architecture, self, self.order, self._has_distance))
-        return list(map(known.__getitem__, words))
+        found = list(map(self._known.get, words))
+        missing = [word for word, meaning in zip(words, found, strict=True) if meaning is None]
+        if not missing:
+            return cast("list[Word]", found)
+        read = read_words(missing, architecture, self, self.order, self._has_distance)
+        if len(self._known) > KEPT:
+            self._known.clear()
+        self._known.update(read)
+        pairs = zip(words, found, strict=True)
+        return [read[word] if meaning is None else meaning for word, meaning in pairs]
 
     def _has_distance(self, words: NDArray[np.int64]) -> NDArray[np.bool_]:
         fields, _ = self._relative_to(words, np.zeros(len(words), dtype=np.uint64))
