@@ -158,7 +158,7 @@ class MipsRegisters:
         """``$gp``, as the function computes it, or as the file has it."""
         if self._listing is not listing:
             self._listing, self._fixed, self._gp_slot = listing, {}, None
-            start = (listing.word(at) for at in range(min(PROLOGUE, len(listing.addresses))))
+            start = listing.words()[:PROLOGUE]
             self._frames = frozenset([SP, FP] if _FRAME in start else [SP])
             value = self._global_pointer(listing)
             if value is not None:
@@ -176,8 +176,7 @@ class MipsRegisters:
     def _global_pointer(self, listing: Listing) -> int | None:
         """A file with more than 16,384 entries in its table has several, each with its ``$gp``."""
         value, holder, is_computed = self.image.got, GP, False
-        for at in range(min(PROLOGUE, len(listing.addresses))):
-            word = listing.word(at)
+        for at, word in enumerate(listing.words()[:PROLOGUE]):
             rs, rt, rd = word >> 21 & 31, word >> 16 & 31, word >> 11 & 31
             is_sum = word & 0xFC0007FF in _SUMS and T9 in (rs, rt) and rd != T9
             if is_sum and not is_computed:

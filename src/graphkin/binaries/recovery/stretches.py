@@ -12,7 +12,7 @@ from graphkin.binaries.recovery.words import BYTES, WordDecoder
 
 Piece = tuple[int, int, str]
 """(start, end, state) of code, as :meth:`Image.pieces` has them."""
-MOST_FUNCTIONS, MOST_BYTES = 64, 1 << 15
+MOST_FUNCTIONS, MOST_BYTES = 128, 1 << 16
 """What is decoded at once, if it is not one large function: more would only take memory and, of a
 hostile file, time between two looks at the clock."""
 
