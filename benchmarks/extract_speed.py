@@ -24,6 +24,7 @@ os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS
 
 from graphkin.binaries.backends.native import NativeSource
 from graphkin.binaries.evidence.collect import rules_of
+from graphkin.binaries.recovery.words import known_words
 
 PADDING = {"nop", "endbr64", "endbr32"}
 
@@ -56,6 +57,7 @@ def main() -> None:
     for _ in range(max(1, options.repeats)):
         # Instructions that were met are remembered from file to file, but not from run to run.
         rules_of.cache_clear()
+        known_words.cache_clear()
         for path in options.binaries:
             times[path].append(seconds_of(path, options.evidence))
     rows = [measure(path, min(times[path]), not options.no_smda) for path in options.binaries]

@@ -123,7 +123,7 @@ def reading(path: Path) -> Row:
 
     def decode() -> None:
         for code, address in pieces:
-            decoder.decode(code, address).close()
+            decoder.decode(code, address)
 
     def read() -> None:
         for _ in NativeSource(path, with_evidence=True).functions():

@@ -116,10 +116,7 @@ def recover(
     image = Image("elf", "", [region], [], [], frozenset(), marks=marks)
     listing = Listing(image, architecture)
     listing.add_range(BASE, BASE + len(content))
-    try:
-        return Flow(image, listing, architecture, lambda: None).recover()
-    finally:
-        listing.close()
+    return Flow(image, listing, architecture, lambda: None).recover()
 
 
 def check_tables(name: str) -> None:

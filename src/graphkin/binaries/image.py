@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-DATA = "d"
+DATA, THUMB = "d", "t"
 ByteOrder = Literal["little", "big"]
 MAX_RANGES = 5_000_000
 """Ranges that are read of one unwind table."""

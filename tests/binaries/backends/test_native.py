@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 from pathlib import Path
 
-from graphkin.binaries.backends.base import Limits
+import pytest
+
+from graphkin.binaries.backends.base import Deadline, Limits, OutOfTime
 from graphkin.binaries.backends.choose import open_source
 from graphkin.binaries.backends.native import NativeSource
 from tests.paths import BINARIES
@@ -50,3 +52,22 @@ def test_blocks_of_a_function_and_of_a_file_are_bounded(tmp_path: Path) -> None:
     assert "large skipped: more than 50 basic blocks" in reasons[0]
     assert "more than 35 basic blocks; 5 functions are left out" in reasons[1]
     assert len(list(open_source(file).functions())) == len(bodies)
+
+
+def test_a_deadline_inside_a_batch_ends_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions are decoded together; those behind the deadline are left all the same."""
+    whole = [function.name for function in NativeSource(FILE).functions()]
+    assert len(whole) > 4
+    checks = iter([None] * 3)
+
+    def check(self: Deadline) -> None:
+        if next(checks, self) is self:
+            raise OutOfTime
+
+    monkeypatch.setattr(Deadline, "check", check)
+    source = NativeSource(FILE)
+    names = [function.name for function in source.functions()]
+    assert names == whole[: len(names)]
+    assert 0 < len(names) <= 3
+    left = len(whole) - len(names)
+    assert f"with {left} functions left, from {whole[len(names)]} on" in source.skipped[-1].reason

@@ -33,9 +33,7 @@ def switch_targets(code: str, jump: int, data: bytes = b"", noreturn: int = 0) -
     processor = AArch64()
     listing = Listing(image, processor)
     listing.add_range(0x1000, 0x1000 + len(raw))
-    targets = processor.tables(image)(listing, listing.addresses.index(jump), False)
-    listing.close()
-    return targets
+    return processor.tables(image)(listing, listing.addresses.index(jump), False)
 
 
 def test_the_address_of_a_table_that_was_kept_on_the_stack() -> None:

@@ -135,7 +135,6 @@ def test_what_a_call_goes_to() -> None:
         processor.called(image, listing, position, operand)
         for position, operand in zip(listing.controls, listing.operands, strict=True)
     ]
-    listing.close()
     assert called == [gp - 32744, 0x2008, 0x1000, None]
 
 

@@ -170,10 +170,9 @@ def _called(image: Image, processor: PowerPc, size: int) -> list[int | None]:
     listing = Listing(image, processor)
     listing.add_range(0x1000, 0x1000 + size)
     rows = zip(listing.controls, listing.kinds, listing.operands, strict=True)
-    called = [processor.called(image, listing, at, operand) for at, kind, operand in rows
-              if kind == 4]  # fmt: skip
-    listing.close()
-    return called
+    return [
+        processor.called(image, listing, at, operand) for at, kind, operand in rows if kind == 4
+    ]
 
 
 def test_both_entries_are_one_function() -> None:

@@ -97,4 +97,3 @@ def test_base_of_the_global_offset_table_does_not_depend_on_what_was_asked_befor
     for position in order:
         assert table_base(image, listing, "ebx", position) == in_ebx[position]
         assert table_base(image, listing, "esi", position) == in_esi[position]
-    listing.close()

@@ -58,7 +58,6 @@ def test_a_veneer_belongs_to_the_function_that_it_was_taken_from() -> None:
         listing = Listing(image, AArch64())
         listing.add_range(0x1000, 0x100C)
         blocks, edges = Flow(image, listing, AArch64(), lambda: None).recover()
-        listing.close()
         assert [block.address for block in blocks] == [0x1000, 0x1008, 0x1018]
         assert set(edges) == {(0, 2), (2, 1)}
 

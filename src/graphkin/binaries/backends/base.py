@@ -44,7 +44,7 @@ class Limits:
     file_bytes: int = 2 << 30
     function_bytes: int = 1 << 20
     """Code of one function; those of real programs have some hundred thousand bytes at most.
-    Decoding takes up to 400 bytes of memory for each, where every byte is an instruction."""
+    Decoding takes up to 500 bytes of memory for each, where every byte is an instruction."""
     function_blocks: int = 250_000
     """Basic blocks of one function; the largest of real programs have some ten thousand."""
     file_blocks: int = 50_000_000

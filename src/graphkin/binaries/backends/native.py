@@ -34,6 +34,7 @@ from graphkin.binaries.recovery.architecture import Architecture
 from graphkin.binaries.recovery.debug_lines import defining_files
 from graphkin.binaries.recovery.flow import Flow, TooManyBlocks
 from graphkin.binaries.recovery.listing import Listing
+from graphkin.binaries.recovery.stretches import Batch, in_batches
 from graphkin.errors import FormatError
 
 
@@ -127,9 +128,7 @@ class NativeSource(FunctionSource):
         files: dict[int, str] = {}
         if self.with_files and image.lines is not None:
             files = defining_files(image.lines, {extent.start for extent in image.extents})
-        for number, extent in enumerate(image.extents):
-            if not self.is_wanted(extent):
-                continue
+        for number, extent, batch in self._batches(image, architecture):
             listing = Listing(image, architecture)
             try:
                 deadline.check()
@@ -140,7 +139,8 @@ class NativeSource(FunctionSource):
                     return
                 problem = self._problem(extent)
                 if problem is None:
-                    listing.add_range(extent.start, extent.end)
+                    stretches = batch.stretches(extent.start, extent.end)
+                    listing.add_range(extent.start, extent.end, stretches)
                     if listing.position(extent.start) != 0:
                         problem = "its first bytes are not an instruction"
                 if problem is not None:
@@ -164,8 +164,6 @@ class NativeSource(FunctionSource):
                 reason = f"the time of {self.limits.seconds:g} s is over with {left} functions left"
                 self.skip(label, "", f"{reason}, from {extent.name} on")
                 return
-            finally:
-                listing.close()
             yield Function(
                 name=extent.name,
                 address=extent.start,
@@ -183,6 +181,17 @@ class NativeSource(FunctionSource):
                 callees=callees,
                 links=links,
             )
+
+    def _batches(
+        self, image: Image, architecture: Architecture
+    ) -> Iterator[tuple[int, Extent, Batch]]:
+        """The functions to read, each with its number and what is decoded together with it."""
+        wanted = (item for item in enumerate(image.extents) if self.is_wanted(item[1]))
+        for items in in_batches(wanted):
+            readable = [extent for _, extent in items if self._problem(extent) is None]
+            batch = Batch(image, architecture, readable)
+            for number, extent in items:
+                yield number, extent, batch
 
     def _problem(self, extent: Extent) -> str | None:
         size = extent.end - extent.start

@@ -9,15 +9,12 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple, Protocol
 
-import numpy as np
-
 from graphkin.binaries.evidence.data import NOTHING, Meaning, Places
 from graphkin.binaries.evidence.operations import Codes
 from graphkin.binaries.function import LINKS, Block, Callee, Token
 from graphkin.binaries.image import Image
 from graphkin.binaries.operations import OPERATION
-from graphkin.binaries.recovery.decode import NUMBER_BYTES, byte_numbers, operands
-from graphkin.binaries.recovery.listing import Listing
+from graphkin.binaries.recovery.listing import DecodedRun, Listing
 
 CODE_BYTES = 4
 _INDIRECT = OPERATION["jump_indirect"]
@@ -56,30 +53,22 @@ class Body:
         self.callees: dict[Callee, list[int]] = {}
         """Other functions, with the positions that refer to them."""
 
-    def keys(self) -> list[int | bytes]:
-        """The bytes of the instructions at ``positions``."""
-        listing = self.listing
-        keys: list[int | bytes] = []
-        for run in listing.runs:
-            keys += byte_numbers(run.records.table[: len(run.addresses)])
-        if max(listing.sizes) > NUMBER_BYTES:
-            for position in self.positions:
-                size = listing.sizes[position]
-                if size > NUMBER_BYTES:
-                    keys[position] = self.places.image.read(listing.addresses[position], size)
-        return list(map(keys.__getitem__, self.positions))
+    def parts(self, positions: list[int]) -> list[tuple[DecodedRun, list[int]]]:
+        """Rising positions, by what they were decoded with."""
+        runs = self.listing.runs
+        if len(runs) == 1:
+            return [(runs[0], positions)]
+        lows = [bisect_left(positions, run.base) for run in runs]
+        highs = [*lows[1:], len(positions)]
+        return [
+            (run, positions[low:high]) for run, low, high in zip(runs, lows, highs, strict=True)
+        ]
 
     def texts(self, positions: list[int]) -> list[bytes]:
         """Operands of the instructions at rising positions."""
-        runs = self.listing.runs
-        if len(runs) == 1:
-            return operands(runs[0].records.table, np.array(positions, dtype=np.intp))
         texts: list[bytes] = []
-        for run in runs:
-            low = bisect_left(positions, run.base)
-            high = bisect_left(positions, run.base + len(run.addresses))
-            rows = np.array(positions[low:high], dtype=np.intp) - run.base
-            texts += operands(run.records.table, rows)
+        for run, own in self.parts(positions):
+            texts += run.columns.texts(run.rows(own))
         return texts
 
     def say(self, position: int, tokens: tuple[Token, ...]) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar, cast
 
 from graphkin.binaries.evidence.collect import Body
+from graphkin.binaries.recovery.columns import Key
+from graphkin.binaries.recovery.listing import DecodedRun
 
 KEPT = 1 << 18
 """Instructions that are kept for a processor; then all are forgotten."""
-Key = int | bytes | tuple[int | bytes, str]
-"""The bytes of an instruction, and its name where they do not tell it."""
 
 
 class Instruction(Protocol):
@@ -33,39 +33,63 @@ class Instructions(Generic[SomeInstruction]):
     """What instructions mean, found out once for each."""
 
     def __init__(self) -> None:
-        self._kept: dict[Key, SomeInstruction] = {}
+        self._kept: dict[str, dict[Key, SomeInstruction]] = {}
+        """By the state of the processor."""
 
     def look_up(
-        self, body: Body, keys: Sequence[Key], parse: Callable[[int, str, bytes], SomeInstruction]
+        self, body: Body, parse: Callable[[int, str, bytes], SomeInstruction]
     ) -> list[SomeInstruction]:
         """What the instructions mean that need a look at their operands, whose operations are
         completed.
 
         Args:
             body: the function.
-            keys: of the instructions at ``body.positions``.
             parse: takes the one at a position apart, given its mnemonic and its operands.
         """
-        kept = self._kept
-        if len(kept) > KEPT:
-            kept.clear()
-        known = list(map(kept.get, keys))
-        if None in known:
-            names, positions = body.listing.mnemonics, body.positions
-            missing = [number for number, item in enumerate(known) if item is None]
-            texts = body.texts([positions[number] for number in missing])
-            for number, text in zip(missing, texts, strict=True):
-                key, position = keys[number], positions[number]
-                item = kept.get(key)
-                if item is None:
-                    item = parse(position, names[position], text)
-                    if not item.is_relative:
-                        kept[key] = item
-                known[number] = item
-        items, codes = cast("list[SomeInstruction]", known), body.codes
+        items: list[SomeInstruction] = []
+        for run, positions in body.parts(body.positions):
+            items += self._look_up(body, run, positions, parse)
+        codes = body.codes
         for position, item in zip(body.positions, items, strict=True):
             codes[position] = item.code
         return items
+
+    def _look_up(
+        self,
+        body: Body,
+        run: DecodedRun,
+        positions: Sequence[int],
+        parse: Callable[[int, str, bytes], SomeInstruction],
+    ) -> list[SomeInstruction]:
+        columns = run.columns
+        # Those of neighbours first: a list of some hundred stays in the processor's cache.
+        near: list[SomeInstruction | None] | None = columns.notes.get(self)
+        if near is None:
+            near = columns.notes[self] = [None] * len(columns.keys)
+        ids = run.ids(positions)
+        known = list(map(near.__getitem__, ids))
+        if None in known:
+            kept = self._kept.setdefault(run.state, {})
+            if len(kept) > KEPT:
+                kept.clear()
+            missing: list[int] = []
+            for number, item in enumerate(known):
+                if item is None:
+                    item = kept.get(columns.keys[ids[number]])
+                    if item is None:
+                        missing.append(number)
+                    else:
+                        known[number] = near[ids[number]] = item
+            names = body.listing.mnemonics
+            rows = [positions[number] + run.row - run.base for number in missing]
+            for number, text in zip(missing, columns.texts(rows), strict=True):
+                item = near[ids[number]]
+                if item is None:
+                    item = parse(positions[number], names[positions[number]], text)
+                    if not item.is_relative:
+                        kept[columns.keys[ids[number]]] = near[ids[number]] = item
+                known[number] = item
+        return cast("list[SomeInstruction]", known)
 
 
 class Frames:
@@ -79,18 +103,21 @@ class Frames:
     def __init__(self, find: Callable[[str], str], reach: int) -> None:
         self._find = find
         self._reach = reach
-        self._kept: dict[Key, str] = {}
+        self._kept: dict[str, dict[Key, str]] = {}
+        """By the state of the processor."""
 
-    def register(self, body: Body, keys: Sequence[Key]) -> str:
-        """That of a function, given the keys of the instructions at ``body.positions``."""
-        kept = self._kept
-        if len(kept) > KEPT:
-            kept.clear()
-        near = bisect_left(body.positions, self._reach)
-        for number, register in enumerate(map(kept.get, keys[:near])):
-            if register is None:
-                text = body.listing.text(body.positions[number])
-                register = kept[keys[number]] = self._find(text)
-            if register:
-                return register
+    def register(self, body: Body) -> str:
+        """That of a function."""
+        near = body.positions[: bisect_left(body.positions, self._reach)]
+        for run, positions in body.parts(near):
+            kept = self._kept.setdefault(run.state, {})
+            if len(kept) > KEPT:
+                kept.clear()
+            for position, number in zip(positions, run.ids(positions), strict=True):
+                key = run.columns.keys[number]
+                register = kept.get(key)
+                if register is None:
+                    register = kept[key] = self._find(body.listing.text(position))
+                if register:
+                    return register
         return ""

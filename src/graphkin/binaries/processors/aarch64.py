@@ -10,6 +10,7 @@ from capstone import arm64_const
 from numpy.typing import NDArray
 
 from graphkin.binaries.image import Image
+from graphkin.binaries.processors.relative_words import aarch64
 from graphkin.binaries.processors.risc.hardening import ARM64_WORDS, RiscHardening
 from graphkin.binaries.processors.risc.jump_tables import RiscTables
 from graphkin.binaries.processors.risc.operands import family
@@ -24,6 +25,7 @@ from graphkin.binaries.recovery.architecture import (
 )
 from graphkin.binaries.recovery.decode import Decoder
 from graphkin.binaries.recovery.listing import Listing
+from graphkin.binaries.recovery.words import WordDecoder
 
 _KINDS = {
     BRANCH: "cbz cbnz tbz tbnz",
@@ -41,9 +43,8 @@ class AArch64:
 
     def __init__(self) -> None:
         self.hardening = RiscHardening(8, ARM64_WORDS)
-        self._decoder = Decoder(
-            capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN, resumes=True
-        )
+        mode = capstone.CS_MODE_LITTLE_ENDIAN
+        self._decoder = WordDecoder("aarch64", capstone.CS_ARCH_ARM64, mode, "little", 64, aarch64)
         ids = arm64_const.ARM64_INS_ENDING + 1
         self._kind_of = kind_table(ids, _KINDS, arm64_const, "ARM64_INS_")
 

@@ -11,6 +11,7 @@ from capstone import arm_const
 from numpy.typing import NDArray
 
 from graphkin.binaries.image import Image
+from graphkin.binaries.processors.relative_words import arm
 from graphkin.binaries.processors.risc.hardening import RiscHardening
 from graphkin.binaries.processors.risc.jump_tables import RiscTables
 from graphkin.binaries.processors.risc.operands import CONDITIONS
@@ -27,6 +28,7 @@ from graphkin.binaries.recovery.architecture import (
 )
 from graphkin.binaries.recovery.decode import Decoder, mnemonics, operands
 from graphkin.binaries.recovery.listing import Listing
+from graphkin.binaries.recovery.words import WordDecoder
 
 _KINDS = {
     BRANCH: "cbz cbnz",
@@ -54,7 +56,8 @@ class Arm:
     def __init__(self) -> None:
         self.hardening = RiscHardening(4, {})
         family = capstone.CS_ARCH_ARM
-        self._arm = Decoder(family, capstone.CS_MODE_ARM | capstone.CS_MODE_V8, resumes=True)
+        mode = capstone.CS_MODE_ARM | capstone.CS_MODE_V8
+        self._arm = WordDecoder("arm", family, mode, "little", 32, arm)
         self._thumb = Decoder(family, capstone.CS_MODE_THUMB | capstone.CS_MODE_V8, resumes=True)
         ids = arm_const.ARM_INS_ENDING + 1
         self._kind_of = kind_table(

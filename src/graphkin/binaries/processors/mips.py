@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.binaries.image import ByteOrder, Image
+from graphkin.binaries.processors.relative_words import mips, mips_64
 from graphkin.binaries.processors.slicing.effects import (
     NONE,
     Branch,
@@ -43,6 +44,7 @@ from graphkin.binaries.recovery.architecture import (
 from graphkin.binaries.recovery.decode import Decoder
 from graphkin.binaries.recovery.hardening import NoHardening
 from graphkin.binaries.recovery.listing import Listing
+from graphkin.binaries.recovery.words import WordDecoder
 
 T9, GP, SP, FP, RA = 25, 28, 29, 30, 31
 SCRATCH = frozenset([*range(1, 16), 24, T9, RA])
@@ -77,7 +79,11 @@ class Mips:
         if self._is_big:
             mode |= capstone.CS_MODE_BIG_ENDIAN
         self._pointer = bits // 8
-        self._decoder = Decoder(capstone.CS_ARCH_MIPS, mode, resumes=True)
+        name = f"mips{bits} {byte_order}"
+        relative_to = mips if bits == 32 else mips_64
+        self._decoder = WordDecoder(
+            name, capstone.CS_ARCH_MIPS, mode, byte_order, bits, relative_to
+        )
         self._registers: MipsRegisters | None = None
 
     def decoder(self, state: str) -> Decoder:
@@ -152,7 +158,7 @@ class MipsRegisters:
         """``$gp``, as the function computes it, or as the file has it."""
         if self._listing is not listing:
             self._listing, self._fixed, self._gp_slot = listing, {}, None
-            start = (listing.word(at) for at in range(min(PROLOGUE, len(listing.addresses))))
+            start = listing.words()[:PROLOGUE]
             self._frames = frozenset([SP, FP] if _FRAME in start else [SP])
             value = self._global_pointer(listing)
             if value is not None:
@@ -170,8 +176,7 @@ class MipsRegisters:
     def _global_pointer(self, listing: Listing) -> int | None:
         """A file with more than 16,384 entries in its table has several, each with its ``$gp``."""
         value, holder, is_computed = self.image.got, GP, False
-        for at in range(min(PROLOGUE, len(listing.addresses))):
-            word = listing.word(at)
+        for at, word in enumerate(listing.words()[:PROLOGUE]):
             rs, rt, rd = word >> 21 & 31, word >> 16 & 31, word >> 11 & 31
             is_sum = word & 0xFC0007FF in _SUMS and T9 in (rs, rt) and rd != T9
             if is_sum and not is_computed:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from graphkin.binaries.image import Image
 from graphkin.binaries.recovery.architecture import CALL, CUT, Architecture
-from graphkin.binaries.recovery.decode import Records, mnemonics, operands
+from graphkin.binaries.recovery.columns import Columns, RecordColumns
+from graphkin.binaries.recovery.stretches import Piece, Stretch, decode_pieces
 
 STRAY_CHUNKS = (256, 1 << 16)
 """Bytes decoded from a target inside another instruction, or behind data: first a few, for the
@@ -28,9 +27,20 @@ class DecodedRun(NamedTuple):
     start: int
     end: int
     addresses: list[int]
-    records: Records
+    columns: Columns
+    row: int
+    """That of its first instruction in the columns."""
     state: str
     """As :attr:`Image.marks` has it."""
+
+    def rows(self, positions: Sequence[int]) -> list[int]:
+        """Rows of instructions in the columns."""
+        moved = self.row - self.base
+        return [position + moved for position in positions] if moved else list(positions)
+
+    def ids(self, positions: Sequence[int]) -> list[int]:
+        """What tells instructions apart from others of the columns."""
+        return list(map(self.columns.ids.__getitem__, self.rows(positions)))
 
 
 class Listing:
@@ -51,8 +61,8 @@ class Listing:
         self.lasts: set[int] = set()
         """Positions at which a run ends."""
         self.ranges: list[tuple[int, int]] = []
-        self._pieces: list[tuple[int, int, str]] = []
-        """(start, end, state) of the code in the ranges."""
+        self._pieces: list[Piece] = []
+        """The code in the ranges."""
         self.addresses: list[int] = []
         self.sizes: list[int] = []
         self.mnemonics: list[str] = []
@@ -76,12 +86,22 @@ class Listing:
         self._lone_slots: dict[int, int] = {}
         """Addresses of delay slots that code jumps to, without the branch ahead: positions."""
 
-    def add_range(self, start: int, end: int) -> None:
-        """Makes a range part of the function, and decodes its code."""
+    def add_range(self, start: int, end: int, stretches: Sequence[Stretch] | None = None) -> None:
+        """Makes a range part of the function.
+
+        Args:
+            start: address of its first byte.
+            end: address behind its last one.
+            stretches: its code, where that was decoded already.
+        """
         self.ranges.append((start, end))
-        for piece in self._image.pieces(start, end):
-            self._pieces.append(piece)
-            if self._decode(*piece, is_main=True) is not None:
+        pieces = self._image.pieces(start, end)
+        self._pieces += pieces
+        if stretches is None:
+            stretches = decode_pieces(self._image, self._architecture, pieces)
+        for stretch in stretches:
+            if stretch.end > stretch.first:
+                self._append(stretch)
                 self._main_runs.append(self.runs[-1])
 
     def covers(self, address: int) -> bool:
@@ -90,7 +110,7 @@ class Listing:
 
     def position(self, address: int) -> int | None:
         """Where the instruction at an address is listed, without decoding anything."""
-        for base, start, end, addresses, _, _ in self._main_runs:
+        for base, start, end, addresses, _, _, _ in self._main_runs:
             if start <= address < end:
                 position = bisect_left(addresses, address)
                 if position < len(addresses) and addresses[position] == address:
@@ -120,11 +140,9 @@ class Listing:
 
     def words(self) -> list[int]:
         """Those of all instructions, by position."""
-        if self._worded_runs < len(self.runs):
-            field = "word" if self._image.byte_order == "little" else "big_word"
-            for run in self.runs[self._worded_runs :]:
-                self._words += run.records.table[field][: len(run.addresses)].tolist()
-            self._worded_runs = len(self.runs)
+        for _, _, _, addresses, columns, row, _ in self.runs[self._worded_runs :]:
+            self._words += columns.words[row : row + len(addresses)]
+        self._worded_runs = len(self.runs)
         return self._words
 
     def text(self, position: int) -> str:
@@ -132,7 +150,8 @@ class Listing:
         text = self._texts.get(position)
         if text is None:
             run = self.runs[0] if len(self.runs) == 1 else self._run(position)
-            text = self._texts[position] = run.records.text(position - run.base)
+            raw = run.columns.text(run.row + position - run.base)
+            text = self._texts[position] = raw.decode("ascii", "replace")
         return text
 
     def state(self, position: int) -> str:
@@ -142,92 +161,71 @@ class Listing:
     def _run(self, position: int) -> DecodedRun:
         return self.runs[bisect_right(self.runs, position, key=lambda run: run.base) - 1]
 
-    def close(self) -> None:
-        for run in self.runs:
-            run.records.close()
-
     def _lone_slot(self, address: int) -> int:
         """A second copy of a delay slot, which goes on to what follows it in memory."""
         position = self._lone_slots.get(address)
         if position is None:
             known = self._run(self.position(address) or 0)
-            decoder = self._architecture.decoder(known.state)
-            records = decoder.decode(self._image.read(address, SLOT_BYTES), address)
-            position = self._lone_slots[address] = self._append(
-                records, records.table["address"].tolist(), address, known.state, is_slot=True
-            )
+            piece = (address, address + SLOT_BYTES, known.state)
+            stretch = decode_pieces(self._image, self._architecture, [piece])[0]
+            position = self._lone_slots[address] = self._append(stretch, is_slot=True)
         return position
 
-    def _decode(
-        self, start: int, end: int, state: str, is_main: bool = False, must_meet: bool = False
-    ) -> int | None:
+    def _decode(self, start: int, end: int, state: str, must_meet: bool = False) -> int | None:
         """Position of the first instruction; None where there is none, or where the known ones
         are not met though they must be.
         """
-        decoder = self._architecture.decoder(state)
-        records = decoder.decode(self._image.read(start, end - start), start)
-        if not len(records.table):
-            records.close()
+        table = self._architecture.decoder(state).decode(
+            self._image.read(start, end - start), start
+        )
+        if not len(table):
             return None
-        addresses = records.table["address"].tolist()
-        count = len(addresses)
-        if self.runs and not is_main:
-            # Decoding from inside an instruction falls in step with the known ones soon.
-            known = (i for i, address in enumerate(addresses) if self.position(address) is not None)
-            count = next(known, count)
-            if count == len(addresses) and must_meet:
-                records.close()
-                return None
-        base = self._append(records, addresses[:count], start, state)
-        if not is_main:
-            self._strays.update(zip(addresses[:count], range(base, base + count), strict=True))
+        addresses = table["address"].tolist()
+        # Decoding from inside an instruction falls in step with the known ones soon.
+        known = (i for i, address in enumerate(addresses) if self.position(address) is not None)
+        count = next(known, len(addresses))
+        if count == len(addresses) and must_meet:
+            return None
+        columns = RecordColumns(
+            table[:count], [count], self._architecture, self._image.byte_order, state
+        )
+        base = self._append(Stretch(start, state, columns, 0, count))
+        self._strays.update(zip(addresses[:count], range(base, base + count), strict=True))
         return base
 
-    def _append(
-        self, records: Records, addresses: list[int], start: int, state: str, is_slot: bool = False
-    ) -> int:
-        """Lists the records at addresses as a run, and gives the position of the first."""
-        base, table = len(self.addresses), records.table[: len(addresses)]
-        last = base + len(addresses) - 1
+    def _append(self, stretch: Stretch, is_slot: bool = False) -> int:
+        """Lists instructions as a run, and gives the position of the first."""
+        start, state, columns, first, end = stretch
+        base = len(self.addresses)
+        last = base + end - first - 1
         if not is_slot:
-            self._list_controls(table, base)
+            self._list_controls(stretch, base - first)
         if not self.controls or self.controls[-1] != last:
             self.controls.append(last)
             self.kinds.append(CUT)
             self.operands.append(b"")
-        sizes = table["size"].tolist()
+        addresses, sizes = columns.addresses[first:end], columns.sizes[first:end]
         self.addresses += addresses
         self.sizes += sizes
-        self.mnemonics += mnemonics(table)
+        self.mnemonics += columns.mnemonics[first:end]
         self.lasts.add(last)
-        self.runs.append(
-            DecodedRun(base, start, addresses[-1] + sizes[-1], addresses, records, state)
-        )
+        behind = addresses[-1] + sizes[-1]
+        self.runs.append(DecodedRun(base, start, behind, addresses, columns, first, state))
         return base
 
-    def _list_controls(self, table: NDArray[Any], base: int) -> None:
-        kinds = self._architecture.kinds(table)
-        controls = np.flatnonzero(kinds)
-        rows, transfers = controls, table[controls]
-        kinds = kinds[controls]
-        delayed = self._architecture.delayed(transfers, kinds)
-        if delayed is not None:
-            delayed[-1:] &= controls[-1:] + 1 < len(table)
-            rows = controls + delayed
-            self._slots.update((base + rows[delayed]).tolist())
-            # What ends a path in the slot of a branch does nothing that the manuals define.
-            again = np.flatnonzero(rows[1:] == rows[:-1]) + 1
-            if len(again):
-                rows, kinds, transfers = (
-                    np.delete(column, again) for column in (rows, kinds, transfers)
-                )
-        self.kinds += kinds.tolist()
-        positions = (rows + base).tolist()
+    def _list_controls(self, stretch: Stretch, moved: int) -> None:
+        """Lists what is not plain; positions are rows moved by so many."""
+        _, _, columns, first, end = stretch
+        rows, kinds, operands, slots, are_texts = columns.transfers
+        low, high = bisect_left(rows, first), bisect_left(rows, end)
+        positions = [row + moved for row in rows[low:high]]
         self.controls += positions
-        absolute = self._architecture.absolute(transfers)
-        if absolute is None:
-            self.operands += operands(transfers)
-        else:
-            self.operands += absolute
-            texts = (text.decode("ascii", "replace") for text in absolute)
+        self.kinds += kinds[low:high]
+        self.operands += operands[low:high]
+        if slots:
+            self._slots.update(
+                [row + moved for row in slots[bisect_left(slots, first) : bisect_left(slots, end)]]
+            )
+        if are_texts:
+            texts = (text.decode("ascii", "replace") for text in operands[low:high])
             self._texts.update(zip(positions, texts, strict=True))

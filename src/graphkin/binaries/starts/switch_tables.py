@@ -66,9 +66,7 @@ class SwitchTables:
         return targets or []
 
     def _forget(self) -> None:
-        if self._listing is not None:
-            self._listing.close()
-            self._listing = None
+        self._listing = None
 
 
 class _Window(Listing):

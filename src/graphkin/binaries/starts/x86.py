@@ -156,13 +156,11 @@ class X86Facts:
         return joined(parts)
 
     def _part(self, image: Image, code: bytes, start: int) -> Sweep:
-        records = self._decoder.decode(code, start)
-        table = records.table
+        table = self._decoder.decode(code, start)
         ids = table["id"].astype(np.int64)
         address = table["address"].astype(np.int64)
         size = table["size"].astype(np.int64)
         kind = self.architecture.kinds(table).copy()
-        records.close()
         raw = np.frombuffer(code + bytes(LONGEST + 1), dtype=np.uint8)
         at = address - start
         kind[self._is_filler[ids]] = FILLER

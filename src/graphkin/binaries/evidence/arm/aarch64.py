@@ -80,8 +80,7 @@ class AArch64Rules:
 
     def read(self, body: Body) -> None:
         """Finds what the instructions say, and completes their operations."""
-        keys = list(map(body.listing.words().__getitem__, body.positions))
-        steps = self._known.look_up(body, keys, self._take_apart)
+        steps = self._known.look_up(body, self._take_apart)
         follow(
             body,
             steps,

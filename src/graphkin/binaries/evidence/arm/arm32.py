@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable
-from itertools import product
 
 from graphkin.binaries.evidence.arm.arm32_operations import (
     ACCESS,
@@ -34,7 +33,7 @@ from graphkin.binaries.evidence.arm.syntax import (
 from graphkin.binaries.evidence.collect import Body
 from graphkin.binaries.evidence.comparisons import FLIPPED
 from graphkin.binaries.evidence.data import LOAD, STORE
-from graphkin.binaries.evidence.instructions import Frames, Instructions, Key
+from graphkin.binaries.evidence.instructions import Frames, Instructions
 from graphkin.binaries.evidence.operations import MOST, pack
 from graphkin.binaries.evidence.register_steps import FROM_PC, INSERT, Step
 from graphkin.binaries.evidence.registers import follow
@@ -46,12 +45,6 @@ _FLAGS = frozenset(["cmp", "cmn", "tst", "teq", "msr"])
 _FRAME = re.compile(r"(r7|fp), sp(?:, #|$)")
 _FRAME_REACH = 10
 """Instructions in which a function sets up its frame."""
-_BLOCKS = frozenset(
-    "it" + "".join(rest) for count in range(4) for rest in product("te", repeat=count)
-)
-"""Thumb instructions that make those behind them conditional."""
-_BLOCK_REACH = 8
-"""Instructions behind, whose names may tell a condition that their bytes do not."""
 
 
 _CALL, _RETURN = pack("call"), pack("return")
@@ -75,26 +68,22 @@ class ArmRules:
     codes = CODES
 
     def __init__(self) -> None:
-        self._frames: dict[str, Frames] = {}
-        """By the state of the processor."""
-        self._known: dict[tuple[str, str], Instructions[Step]] = {}
-        """By the state of the processor, and the register that holds the frame."""
+        self._frames = Frames(_frame, _FRAME_REACH)
+        self._known: dict[str, Instructions[Step]] = {}
+        """By the register that holds the frame."""
         self._shapes: dict[tuple[object, ...], Step] = {}
 
     def read(self, body: Body) -> None:
         """Finds what the instructions say, and completes their operations."""
-        state, keys = _state_and_keys(body)
-        if state not in self._frames:
-            self._frames[state] = Frames(_frame, _FRAME_REACH)
-        frame = self._frames[state].register(body, keys)
+        frame = self._frames.register(body)
         stack = _STACK | {frame} if frame else _STACK
 
         def take_apart(position: int, name: str, text: bytes) -> Step:
             return self._parse(name, text, stack)
 
-        if (state, frame) not in self._known:
-            self._known[state, frame] = Instructions()
-        steps = self._known[state, frame].look_up(body, keys, take_apart)
+        if frame not in self._known:
+            self._known[frame] = Instructions()
+        steps = self._known[frame].look_up(body, take_apart)
         follow(
             body,
             steps,
@@ -115,29 +104,6 @@ class ArmRules:
         if known is None:
             known = self._shapes[shape] = parse(name, raw.decode("ascii", "replace"), stack)
         return field_like(known, match)
-
-
-def _state_and_keys(body: Body) -> tuple[str, list[Key]]:
-    """The state that the function is in, and keys of the instructions at ``body.positions``."""
-    listing, positions = body.listing, body.positions
-    names, keys = listing.mnemonics, body.keys()
-    states = {run.state for run in listing.runs}
-    if len(states) > 1:
-        named = [f"{listing.state(position)} {names[position]}" for position in positions]
-        return "", list(zip(keys, named, strict=True))
-    state = listing.runs[0].state
-    if state != "t" or _BLOCKS.isdisjoint(names):
-        return state, list[Key](keys)
-    conditional = {
-        at
-        for start, name in enumerate(names)
-        if name in _BLOCKS
-        for at in range(start + 1, start + 1 + _BLOCK_REACH)
-    }
-    return state, [
-        (key, names[position]) if position in conditional else key
-        for position, key in zip(positions, keys, strict=True)
-    ]
 
 
 def _counter(body: Body) -> Callable[[int], int]:

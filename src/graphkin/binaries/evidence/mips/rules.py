@@ -80,8 +80,7 @@ class MipsRules:
         def take_apart(position: int, name: str, text: bytes) -> Step:
             return parse(name, text, stack, self._first_half)
 
-        keys = list(map(words.__getitem__, body.positions))
-        steps = self._known[has_frame].look_up(body, keys, take_apart)
+        steps = self._known[has_frame].look_up(body, take_apart)
         marked = [number for number, step in enumerate(steps) if step.marks]
         _join_scales(body, steps, [number for number in marked if steps[number].marks & SCALES])
         table = find_global_pointer(body, steps, marked)

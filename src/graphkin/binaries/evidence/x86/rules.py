@@ -66,8 +66,7 @@ class X86Rules:
 
     def read(self, body: Body) -> None:
         """Finds what the instructions say, and completes their operations."""
-        keys = body.keys()
-        framed = bool(self._frames.register(body, keys))
+        framed = bool(self._frames.register(body))
 
         def take_apart(position: int, name: str, text: bytes) -> Parsed:
             match = _RIP.search(text) if b"[rip" in text else None
@@ -75,7 +74,7 @@ class X86Rules:
                 return self._templates.parse(name, text, framed)
             return self._parse_relative(body, position, text, match, framed)
 
-        instructions = self._known[framed].look_up(body, keys, take_apart)
+        instructions = self._known[framed].look_up(body, take_apart)
         if self._bits == 64:
             self._read_wide(body, instructions)
         else:

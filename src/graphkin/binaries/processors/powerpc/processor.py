@@ -6,7 +6,7 @@ Everything is read from the instruction words.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -40,7 +40,7 @@ from graphkin.binaries.recovery.architecture import (
     STOP,
     TableReader,
 )
-from graphkin.binaries.recovery.decode import Decoder, Records
+from graphkin.binaries.recovery.decode import Decoder
 from graphkin.binaries.recovery.hardening import NoHardening
 from graphkin.binaries.recovery.listing import Listing
 
@@ -135,16 +135,15 @@ class PowerPcDecoder(Decoder):
         super().__init__(capstone.CS_ARCH_PPC, mode, resumes=True)
         self._field = "big_word" if byte_order == "big" else "word"
 
-    def decode(self, code: bytes, address: int) -> Records:
-        records = super().decode(code, address)
-        table = records.table
+    def decode_all(self, ranges: Sequence[tuple[bytes, int]]) -> tuple[NDArray[Any], list[int]]:
+        table, counts = super().decode_all(ranges)
         words = table[self._field]
         for mask, bits, name in _NAMES:
             table["mnemonic"][words & mask == bits] = name
         # The assembler ends a row of nops with one that does nothing to another register.
         is_nop = (words & 0xFC00FFFF == 0x60000000) & (words >> 21 & 31 == words >> 16 & 31)
         table["mnemonic"][is_nop] = b"nop"
-        return records
+        return table, counts
 
 
 _NAMES = (
