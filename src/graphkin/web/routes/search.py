@@ -6,7 +6,7 @@ import asyncio
 from time import monotonic
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse
 
 from graphkin.errors import ConfigError, ModelError
@@ -69,7 +69,11 @@ async def comparison(left: Side, right: Side, server: ServerDep) -> Comparison:
     return (await _compared(server, left, right)).document
 
 
-@router.get("/comparison.html", response_class=HTMLResponse)
+@router.get(
+    "/comparison.html",
+    response_class=Response,  # errors are JSON, and would be described as this is
+    responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}},
+)
 async def comparison_file(
     left: Side, right: Side, server: ServerDep, download: bool = False
 ) -> HTMLResponse:
