@@ -206,6 +206,7 @@ def test_the_description_of_the_api_names_every_route(client: TestClient) -> Non
     for path, methods in described["paths"].items():
         for method, route in methods.items():
             assert route["description"], f"{method} {path}"
+            assert list(route["responses"]["404"]["content"]) == ["application/json"], path
 
 
 @pytest.mark.parametrize("kind", ["waiting", "events", "page"])
