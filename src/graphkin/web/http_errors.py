@@ -66,10 +66,10 @@ def body(kind: str, message: str) -> dict[str, dict[str, str]]:
 
 
 def text_of(*media_types: str) -> dict[int | str, dict[str, Any]]:
-    """What a route answers whose documents are texts of these types; errors are JSON still where
-    its ``response_class`` is ``Response``."""
+    """What a route answers whose documents are of these types; errors are JSON still, where its
+    ``response_class`` is ``Response``."""
     text = {"schema": {"type": "string"}}
-    return {200: {"content": {name: text for name in media_types}}}
+    return {200: {"content": {name: {} if "json" in name else text for name in media_types}}}
 
 
 ERRORS: dict[int | str, dict[str, Any]] = {
