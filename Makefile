@@ -10,7 +10,7 @@ MINUTES ?= 10
 N ?= 100
 RESULTS := experiments/results
 
-.PHONY: setup demo test docs lint clean fuzz torture sbom
+.PHONY: setup demo test docs lint clean fuzz torture load sbom
 
 setup: $(VENV)/.installed
 
@@ -60,7 +60,8 @@ docs: $(VENV)/.installed-docs
 sbom: $(VENV)/.installed-test
 	$(BIN)/python tools/sbom.py -o graphkin.cdx.json
 
-# Every reader of files from outside, by a fuzzer that follows coverage; findings go to fuzz-findings.
+# Every reader of files from outside, by a fuzzer that follows coverage, and the HTTP API; findings go
+# to fuzz-findings, and fuzz-corpora has what the next run begins with.
 fuzz: $(VENV)/.installed-fuzz
 	$(BIN)/python tools/fuzz/run.py --minutes $(MINUTES) --output $(RESULTS)/fuzz.json
 	$(BIN)/python tools/reliability.py
@@ -68,6 +69,11 @@ fuzz: $(VENV)/.installed-fuzz
 # Kills, full disks and cuts of the power, N of each.
 torture: $(VENV)/.installed-test
 	$(BIN)/python tools/torture/run.py --trials $(N) --output $(RESULTS)/torture.json
+	$(BIN)/python tools/reliability.py
+
+# Readers and writers on one library, clients of a server, machines that are killed; MINUTES of each.
+load: $(VENV)/.installed-test
+	$(BIN)/python tools/load/run.py --minutes $(MINUTES) --output $(RESULTS)/load.json
 	$(BIN)/python tools/reliability.py
 
 clean:

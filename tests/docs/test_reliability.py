@@ -8,5 +8,5 @@ from tests.scripts import script
 
 def test_the_page_is_that_of_the_results() -> None:
     tool = script("tools/reliability.py")
-    expected = tool.page(tool.read("torture"), tool.read("fuzz"))
+    expected = tool.page(*(tool.read(name) for name in ("torture", "fuzz", "load")))
     assert (REPOSITORY / "docs" / "reliability.md").read_text() == expected

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
 from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.types import Message, Receive, Scope, Send
 
 from graphkin.errors import ConfigError
-from graphkin.web.guard import cookie_of, is_loopback, same, session_of
+from graphkin.web.guard import Guard, cookie_of, is_loopback, same, session_of
 from graphkin.web.limits import ServerLimits
 from graphkin.web.serve import TOKEN_LETTERS, checked_token
 from tests.web.conftest import Serve
 from tests.web.requests import message
 
+HOST = b"localhost"
 TOKEN = "correct horse battery staple"
 NEEDS_TOKEN = [
     ("GET", "/api/status"),
@@ -203,6 +206,46 @@ def test_the_description_of_the_api_names_every_route(client: TestClient) -> Non
     for path, methods in described["paths"].items():
         for method, route in methods.items():
             assert route["description"], f"{method} {path}"
+            assert list(route["responses"]["404"]["content"]) == ["application/json"], path
+
+
+@pytest.mark.parametrize("kind", ["waiting", "events", "page"])
+def test_who_waits_for_a_server_that_stops_is_told_so(kind: str) -> None:
+    """The server cancels what it cannot wait for."""
+    headers = [(b"content-length", b"2")] if kind == "page" else []
+    sent: list[Message] = []
+
+    async def work(scope: Scope, receive: Receive, send: Send) -> None:
+        if kind != "waiting":
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": b"x", "more_body": True})
+        await asyncio.sleep(60)
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def stop() -> None:
+        guard = Guard(work, limits=ServerLimits(), token=None)
+        scope = {"type": "http", "method": "GET", "path": "/api/x", "headers": [(b"host", HOST)]}
+        task = asyncio.create_task(guard(scope, receive, send))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        await task
+
+    if kind == "page":
+        with pytest.raises(RuntimeError, match="stopped"):  # the server closes the connection
+            asyncio.run(stop())
+        return
+    asyncio.run(stop())
+    if kind == "waiting":
+        assert sent[0]["status"] == 503
+        assert (b"retry-after", b"5") in sent[0]["headers"]
+        assert b"stopped" in sent[1]["body"]
+    else:
+        assert [part["body"] for part in sent[1:]] == [b"x", b""]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ evidence too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
 
@@ -31,6 +32,8 @@ from graphkin.results.document import Evidence, EvidenceToken, Hit, Kin
 from graphkin.results.evidence import best_evidence, node_evidence
 from graphkin.results.grouping import CVE_TAG, FIXED_TAG
 
+ATTEMPTS = 3
+"""Times that a search begins anew because others removed what it was about to read."""
 PAIRS_AT_ONCE = 5_000
 """Pairs whose graphs are in memory together while they are scored."""
 EVIDENCE_WEIGHTS = 4_000_000
@@ -50,12 +53,20 @@ def search(
     chunk = max(1, PAIRS_AT_ONCE // options.candidates)
     for start in range(0, len(queries), chunk):
         part = queries[start : start + chunk]
-        try:
-            hits = _search_chunk(model, engine, part, options)
-        except UnknownIdError:
-            # Another process removed something between finding and reading it.
-            hits = _search_chunk(model, engine, part, options)
-        yield from hits
+        yield from _search_changing(model, engine, part, options)
+
+
+def _search_changing(
+    model: SearchModel, engine: Engine, queries: Sequence[EncodedQuery], options: SearchOptions
+) -> list[Hits]:
+    """The hits of some queries, although another process may remove what is found before it is
+    read. Where one goes on removing, the last attempt sees one state; only the last, because
+    other threads have to wait for it."""
+    for _ in range(ATTEMPTS - 1):
+        with suppress(UnknownIdError):
+            return _search_chunk(model, engine, queries, options)
+    with engine.one_state():
+        return _search_chunk(model, engine, queries, options)
 
 
 def _check_matcher(model: SearchModel, options: SearchOptions) -> None:

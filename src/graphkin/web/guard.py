@@ -69,6 +69,9 @@ class Guard:
             seconds = self._seconds(scope)
             message = f"not finished after {seconds:g} s; ask for less, or use the command line"
             await answer.fail(504, "TimeoutError", message)
+        except asyncio.CancelledError:
+            # The server is told to stop, and waits no longer.
+            await answer.end()
 
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
@@ -141,6 +144,9 @@ def cookie_of(token: str) -> str:
     return f"graphkin_{hashlib.sha256(token.encode()).hexdigest()[:8]}"
 
 
+STOPPING = "the server is being stopped; try again when it is back"
+
+
 class _Answer:
     """Sends an answer with the headers of all answers."""
 
@@ -148,6 +154,8 @@ class _Answer:
         self._send = send
         self._framed = framed
         self._began = False
+        self._is_stream = False
+        """Whether it may end anywhere."""
         self._is_over = False
         self.request: _Bounded | None = None
 
@@ -163,12 +171,25 @@ class _Answer:
         if message["type"] == "http.response.start":
             self._began = True
             headers = MutableHeaders(scope=message)
+            self._is_stream = "content-length" not in headers
             for name, value in HEADERS.items():
                 headers[name] = value
             headers.setdefault("Cache-Control", "no-store")
             headers["Content-Security-Policy"] = FRAMED if self._framed else POLICY + NOT_FRAMED
             headers["X-Frame-Options"] = "SAMEORIGIN" if self._framed else "DENY"
+        else:
+            self._is_over = not message.get("more_body", False)
         await self._send(message)
+
+    async def end(self) -> None:
+        """Ends what the server has no time for any more: events end here, other answers are an
+        error, or cut off."""
+        if self._is_over:
+            return
+        if self._began and self._is_stream:
+            await self.send({"type": "http.response.body", "body": b""})
+        else:
+            await self.fail(503, "BusyError", STOPPING)
 
     async def fail(self, status: int, kind: str, message: str) -> None:
         """An error, where no answer has begun; one that has is cut off by the server."""

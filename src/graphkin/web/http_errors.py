@@ -65,6 +65,13 @@ def body(kind: str, message: str) -> dict[str, dict[str, str]]:
     return {"error": {"kind": kind, "message": printable(message)}}
 
 
+def text_of(*media_types: str) -> dict[int | str, dict[str, Any]]:
+    """What a route answers whose documents are of these types; errors are JSON still, where its
+    ``response_class`` is ``Response``."""
+    text = {"schema": {"type": "string"}}
+    return {200: {"content": {name: {} if "json" in name else text for name in media_types}}}
+
+
 ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": Error, "description": "A value that is not allowed; the message names it."},
     401: {"model": Error, "description": "The token is missing or wrong."},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
@@ -147,6 +148,11 @@ class Engine(ABC):
     @abstractmethod
     def uploads_folder(cls, url: str) -> Path:
         """Where a server keeps the files that were added to the library."""
+
+    def one_state(self) -> AbstractContextManager[None]:
+        """All calls inside see the same state, whatever others write meanwhile, where the engine
+        has such a thing; other threads may have to wait for the end."""
+        return nullcontext()
 
     @abstractmethod
     def documents(self) -> Mapping[str, bytes]:

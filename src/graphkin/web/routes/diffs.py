@@ -9,7 +9,7 @@ from graphkin.errors import ConfigError
 from graphkin.results.diff_formats import DIFF_FORMATS
 from graphkin.web import api_documents as api
 from graphkin.web.diffs import DiffJob
-from graphkin.web.http_errors import ERRORS
+from graphkin.web.http_errors import ERRORS, text_of
 from graphkin.web.jobs import stream
 from graphkin.web.server import ServerDep
 
@@ -57,7 +57,11 @@ async def diff_events(diff: str, server: ServerDep) -> StreamingResponse:
     return stream(job, job.body)
 
 
-@router.get("/{diff}/report")
+@router.get(
+    "/{diff}/report",
+    response_class=Response,
+    responses=text_of(*(media_type for _, media_type in KINDS.values())),
+)
 async def diff_report(diff: str, server: ServerDep, format: str = "json") -> Response:
     """What became of every function, as a file in one of the formats of ``graphkin diff``."""
     job = server.diffs.get(diff)

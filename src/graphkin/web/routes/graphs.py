@@ -7,7 +7,7 @@ from fastapi import APIRouter, Response
 from graphkin.errors import ModelError
 from graphkin.results.drawing.force import force_layout
 from graphkin.results.html.graph import graph_picture
-from graphkin.web.http_errors import ERRORS
+from graphkin.web.http_errors import ERRORS, text_of
 from graphkin.web.server import ServerDep
 
 router = APIRouter(prefix="/api/graphs", tags=["functions"], responses=ERRORS)
@@ -15,7 +15,7 @@ router = APIRouter(prefix="/api/graphs", tags=["functions"], responses=ERRORS)
 SVG = "image/svg+xml"
 
 
-@router.get("/{reference}/picture.svg", response_class=Response)
+@router.get("/{reference}/picture.svg", response_class=Response, responses=text_of(SVG))
 async def graph_file(reference: str, server: ServerDep) -> Response:
     """A graph laid out by forces, with the labels of its nodes."""
 

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Header, Response
 from fastapi.responses import StreamingResponse
 
 from graphkin.errors import ConfigError
-from graphkin.results.render import format_named
+from graphkin.results.render import FORMATS, format_named
 from graphkin.web import api_documents as api
-from graphkin.web.http_errors import ERRORS
+from graphkin.web.http_errors import ERRORS, text_of
 from graphkin.web.jobs import stream
 from graphkin.web.scans import ScanJob
 from graphkin.web.server import ServerDep
@@ -59,7 +59,11 @@ async def scan_events(
     return stream(job, job.body, job.with_hits, seen)
 
 
-@router.get("/{scan}/report")
+@router.get(
+    "/{scan}/report",
+    response_class=Response,
+    responses=text_of(*(own.media_type for own in FORMATS.values())),
+)
 async def scan_report(scan: str, server: ServerDep, format: str = "json") -> Response:
     """What was found so far, as a file in one of the formats of ``graphkin scan``."""
     job, chosen = server.scans.get(scan), format_named(format)

@@ -6,7 +6,7 @@ import asyncio
 from time import monotonic
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse
 
 from graphkin.errors import ConfigError, ModelError
@@ -18,7 +18,7 @@ from graphkin.library.scan import look_up
 from graphkin.results.document import Comparison
 from graphkin.results.html.comparison import comparison_page, graph_comparison_page
 from graphkin.web import api_documents as api
-from graphkin.web.http_errors import ERRORS
+from graphkin.web.http_errors import ERRORS, text_of
 from graphkin.web.server import Server, ServerDep
 from graphkin.web.upload_reader import bounded
 
@@ -69,7 +69,7 @@ async def comparison(left: Side, right: Side, server: ServerDep) -> Comparison:
     return (await _compared(server, left, right)).document
 
 
-@router.get("/comparison.html", response_class=HTMLResponse)
+@router.get("/comparison.html", response_class=Response, responses=text_of("text/html"))
 async def comparison_file(
     left: Side, right: Side, server: ServerDep, download: bool = False
 ) -> HTMLResponse:

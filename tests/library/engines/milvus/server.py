@@ -97,36 +97,57 @@ def keep(folder: Path) -> None:
 @contextlib.contextmanager
 def _server(folder: Path) -> Iterator[int]:
     """A server with its files in a folder; its port, once it answers."""
-    from milvus import MilvusServerConfig, _initialize_data_files
-
-    names = [name for name in MilvusServerConfig().configurable_items if name.endswith("_port")]
-    free = _free_ports(len(names) + 2)
-    ports = dict(zip([*names, "etcd_peer", "health"], free, strict=True))
-    config = MilvusServerConfig(data_dir=str(folder), **{name: ports[name] for name in names})
-    for name, value in FASTER.items():
-        config.set(name, value)
-    config.resolve()
-    _initialize_data_files(str(folder))
-    etcd = folder / "configs" / "etcd.yaml"
-    etcd.write_text(_etcd_config(ports["etcd_port"], ports["etcd_peer"]))
-    environment = os.environ | {
-        "DEPLOY_MODE": "STANDALONE",
-        "ETCD_CONFIG_PATH": str(etcd),
-        "METRICS_PORT": str(ports["health"]),
-        "MILVUS_RUN_DIR": str(folder / "run"),
-        "LD_LIBRARY_PATH": str(folder / "bin"),
-    }
-    with open(folder / "logs" / "output.log", "wb") as log:
-        process = subprocess.Popen(
-            [str(folder / "bin" / "milvus"), "run", "standalone"],
-            cwd=folder, env=environment, stdout=log, stderr=log, preexec_fn=_end_with_parent,
-        )  # fmt: skip
+    server = LocalServer(folder)
     try:
-        _wait_for_server(process, ports["health"], folder / "logs" / "output.log")
-        yield ports["proxy_port"]
+        server.start()
+        yield server.port
     finally:
-        process.kill()
-        process.wait()
+        server.kill()
+
+
+class LocalServer:
+    """A server with its files in a folder, which can be killed and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        from milvus import MilvusServerConfig, _initialize_data_files
+
+        names = [name for name in MilvusServerConfig().configurable_items if name.endswith("_port")]
+        free = _free_ports(len(names) + 2)
+        ports = dict(zip([*names, "etcd_peer", "health"], free, strict=True))
+        config = MilvusServerConfig(data_dir=str(folder), **{name: ports[name] for name in names})
+        for name, value in FASTER.items():
+            config.set(name, value)
+        config.resolve()
+        _initialize_data_files(str(folder))
+        etcd = folder / "configs" / "etcd.yaml"
+        etcd.write_text(_etcd_config(ports["etcd_port"], ports["etcd_peer"]))
+        self.port = int(ports["proxy_port"])
+        self._folder, self._health = folder, int(ports["health"])
+        self._environment = os.environ | {
+            "DEPLOY_MODE": "STANDALONE",
+            "ETCD_CONFIG_PATH": str(etcd),
+            "METRICS_PORT": str(self._health),
+            "MILVUS_RUN_DIR": str(folder / "run"),
+            "LD_LIBRARY_PATH": str(folder / "bin"),
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Starts it, and waits until it answers."""
+        program, log = self._folder / "bin" / "milvus", self._folder / "logs" / "output.log"
+        with open(log, "ab") as output:
+            self._process = subprocess.Popen(
+                [str(program), "run", "standalone"],
+                cwd=self._folder, env=self._environment, stdout=output, stderr=output,
+                preexec_fn=_end_with_parent,
+            )  # fmt: skip
+        _wait_for_server(self._process, self._health, log)
+
+    def kill(self) -> None:
+        """Ends it at once, wherever it is."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
 
 
 def _wait_for_server(process: subprocess.Popen[bytes], port: int, log: Path) -> None:

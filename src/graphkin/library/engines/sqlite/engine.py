@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self, get_args
 
@@ -121,6 +121,9 @@ class SqliteEngine(Engine):
     @property
     def path(self) -> Path:
         return self._file.path
+
+    def one_state(self) -> AbstractContextManager[None]:
+        return self._file.reading()
 
     def documents(self) -> Mapping[str, bytes]:
         with self._file.reading():
