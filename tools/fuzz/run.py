@@ -144,7 +144,7 @@ def _fuzz_api(seconds: float, findings: Path) -> dict[str, Any]:
 
     counts = fuzz_api(seconds, findings)
     print(shown(counts.operations), *counts.findings, sep="\n    ", flush=True)
-    return asdict(counts)
+    return counts.to_dict()
 
 
 def main() -> None:
