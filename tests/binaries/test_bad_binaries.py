@@ -71,6 +71,11 @@ def test_foreign_files_are_named(tmp_path: Path, content: bytes, message: str) -
     assert "strange.bin" in str(caught.value)
 
 
+def test_imports_beyond_all_memory() -> None:
+    """The fuzzer moved a table of MIPS there."""
+    attempt(Path(__file__).parent / "files" / "mips-imports-beyond-memory.elf")
+
+
 def test_directory_absent_file_and_pipe(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="is a directory"):
         read(tmp_path)

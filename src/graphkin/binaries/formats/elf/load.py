@@ -80,6 +80,9 @@ POINTERS = {
     "ppc": 4,
     "ppc64le": 8,
 }
+NO_PROGRAM = 1 << 63
+"""Addresses from here on belong to kernels: what a file says to lie there is not its own, and
+columns of addresses have a sign."""
 STUB_SECTIONS = (".plt", ".iplt", ".MIPS.stubs")
 ENTRY_TAGS = (Tag.INIT, Tag.FINI)
 HIDDEN = (
@@ -213,6 +216,8 @@ def _linked(
         )
     defined = {slots[at]: pointers[at] for at in slots.keys() & pointers.keys() - imports.keys()}
     imports |= {stub: name for stub, name in named.items() if name not in defined}
+    got = got if got is not None and got < NO_PROGRAM else None
+    imports = {address: name for address, name in imports.items() if address < NO_PROGRAM}
     noreturn = {address: name for address, name in (slots | named).items() if is_noreturn(name)}
     unwind = [
         item
