@@ -74,7 +74,7 @@ ended.
 
 On {server_date}, `graphkin serve` had {clients} clients for {server_minutes:g} minutes: searches
 with a rerank of {rerank}, functions, comparisons, scans, files now and then, and one request of six
-wrong. {hung} requests had no answer, {dropped} connections were dropped, and {cut} answers were cut.
+wrong. {hung} requests had no answer, {dropped} connections were dropped, and {cut} answers cut.
 Now and then {burst} more searches came at once than there are clients. Every 503 says when to try
 again.
 
