@@ -54,17 +54,19 @@ Inputs that reached something new are kept in `fuzz-corpora`, and the next run b
 LOAD = """\
 ## Many at once
 
-`make load MINUTES={minutes:g}`. All of it was measured at the lowest priority, beside other work of
-the same two cores, so that times are upper bounds; the counts are what matters.
+`make load MINUTES={minutes:g}`.{note}
 
 ### One library
 
 On {library_date}, {readers} processes that read and {writers} that write had one library for
-{library_minutes:g} minutes. Writers add, tag and remove batches of 20 functions and compact; every
+{library_minutes:g} minutes. Writers add, tag and remove batches of 20 functions, and compact; every
 step is a tag, so that readers can tell which step a state is from. What a reader finds must be the
-state after a step that was acknowledged before it began, or that had begun when it ended. There
-were {errors} errors, {busy} writes that were refused because others wrote, {inconsistent} reads of
-another state, and {lost} acknowledged writes lost.
+state after the last step that was acknowledged before it began, or after one that had begun when it
+ended.
+
+| operations | errors | writes refused, as others wrote | reads of another state | writes lost |
+|---|---|---|---|---|
+| {count:,} | {errors} | {busy} | {inconsistent} | {lost} |
 
 {operations}
 
@@ -72,15 +74,20 @@ another state, and {lost} acknowledged writes lost.
 
 On {server_date}, `graphkin serve` had {clients} clients for {server_minutes:g} minutes: searches
 with a rerank of {rerank}, functions, comparisons, scans, files now and then, and one request of six
-wrong. {requests:,} requests were answered, with {statuses}; {hung} were not, {dropped} connections
-were dropped, and {cut} answers cut. Several times {burst} more searches came at once than clients
-there are: {burst_statuses}, where 503 says when to try again.
+wrong. {hung} requests had no answer, {dropped} connections were dropped, and {cut} answers cut.
+Now and then {burst} more searches came at once than there are clients. Every 503 says when to try
+again.
+
+| requests | answers by status |
+|---|---|
+| {requests:,} of clients | {statuses} |
+| {burst_requests:,} at once | {burst_statuses} |
 
 {answers}
 
 The server's process took {warm:.0f} MB after the first fifth of the time and {end:.0f} MB at its
 end ({growth:+.1%}); {incoming} files of uploads were left. It was then told to stop (SIGTERM) while
-every client waited for an answer. Of the searches in flight {in_flight}; it ended after
+every client waited for an answer. Answers to the searches in flight: {in_flight}. It ended after
 {stop_seconds:.1f} s with code {code}, and left {left} files and {processes} processes.
 
 ### Machines that are lost
@@ -89,10 +96,11 @@ every client waited for an answer. Of the searches in flight {in_flight}; it end
 """
 MILVUS = """\
 **Milvus.** On {date}, a server (2.3.5, the one that the package `milvus` has) was killed {kills}
-times while one thread added and two searched, and started again after 3 s. Of {acknowledged:,} rows
-that were acknowledged {lost} were lost; {wrong} searches gave a wrong answer, and `verify` found
-{damage} damages. The server answered again {server} s after its start, and the library {work} s
-after it: until then the server is loading the collection. What a user sees meanwhile:
+times while one thread added and two searched, each time after {seconds_between:g} s of work, and
+started again 3 s later. Of {acknowledged:,} rows that were acknowledged {lost} were lost; {wrong}
+searches gave a wrong answer, and `verify` found {damage} damages. The server answered again
+{server} s after its start, and the library {work} s after it: until then the server is loading the
+collection. What a user sees meanwhile:
 
 {errors}
 
@@ -161,8 +169,8 @@ def times_table(operations: dict[str, Any]) -> str:
 
 
 def listed(counts: dict[str, int]) -> str:
-    """``12 with 200, 3 with 503``."""
-    return ", ".join(f"{count:,} with {name}" for name, count in counts.items()) or "none"
+    """``200: 12, 503: 3``."""
+    return ", ".join(f"{name}: {count:,}" for name, count in counts.items()) or "none"
 
 
 def load_text(load: dict[str, Any]) -> str:
@@ -171,12 +179,14 @@ def load_text(load: dict[str, Any]) -> str:
     stop, memory = server["stop"], server["memory"]
     return LOAD.format(
         minutes=server["minutes"],
+        note=f" {server['note']}" if server.get("note") else "",
         library_date=library["date"],
         library_minutes=library["minutes"],
         **{
             name: library[name]
             for name in ("readers", "writers", "errors", "busy", "inconsistent", "lost")
         },
+        count=sum(own["count"] for own in library["operations"].values()),
         operations=times_table(library["operations"]),
         server_date=server["date"],
         server_minutes=server["minutes"],
@@ -186,6 +196,7 @@ def load_text(load: dict[str, Any]) -> str:
         },
         statuses=listed(server["statuses"]),
         burst=server["burst_size"],
+        burst_requests=server["bursts"]["requests"],
         burst_statuses=listed(server["bursts"]["statuses"]),
         answers=times_table(
             {**server["answers"], "search in a burst": server["bursts"]["answers"]}
@@ -194,7 +205,7 @@ def load_text(load: dict[str, Any]) -> str:
         end=memory["end_mb"],
         growth=memory["growth"],
         incoming=server["incoming_left"],
-        in_flight=listed(stop["in_flight"]).replace("with refused", "were refused"),
+        in_flight=listed(stop["in_flight"]),
         stop_seconds=stop["seconds"],
         code=stop["code"],
         left=len(stop["left_behind"]),
@@ -213,7 +224,10 @@ def milvus_text(nodes: dict[str, Any]) -> str:
     ]
     return MILVUS.format(
         date=nodes["date"],
-        **{name: own[name] for name in ("kills", "acknowledged", "lost", "wrong", "damage")},
+        **{
+            name: own[name]
+            for name in ("kills", "seconds_between", "acknowledged", "lost", "wrong", "damage")
+        },
         server=seconds[0],
         work=seconds[1],
         errors=code(own["errors"]),
@@ -268,7 +282,7 @@ def page(torture: dict[str, Any], fuzz: dict[str, Any], load: dict[str, Any]) ->
         cpu_minutes=sum(own["seconds"] for own in targets.values()) / 60,
         executions=sum(own["executions"] for own in targets.values()),
         fuzz=fuzz_table(targets),
-        api=api_text(fuzz["api"]),
+        api=api_text(fuzz["api"]) if "api" in fuzz else "",
         sqlite=SQLITE,
         libraries=LIBRARIES,
     )

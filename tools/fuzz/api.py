@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -69,7 +68,7 @@ class OperationCounts:
     requests: int = 0
     reached: int = 0
     """Answers of success."""
-    statuses: Counter[int] = field(default_factory=Counter)
+    statuses: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -77,9 +76,7 @@ class ApiCounts:
     """What became of all."""
 
     seconds: float = 0.0
-    operations: dict[str, OperationCounts] = field(
-        default_factory=lambda: defaultdict(OperationCounts)
-    )
+    operations: dict[str, OperationCounts] = field(default_factory=dict)
     findings: dict[str, str] = field(default_factory=dict)
     """A request for each kind of finding."""
 
@@ -218,7 +215,8 @@ def _ask_operation(
 ) -> None:
     """Some requests to one operation: as it is described, or otherwise."""
     mode = schemathesis.GenerationMode
-    own, chosen = counts.operations[operation.label], random.Random(turn)
+    own = counts.operations.setdefault(operation.label, OperationCounts())
+    chosen = random.Random(turn)
     kind = mode.NEGATIVE if wrong else mode.POSITIVE
 
     @seed(turn)
@@ -239,7 +237,7 @@ def _ask_operation(
             if len(urlencode(case.query or {}, doseq=True)) < HEAD_BYTES:
                 _note(counts, case, f"no answer: {type(error).__name__}")
             return
-        own.statuses[response.status_code] += 1
+        own.statuses[response.status_code] = own.statuses.get(response.status_code, 0) + 1
         own.reached += 200 <= response.status_code < 300
         if response.status_code in RIGHT_ERRORS:
             return

@@ -15,8 +15,10 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -27,7 +29,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # for what the tests make
 
-from targets import TARGETS
+from targets import FOLDER, HOME, TARGETS
 
 API = "http-api"
 SHORTEST_RUN = 10
@@ -92,7 +94,10 @@ class Reader:
                 f"-artifact_prefix={self._findings}/{self.name}-",
             ],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+            env=os.environ | {HOME: str(FOLDER)},
         )  # fmt: skip
+        for left in FOLDER.glob("graphkin-fuzz-*"):
+            shutil.rmtree(left, ignore_errors=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         counts.seconds += after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
         counts.inputs = len(list(self._corpus.iterdir()))

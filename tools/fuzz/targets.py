@@ -6,7 +6,10 @@ mutation would always break are made anew, so that what lies behind them is reac
 
 from __future__ import annotations
 
+import atexit
 import json
+import os
+import shutil
 import struct
 import tempfile
 import zipfile
@@ -19,7 +22,14 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 FILES = REPOSITORY / "tests" / "binaries" / "files"
 MEMORY = Path("/dev/shm")
-FOLDER = Path(tempfile.mkdtemp(prefix="graphkin-fuzz-", dir=MEMORY if MEMORY.is_dir() else None))
+HOME = "GRAPHKIN_FUZZ_HOME"
+"""The variable with the folder for everything: libFuzzer ends its process without cleaning up."""
+FOLDER = Path(
+    tempfile.mkdtemp(
+        prefix="graphkin-fuzz-", dir=os.environ.get(HOME) or (MEMORY if MEMORY.is_dir() else None)
+    )
+)
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 SECONDS = 10.0
 """Of one input; the reader stops by itself, and the fuzzer reports one that does not."""
 

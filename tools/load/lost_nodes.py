@@ -359,7 +359,7 @@ def _killed_head(home: Path, files: Path, expected: Any) -> dict[str, Any]:
         )
         stored = _wait_for_rows(path, len(expected) // 5, process)
         began = time.monotonic()
-        cluster.head_node.kill_gcs(allow_graceful=False)
+        cluster.head_node.kill_gcs_server(check_alive=False)
         try:
             output, _ = process.communicate(timeout=BACK_SECONDS)
         except subprocess.TimeoutExpired:

@@ -52,6 +52,7 @@ KEPT = ("gcc-O2/libkinbeat.so", "gcc-O2/libkinproto.so", "gcc-O2/libkinparse.so"
 CHANGING = ("gcc-O1/libkinmedia.so", "gcc-O0/libkinmedia.so", "clang-O1/libkinmedia.so")
 """Where the functions of the batches are from."""
 BUSY = "another process is writing"
+START_SECONDS = 300.0
 SLOWEST_REST = 2.0
 LISTED = 5
 """Problems that a result lists; a count stands for the others."""
@@ -82,8 +83,7 @@ class Task:
     rows: list[list[list[Row]]]
     """Of each batch of each writer."""
     kept: list[Row]
-    end: float
-    """By ``time.time()``."""
+    seconds: float
     share: float
     """Of a core that a process takes at most, on average."""
 
@@ -96,16 +96,20 @@ def loaded_library(minutes: float, share: float) -> dict[str, Any]:
         context = get_context("spawn")
         steps: Any = context.Array("q", 2 * WRITERS, lock=False)
         results: Any = context.Queue()
-        began = time.monotonic()
-        task = Task(path, rows, kept, time.time() + 60 * minutes, share)
+        task = Task(path, rows, kept, 60 * minutes, share)
         works = [(_write, number) for number in range(WRITERS)]
         works += [(_read, number) for number in range(READERS)]
+        start = context.Barrier(len(works) + 1)
         processes = [
-            context.Process(target=_work, args=(work, number, task, steps, results), daemon=True)
+            context.Process(
+                target=_work, args=(work, number, task, steps, start, results), daemon=True
+            )
             for work, number in works
         ]
         for process in processes:
             process.start()
+        start.wait(START_SECONDS)
+        began = time.monotonic()
         seen = [results.get(timeout=60 * minutes + 300) for _ in processes]
         for process in processes:
             process.join(60)
@@ -208,27 +212,37 @@ def _tagged(rows: Sequence[Row], step: int) -> list[Row]:
     ]
 
 
-def _work(work: Callable[..., None], number: int, task: Task, steps: Any, results: Any) -> None:
-    """A process: works, rests as its share asks for, and hands in what it saw."""
+def _work(
+    work: Callable[..., None], number: int, task: Task, steps: Any, start: Any, results: Any
+) -> None:
+    """A process: works when all are ready, and hands in what it saw."""
     take_one_thread()
     seen = Seen()
     try:
-        work(number, task, steps, seen)
+        work(number, task, steps, start, seen)
     except Exception as error:
         seen.errors.append(f"{work.__name__.strip('_')}: {type(error).__name__}: {error}")
     results.put(seen)
 
 
-def _rest(task: Task, used: float) -> None:
-    time.sleep(min(SLOWEST_REST, used * (1 - task.share) / task.share))
+def _turns(task: Task, start: Any) -> Iterator[None]:
+    """Yields as long as there is time, once at least, with the rests that a share asks for."""
+    start.wait(START_SECONDS)
+    end = time.monotonic() + task.seconds
+    while True:
+        before = time.process_time()
+        yield
+        if time.monotonic() > end:
+            return
+        used = time.process_time() - before
+        time.sleep(min(SLOWEST_REST, used * (1 - task.share) / task.share))
 
 
-def _write(writer: int, task: Task, steps: Any, seen: Seen) -> None:
+def _write(writer: int, task: Task, steps: Any, start: Any, seen: Seen) -> None:
     chosen = random.Random(f"writer {writer}")
     library, step = Library.open(task.path), 0
     try:
-        while time.time() < task.end:
-            before = time.process_time()
+        for _ in _turns(task, start):
             if chosen.random() < 1 / REOPEN_EVERY:
                 library.close()
                 library = Library.open(task.path)
@@ -241,7 +255,6 @@ def _write(writer: int, task: Task, steps: Any, seen: Seen) -> None:
             if changed != ROWS:
                 seen.inconsistent.append(f"step {step} ({kind}) changed {changed} of {ROWS}")
             steps[2 * writer] = step
-            _rest(task, time.process_time() - before)
     finally:
         library.close()
 
@@ -268,13 +281,11 @@ def _acknowledged(seen: Seen, name: str, write: Callable[[], Any]) -> Any:
             seen.busy += 1
 
 
-def _read(reader: int, task: Task, steps: Any, seen: Seen) -> None:
+def _read(reader: int, task: Task, steps: Any, start: Any, seen: Seen) -> None:
     own = Reader(reader, task, steps, seen)
     try:
-        while time.time() < task.end:
-            before = time.process_time()
+        for _ in _turns(task, start):
             own.read()
-            _rest(task, time.process_time() - before)
     finally:
         own.library.close()
 

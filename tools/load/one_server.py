@@ -284,7 +284,7 @@ class Served:
     def level(self, begin: float, end: float) -> int:
         """Median of the memory within a time."""
         within = [used for when, used in self.memory if begin <= when <= end]
-        return int(np.median(within)) if within else 0
+        return int(np.median(within or [used for _, used in self.memory]))
 
     def files(self) -> int:
         """Open files and connections."""
@@ -330,6 +330,7 @@ class Load:
         self._send_files()
         requests, steady, bursts = Requests(self._library, self._uploaded), Tally(), Tally()
         served, began = self._served, time.monotonic()
+        served.sample()
         self._end = began + self._seconds
         warm_at = began + self._seconds / 5
         files = 0

@@ -1,6 +1,7 @@
 """Puts a library, a server, and what works over many machines under load, and counts.
 
-    python tools/load/run.py [PART...] [--minutes N] [--share S] [--output FILE]
+    python tools/load/run.py [PART...] [--minutes N] [--share S] [--note TEXT]
+        [--output FILE]
 
 Parts are ``library`` (readers and writers on one file), ``server`` (clients of `graphkin serve`),
 and ``nodes`` (a Milvus server and machines of a Ray cluster that are killed). Everything talks over
@@ -45,6 +46,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--minutes", type=float, default=10.0, help="of each part")
     parser.add_argument("--share", type=float, default=0.2, help="of a core, for each process")
+    parser.add_argument("--note", default="", help="on the machine, for whoever reads the times")
     parser.add_argument("--output", type=Path, help="write the results as JSON")
     options = parser.parse_args()
     if unknown := sorted(set(options.parts) - set(PARTS)):
@@ -55,7 +57,8 @@ def main() -> None:
     is_well = True
     for name in options.parts or PARTS:
         run, is_sound = _part(name)
-        result = {"date": time.strftime("%Y-%m-%d"), **run(options.minutes, options.share)}
+        about = {"date": time.strftime("%Y-%m-%d"), "note": options.note}
+        result = {**about, **run(options.minutes, options.share)}
         results[name] = result
         is_well = is_well and is_sound(result)
         print(json.dumps({name: result}, indent=1), flush=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from graphkin.errors import ConfigError
+from graphkin.errors import ConfigError, StorageError
 from graphkin.library.engines.milvus.address import MilvusAddress
+from graphkin.library.engines.milvus.client import server_errors
 
 
 @pytest.mark.parametrize("option", ["graphs-folder", "payloads"])
@@ -61,3 +62,19 @@ def test_a_token_alone_and_an_address_of_version_6() -> None:
 def test_other_urls_are_refused(url: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         MilvusAddress.parse(url)
+
+
+@pytest.mark.parametrize(
+    ("reason", "hint"),
+    [
+        ("failed to search: collection not loaded[collection=1]", "again in a minute"),
+        ("Fail connecting to server on 127.0.0.1:1", "is the server up"),
+    ],
+)
+def test_what_to_do_about_an_error_of_the_server(reason: str, hint: str) -> None:
+    exceptions = pytest.importorskip("pymilvus.exceptions")
+    with (
+        pytest.raises(StorageError, match=f"cannot search in it: .*{hint}"),
+        server_errors("search in it"),
+    ):
+        raise exceptions.MilvusException(message=reason)

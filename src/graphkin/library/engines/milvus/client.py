@@ -29,6 +29,8 @@ BYTES_AT_ONCE = 8 << 20
 ROW_BYTES = 100
 """Of a row besides its texts and its vector, roughly."""
 
+LOADING = "the server has just started, and is loading it; try again in a minute"
+
 Row = dict[str, Any]
 
 
@@ -63,9 +65,8 @@ def server_errors(action: str) -> Iterator[None]:
         yield
     except (MilvusException, RpcError, ConnectionError) as error:
         reason = getattr(error, "message", "") or str(error)
-        raise StorageError(
-            f"cannot {action}: {reason.strip()}; is the server up, and the address right?"
-        ) from error
+        hint = LOADING if "not loaded" in reason else "is the server up, and the address right?"
+        raise StorageError(f"cannot {action}: {reason.strip()}; {hint}") from error
 
 
 class Collection:
