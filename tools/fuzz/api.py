@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -79,14 +79,6 @@ class ApiCounts:
     operations: dict[str, OperationCounts] = field(default_factory=dict)
     findings: dict[str, str] = field(default_factory=dict)
     """A request for each kind of finding."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as JSON has it."""
-        operations = {
-            name: {"requests": own.requests, "reached": own.reached, "statuses": dict(own.statuses)}
-            for name, own in self.operations.items()
-        }
-        return {"seconds": self.seconds, "operations": operations, "findings": self.findings}
 
 
 class RealNames:
@@ -294,7 +286,7 @@ def main() -> None:
     for name, request in counts.findings.items():
         print(f"    {name}\n        {request.strip()[:MOST_LETTERS]}")
     if options.output is not None:
-        options.output.write_text(json.dumps(counts.to_dict(), indent=1) + "\n")
+        options.output.write_text(json.dumps(asdict(counts), indent=1) + "\n")
     sys.exit(bool(counts.findings))
 
 

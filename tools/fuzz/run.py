@@ -149,7 +149,7 @@ def _fuzz_api(seconds: float, findings: Path) -> dict[str, Any]:
 
     counts = fuzz_api(seconds, findings)
     print(shown(counts.operations), *counts.findings, sep="\n    ", flush=True)
-    return counts.to_dict()
+    return asdict(counts)
 
 
 def main() -> None:
