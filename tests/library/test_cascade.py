@@ -313,6 +313,10 @@ def test_a_named_function_is_known_with_its_file(
             ours, theirs = (np.asarray(side[name], np.float64) for side in sides)
             assert ours == pytest.approx(theirs, rel=1e-4, abs=1.01 if ours.ndim else 1e-6)
         related += query.encoded.signals["caller_count"] > 0
+        beside = [
+            [other.graph.digest() for other in own.beside] for own in (named.encoded, query.encoded)
+        ]
+        assert beside[0] == beside[1]
     assert related
     monkeypatch.setattr("graphkin.library.scan.LARGEST_READ", QUERY.stat().st_size - 1)
     (alone,) = read_queries(library, [f"{QUERY}:{queries[0].ref.address:#x}"])

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import csv
+import json
 import time
+from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
 
 from graphkin.binaries import samples
+from graphkin.library.indexing.index import index_paths
+from graphkin.library.library import Library
+from graphkin.library.scan import scan
 from graphkin.web.http_errors import BusyError
 from graphkin.web.jobs import Job, JobQueue
 from graphkin.web.limits import MOST_WAITING_JOBS
+from tests.web.conftest import Serve
 from tests.web.requests import FIRMWARE_ID, events, message, send, suspect, wait_for
 
 SCAN = {"binary": FIRMWARE_ID, "min_probability": 0.1, "where": {"tags": dict([samples.TAG])}}
@@ -165,3 +171,30 @@ def test_an_unexpected_failure_ends_a_job_not_the_queue() -> None:
         assert job.error is not None
         assert "log" in job.error
     jobs.close()
+
+
+def test_a_report_says_what_the_command_line_says(library: Path, serve: Serve) -> None:
+    """Hits in their context, and whether they are repaired."""
+    with Library.open(library) as opened:
+        for build in ("gcc-O0", "clang-O1"):
+            file = samples.path(f"{build}/libkinbeat-fixed.so")
+            index_paths(opened, [f"{file}:process_heartbeat"], tags={"fixed": samples.TAG[1]})
+    client = serve()
+    send(client)
+    started = client.post("/api/scans", json={"binary": FIRMWARE_ID})
+    wait_for(client, f"/api/scans/{started.json()['id']}")
+    url = f"/api/scans/{started.json()['id']}/report"
+    results = client.get(url, params={"format": "json"}).json()["results"]
+    by_command = list(scan(library, samples.FIRMWARE))
+    assert len(results) == len(by_command)
+    patches = 0
+    for ours, theirs in zip(results, by_command, strict=True):
+        expected = json.loads(theirs.model_dump_json())
+        assert [hit["id"] for hit in ours["hits"]] == [hit["id"] for hit in expected["hits"]]
+        for hit, other in zip(ours["hits"], expected["hits"], strict=True):
+            assert hit["probability"] == pytest.approx(other["probability"], abs=1e-3)
+        assert [item["verdict"] for item in ours["patches"]] == [
+            item["verdict"] for item in expected["patches"]
+        ]
+        patches += len(ours["patches"])
+    assert patches

@@ -90,8 +90,16 @@ def _link_neighbours(encoded: Sequence[EncodedQuery], places: Sequence[Surroundi
         own.beside.extend(encoded[at] for at in near)
 
 
-def around_of(query: Query, functions: Sequence[Surroundings]) -> list[int]:
-    """Which functions of its file a query calls, is called by, or lies beside."""
+def around_of(
+    query: Query, functions: Sequence[Surroundings], are_large: Sequence[bool]
+) -> list[int]:
+    """Which functions of its file a query calls, is called by, or lies beside.
+
+    Args:
+        query: one of them.
+        functions: all.
+        are_large: which of them are large enough to be told from others.
+    """
     own = query.ref.address or 0
     related = {
         number
@@ -99,9 +107,10 @@ def around_of(query: Query, functions: Sequence[Surroundings]) -> list[int]:
         if address in query.callees or own in callees
     }
     in_order = sorted(range(len(functions)), key=lambda number: functions[number].address)
-    place = bisect_left(in_order, own, key=lambda number: functions[number].address)
-    beside = in_order[max(0, place - NEIGHBOURS) : place + NEIGHBOURS + 1]
-    return [number for number in sorted(related.union(beside)) if functions[number].address != own]
+    for near in (in_order, [number for number in in_order if are_large[number]]):
+        place = bisect_left(near, own, key=lambda number: functions[number].address)
+        related.update(near[max(0, place - NEIGHBOURS) : place + NEIGHBOURS + 1])
+    return [number for number in sorted(related) if functions[number].address != own]
 
 
 def _encoded(
@@ -250,7 +259,10 @@ def _read_query(
             if other.binary == function.binary
         ]
         places = [Surroundings(other.address, other.internal_callees) for other in others]
-        around = (query_of(others[number], vocabulary) for number in around_of(query, places))
+        large = [other.is_large(MIN_BLOCKS) for other in others]
+        around = (
+            query_of(others[number], vocabulary) for number in around_of(query, places, large)
+        )
         query = encode_among(library.model, query, around)
     return query
 

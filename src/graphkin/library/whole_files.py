@@ -38,13 +38,28 @@ def look_up_files(
     progress: Progress | None = None,
 ) -> ScannedFiles:
     """The results of all functions of some files, and the components in each file."""
-    own_options = options
-    if library.model.ranking is not None:
-        least = min(options.min_probability, LIFTED_FROM)
-        own_options = replace(options, min_probability=least)
-    own = list(look_up(library, queries, own_options, progress=progress))
+    own = list(look_up(library, queries, before_context(library, options), progress=progress))
+    return completed(library, queries, own, options.min_probability)
+
+
+def before_context(library: Library, options: SearchOptions) -> SearchOptions:
+    """How functions are looked up that :func:`completed` sees then: with the hits that their
+    context may lift."""
+    if library.model.ranking is None:
+        return options
+    return replace(options, min_probability=min(options.min_probability, LIFTED_FROM))
+
+
+def completed(
+    library: Library,
+    queries: Sequence[Query],
+    own: Sequence[FunctionResult],
+    min_probability: float,
+) -> ScannedFiles:
+    """The results of all functions of some files in their context, with verdicts on patches, and
+    the components in each file."""
     callees = [query.callees for query in queries]
-    scanned = with_components(library, own, options.min_probability, callees=callees)
+    scanned = with_components(library, own, min_probability, callees=callees)
     judge = PatchJudge(library.model, library.engine)
     judged = map(judge.judged, queries, scanned.results)
     return scanned._replace(results=tuple(judged))

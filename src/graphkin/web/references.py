@@ -14,11 +14,12 @@ from graphkin.binaries.function import MEMBER, Block, Function
 from graphkin.binaries.inputs import split_member
 from graphkin.errors import ConfigError, GraphkinError
 from graphkin.graphs.converters.named import NamedGraph
+from graphkin.graphs.words import is_large
 from graphkin.library.candidates import EncodedQuery
 from graphkin.library.library import Library
 from graphkin.library.own_graphs import LABEL
 from graphkin.library.records import Stored
-from graphkin.library.scan import Query, around_of, encode_among
+from graphkin.library.scan import MIN_BLOCKS, Query, around_of, encode_among
 from graphkin.library.signals import Surroundings
 from graphkin.results.document import FunctionRef
 from graphkin.results.graph import ShownGraph
@@ -84,7 +85,10 @@ class References:
         member = functions[int(uploaded[2])].member
         of_file = [function for function in functions if function.member == member]
         places = [Surroundings(function.address or 0, function.callees) for function in of_file]
-        around = (upload.query(of_file[number], reference) for number in around_of(query, places))
+        large = [is_large(function.graph, MIN_BLOCKS) for function in of_file]
+        around = (
+            upload.query(of_file[number], reference) for number in around_of(query, places, large)
+        )
         return encode_among(model, query, around)
 
     def named_graph(self, reference: str) -> NamedGraph:

@@ -8,7 +8,7 @@ from graphkin.library.library import Library
 from graphkin.library.processors import processor_warnings
 from graphkin.library.records import SearchOptions
 from graphkin.library.scan import Query, encoded_by_file, look_up
-from graphkin.library.whole_files import with_components
+from graphkin.library.whole_files import before_context, completed
 from graphkin.results.document import Component, FunctionResult, Report, Tool
 from graphkin.web import api_documents as api
 from graphkin.web.jobs import Job
@@ -17,6 +17,17 @@ from graphkin.web.uploads import Upload, Uploads
 
 AT_ONCE = 8
 """Functions that are looked up together: few, so that progress is seen and searches get through."""
+
+
+def with_probable_hits(result: FunctionResult, min_probability: float) -> FunctionResult:
+    """A result without hits that are less probable."""
+    left_out = [item.probability or 0.0 for item in result.hits]
+    left_out = [value for value in left_out if value < min_probability]
+    if not left_out:
+        return result
+    kept = tuple(item for item in result.hits if (item.probability or 0.0) >= min_probability)
+    best = max([*left_out, result.best_left_out or 0.0])
+    return result.model_copy(update={"hits": kept, "best_left_out": best})
 
 
 class ScanJob(Job):
@@ -64,14 +75,25 @@ class ScanJob(Job):
         architectures = (query.architecture for query in queries)
         self._warnings = processor_warnings(self._library.model, architectures)
         self.checkpoint()
-        for result in look_up(self._library, queries, self._options, at_once=AT_ONCE):
-            self.results.append(result)
+        own: list[FunctionResult] = []
+        options = before_context(self._library, self._options)
+        for result in look_up(self._library, queries, options, at_once=AT_ONCE):
+            own.append(result)
+            self._show(with_probable_hits(result, self._options.min_probability))
             self.done += 1
-            if result.hits:
-                self.with_hits.append(bounded(result))
             self.checkpoint()
-        # Rows that were shown stay as they are; the components have the whole file to go by.
-        self.components = with_components(self._library, self.results).components
+        # Rows that were shown stay as they are; the report has the whole file to go by.
+        least = self._options.min_probability
+        results, self.components = completed(self._library, queries, own, least)
+        lifted = [new for new, old in zip(results, self.results, strict=True) if not old.hits]
+        self.results = list(results)
+        self.with_hits += [bounded(result) for result in lifted if result.hits]
+
+    def _show(self, result: FunctionResult) -> None:
+        """Adds what is known of a function before the others are."""
+        self.results.append(result)
+        if result.hits:
+            self.with_hits.append(bounded(result))
 
     def _queries(self) -> list[Query]:
         """All functions of the file, encoded together where that tells more of them."""

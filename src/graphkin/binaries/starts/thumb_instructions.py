@@ -57,7 +57,8 @@ RELEASES = (
     (0xFFBF0E00, 0xECBD0A00),
     (0xFFFF0FFF, 0xF85D0B04),
 )
-LITERAL_ROUNDS = 5
+LITERAL_ROUNDS = 40
+"""At most; nearly all code is settled after three or four."""
 COMPARE_REACH = 4
 """Instructions between the comparison of an index and the jump by a table."""
 ADD_REACH = 8
@@ -141,7 +142,10 @@ def _literals(at: Values, code: Values, start: int) -> tuple[Values, Values]:
         (code & 0xFFFF0000 == 0xF85F0000, -(code & 0xFFF), 4),
         (code & 0xFFBF0F00 == 0xED9F0A00, (code & 0xFF) * 4, 4),
         (code & 0xFFBF0F00 == 0xED9F0B00, (code & 0xFF) * 4, 8),
+        (code & 0xFFBF0F00 == 0xED1F0A00, -(code & 0xFF) * 4, 4),
+        (code & 0xFFBF0F00 == 0xED1F0B00, -(code & 0xFF) * 4, 8),
         (code & 0xFFFF0000 == 0xE9DF0000, (code & 0xFF) * 4, 8),
+        (code & 0xFFFF0000 == 0xE95F0000, -(code & 0xFF) * 4, 8),
         (~is_wide & (code & 0xF800 == 0xA000), (code & 0xFF) * 4, 8),
     ):
         literal[rows], width[rows] = (base + amount)[rows], bytes_
