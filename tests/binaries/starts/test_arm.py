@@ -40,6 +40,16 @@ def test_a_table_is_no_longer_than_the_comparison_says() -> None:
     assert 0x101C not in starts(code.format("00b500b5"))
 
 
+def test_constants_ahead_of_what_loads_them_are_no_code() -> None:
+    # push {r4, lr}; b 1010; nop; nop | 1008: two words, like push {lr} | 1010: LOAD; pop {r4, pc}
+    code = "10b5 05e0 00bf 00bf {}00b500b5 {} 10bd"
+    single, double, pair = "1fed020a", "1fed030b", "5fe9030c"
+    assert starts(code.format("00bf00bf", single)) == [0x1000]
+    assert starts(code.format("00b500b5", double)) == [0x1000]
+    assert starts(code.format("00b500b5", pair)) == [0x1000]
+    assert starts(code.format("00b500b5", "00bf00bf")) != [0x1000]
+
+
 def test_jumps_behind_padding_are_thumb() -> None:
     """Code for a switch that is not optimised: ``nop; b`` begins like words of ARM."""
     # movs r0, #0 40 times; nop; b 2 further on, 16 times; pop {r7, pc} | push {r7, lr}; pop
