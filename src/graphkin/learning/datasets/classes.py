@@ -131,7 +131,7 @@ class ClassDataset(Dataset):
             graphs = [self._augment(graph, rng) for graph in graphs]
         if mode == "kin":
             pairs = [(graphs[a], graphs[b]) for a, b, _ in rows]
-            return PairBatch.pack(pairs, self.classes[numbers[rank::world, 0]].tolist())
+            return PairBatch.pack(pairs, values=self.classes[numbers[rank::world, 0]])
         if mode == "pairs":
             labels = signs(size)[rank::world]
             return PairBatch.pack(labelled(graphs, rows, labels), labels.tolist())

@@ -50,6 +50,9 @@ class DatasetOptions:
     """Graphs that the pairs of a batch with target values are drawn from, each encoded once: many
     pairs then take little longer than few. For embedders, and for matchers that compare nodes after
     the last step. 0 draws pairs from all graphs."""
+    distances: bool | None = None
+    """Whether target values are distances, 0 for equal graphs, or similarities, 1 for equal graphs;
+    by default the values tell, of equal graphs or above 1."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -81,6 +84,11 @@ class Dataset(ABC):
         origin: dict[str, Any] | None = None,
     ) -> None:
         self.options = build(DatasetOptions, options, "dataset")
+        if self.options.distances is not None and self.kind != "targets":
+            raise ConfigError(
+                f"distances={self.options.distances} says what target values are, and these are "
+                f"{self.kind}; leave it out"
+            )
         self.origin = origin or {}
         names = AttributeNames(**self.origin.get("attributes", {}))
         self._given = [
@@ -90,6 +98,8 @@ class Dataset(ABC):
             raise GraphError("a dataset needs graphs, and got none")
         check_uniform(self._given)
         self._vocabulary = vocabulary
+        self.remarks: list[str] = []
+        """What was assumed of the examples, or left out, in sentences for whoever trains."""
 
     @abstractmethod
     def numbers(self, split: str) -> NDArray[np.int64]:
@@ -171,6 +181,8 @@ class Dataset(ABC):
         if not self.options.batch_graphs:
             # Runs of before this option have no word of it, and go on.
             del options["batch_graphs"]
+        if self.options.distances is None:
+            del options["distances"]
         return {"task": self.kind, "data": sha.hexdigest(), **options} | self.origin
 
     def _check_batch(self, step: int, size: int, mode: Mode, rank: int, world: int) -> None:
