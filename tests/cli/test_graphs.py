@@ -14,6 +14,8 @@ from graphkin.graphs.converters.graphml import write_graphml
 from graphkin.graphs.converters.json_lines import write_json_lines
 from graphkin.graphs.converters.named import NamedGraph
 from graphkin.graphs.converters.tudataset.dataset import write_tudataset
+from graphkin.learning.evaluation import WithSteps, evaluate, pair_auc
+from graphkin.learning.task import EvaluationSet
 from graphkin.models import load_model
 from tests.command_line import Graphkin, Outcome
 from tests.graph_samples import circles, edit_pairs, molecules
@@ -83,6 +85,12 @@ def test_classes_of_molecules(run: Graphkin, lines: Path, tmp_path: Path) -> Non
     assert (everything.code, everything.out) == (0, "")
     assert len((tmp_path / "all.csv").read_text().splitlines()) == 1 + 80 * 79 // 2
 
+    named = document(run("rank", out, f"{lines}:m5", f"{lines}:m5", f"{lines}:m7", "--json"))
+    assert [hit["graph"] for hit in named] == ["m5", "m7"]
+    assert len(document(run("encode", out, f"{lines}:m5", "--json"))) == 1
+    strange = run("encode", out, f"{lines}:m500")
+    assert "has no graph 'm500'; it has m0, m1, m2, m3, m4 and 75 more" in strange.err
+
     query = tmp_path / "query.jsonl"
     query.write_text(lines.read_text().splitlines()[5] + "\n")
     hits = document(run("rank", out, query, lines, "--top", 3, "--json"))
@@ -125,6 +133,18 @@ def test_targets(run: Graphkin, tmp_path: Path) -> None:
     measured = document(run("eval", "graphs", out, *given, "--json"))["metrics"]
     assert measured["mse"] > 0
     assert "rho" in run("eval", "graphs", out, *given).out
+    # Of classes too, it says which pairs are alike: the smaller the distance, the more.
+    classes = tmp_path / "classes.csv"
+    classes.write_text("".join(f"p{n},{n > 7}\n" for n in graphs))
+    ordered = load_model(out)
+    nearest = [graph for _, graph in sorted(graphs.items())][:6]
+    sure = [(nearest[0], graph) for graph in nearest]
+    labels = np.array([1, 1, 1, -1, -1, -1])
+    data = EvaluationSet(tuple(sure), labels, ())
+    auc = pair_auc(-ordered.predict(sure), labels)
+    assert evaluate(ordered, data)["pair_auc"] == auc
+    assert evaluate(WithSteps(ordered, None), data)["pair_auc"] == auc
+    assert run("eval", "graphs", out, tmp_path / "g.jsonl", "--labels", classes).code in (0, 12)
     refused = run("calibrate", "graphs", out, *given)
     assert refused.code == 12
     assert "no probability to calibrate" in refused.err

@@ -214,7 +214,7 @@ def test_losses_by_name(tmp_path: Path) -> None:
         assert model.trained_on is not None
         course = model.trained_on["training"]
         assert (course["mode"], course["loss"]) == expected
-    with pytest.raises(ConfigError, match="loss must be one of .*; got 'hubr'"):
+    with pytest.raises(ConfigError, match=r"loss must be one of .*; got 'hubr'"):
         GraphEmbedder("gnn").fit(graphs, labels, loss="hubr", steps=1, **QUIET)
 
 

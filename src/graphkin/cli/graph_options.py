@@ -88,8 +88,8 @@ class DatasetFiles:
         bool | None,
         typer.Option(
             "--distances/--similarities",
-            help="What --targets are: distances, 0 for equal graphs, or similarities in 0..1, 1 for "
-            "equal graphs. By default values above 1, or those of pairs of equal graphs, tell.",
+            help="What --targets are: distances, 0 for equal graphs, or similarities in 0..1, 1 "
+            "for equal graphs. By default values above 1, or those of pairs of equal graphs, tell.",
         ),
     ] = None
     split_by: SplitBy = None

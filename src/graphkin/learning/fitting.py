@@ -18,6 +18,7 @@ from graphkin._support.settings import build
 from graphkin.errors import ConfigError, GraphError
 from graphkin.graphs.collections import listed
 from graphkin.graphs.converters.attributes import AttributeNames
+from graphkin.graphs.labels import similarity_labels
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.learning.datasets import (
     ClassDataset,
@@ -27,7 +28,6 @@ from graphkin.learning.datasets import (
     TripletDataset,
 )
 from graphkin.learning.recipes import TrainingRun, assemble, course
-from graphkin.learning.task import similarity_labels
 from graphkin.learning.training import StepReport
 from graphkin.learning.training.log import TrainingProgress
 from graphkin.learning.training.loop import (

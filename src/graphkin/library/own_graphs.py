@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from glob import escape
-from pathlib import Path
 
 from graphkin._support.files import PathLike
 from graphkin.binaries.function import Skipped
@@ -28,31 +27,11 @@ AT_ONCE = 1000
 """Graphs that are embedded and stored together."""
 LABEL = "label"
 """The tag that says which class a graph is of."""
-MOST_LISTED = 5
-"""Names of graphs that an error proposes."""
-
-
-def read_target(text: PathLike, names: AttributeNames | None = None) -> list[NamedGraph]:
-    """The graphs of ``FILE``, or the one of ``FILE:NAME``.
-
-    Raises:
-        FormatError: for a file that cannot be read, or does not hold the graph.
-    """
-    path, _, name = str(text).rpartition(":")
-    if Path(text).exists() or not path or not Path(path).exists():
-        return read_graphs(text, names)
-    graphs = read_graphs(path, names)
-    named = [item for item in graphs if name in (item.name, Path(item.name).stem)]
-    if not named:
-        known = ", ".join(item.name for item in graphs[:MOST_LISTED])
-        more = f" and {len(graphs) - MOST_LISTED} more" if len(graphs) > MOST_LISTED else ""
-        raise FormatError(f"{path} has no graph {name!r}; it has {known}{more}")
-    return named
 
 
 def read_one(text: PathLike, names: AttributeNames | None = None) -> NamedGraph:
     """The graph of ``FILE`` or ``FILE:NAME``; a file of several is refused without a name."""
-    graphs = read_target(text, names)
+    graphs = read_graphs(text, names)
     if len(graphs) > 1:
         raise ConfigError(
             f"{text} holds {len(graphs)} graphs; name one of them, such as {text}:{graphs[0].name}"
@@ -108,7 +87,7 @@ def index_graphs(
     summary = IndexSummary(files=len(paths))
     for done, path in enumerate(paths, start=1):
         try:
-            graphs = checked_inputs(library.embedder, read_target(path, names))
+            graphs = checked_inputs(library.embedder, read_graphs(path, names))
             for start in range(0, len(graphs), AT_ONCE):
                 _add(library, graphs[start : start + AT_ONCE], tags, summary)
         except (FormatError, GraphError) as error:
@@ -156,7 +135,7 @@ def graph_queries(
     queries: list[Query] = []
     for target in targets:
         try:
-            graphs = checked_inputs(library.embedder, read_target(target, names))
+            graphs = checked_inputs(library.embedder, read_graphs(target, names))
             read = library.embedder.read(item.graph for item in graphs)
             queries += [
                 Query(graph_ref(item), graph) for item, graph in zip(graphs, read, strict=True)

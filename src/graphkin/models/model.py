@@ -28,7 +28,6 @@ from graphkin.models.bounded_sizes import BoundedSizes, OversizedError
 from graphkin.models.calibration import Logistic, check_score_calibration
 from graphkin.models.config import ModelConfig, Similarity
 from graphkin.models.input_graphs import attribute_names, read_graphs
-from graphkin.models.kernels.propagation import starts_alike
 from graphkin.models.layers import READOUTS, NodeUpdateCell
 from graphkin.models.network import GraphNetwork
 from graphkin.models.node_matching import AttentionMaps, NodeMatch, assigned
@@ -148,10 +147,14 @@ class GraphModel(nn.Module, ABC):
         return self.linked(scores)
 
     def similarities(
-        self, pairs: Iterable[Sequence[Graph]], *, steps: int | None = None
+        self,
+        pairs: Iterable[Sequence[Graph]],
+        *,
+        steps: int | None = None,
+        progress: Progress | None = None,
     ) -> NDArray[np.float32]:
         """Of each pair, (P,) float32: higher is more alike, whatever targets it was trained on."""
-        return self._scores(self._read_pairs(pairs), steps, None)
+        return self._scores(self._read_pairs(pairs), steps, progress)
 
     @torch.no_grad()
     def linked(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -240,7 +243,7 @@ class GraphModel(nn.Module, ABC):
             _ = batch.groups
         if self.config.reverse_messages != "none" or self.config.node_degrees:
             _ = batch.graphs.outgoing
-        if starts_alike(self.config):
+        if self.network.starts_alike:
             _ = batch.graphs.degree_classes
         return batch
 
@@ -359,7 +362,7 @@ class GraphModel(nn.Module, ABC):
         own = self.own_parts
         if own:
             raise ModelError(
-                f"a model folder cannot hold {', '.join(own)}, which config.json does not describe; "
+                f"a model folder cannot hold {', '.join(own)}: config.json does not describe it; "
                 "keep model.state_dict() with safetensors.torch.save_file, and to load, build the "
                 "model again and call its load_state_dict"
             )

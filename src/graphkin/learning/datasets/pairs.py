@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from graphkin.errors import ConfigError, GraphError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.collections import listed
+from graphkin.graphs.labels import similarity_labels
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.learning.datasets.dataset import Dataset, check_part
 from graphkin.learning.datasets.splits import (
@@ -22,7 +23,7 @@ from graphkin.learning.datasets.splits import (
     given_splits,
     split_by_hash,
 )
-from graphkin.learning.task import EvaluationSet, Mode, Split, TargetSet, similarity_labels
+from graphkin.learning.task import EvaluationSet, Mode, Split, TargetSet
 
 Index = NDArray[np.int64]
 LEAST = 2

@@ -30,6 +30,7 @@ from torch.nn.parallel import DistributedDataParallel
 from graphkin._support.files import sweep, write_atomically
 from graphkin.errors import ConfigError, GraphError, ModelError, TrainingError
 from graphkin.graphs import PairBatch
+from graphkin.graphs.labels import similarity_labels
 from graphkin.learning.evaluation import evaluate
 from graphkin.learning.losses import (
     TARGET_LOSSES,
@@ -46,7 +47,6 @@ from graphkin.learning.task import (
     Mode,
     TargetSet,
     Task,
-    similarity_labels,
 )
 from graphkin.learning.training.checkpoints import RunState, load_checkpoint, save_checkpoint
 from graphkin.learning.training.config import TrainConfig
