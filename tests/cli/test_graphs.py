@@ -185,6 +185,10 @@ def test_pairs_and_triplets(run: Graphkin, lines: Path, tmp_path: Path) -> None:
         ("m0,m1,nan\nm0,m2,1", "--targets", "target 0 is nan"),
         ("m0,m1,2\nm0,m2,1", "--pairs", "labels must be"),
         ("", "--labels", "has no lines"),
+        ("m0,a\nm1,\nm2,b", "--labels", "line 2: the label of m1 is ''"),
+        ("m0,a\nm1,nan", "--labels", "line 2: the label of m1 is 'nan'"),
+        ("m0,a\nm1,b\nm0,b", "--labels", "line 3: graph m0 is in line 1 already"),
+        ("name,class\nm0,a", "--labels", "to name the columns, they are graph,label"),
     ],
 )
 def test_broken_tables(
@@ -196,6 +200,49 @@ def test_broken_tables(
     assert outcome.code in (10, 11, 12)
     assert problem in outcome.err
     assert not (tmp_path / "run").exists()
+
+
+def test_what_a_table_leaves_out_is_said(run: Graphkin, lines: Path, tmp_path: Path) -> None:
+    _, labels = molecules(80)
+    table = tmp_path / "labels.csv"
+    table.write_text("".join(f"m{n},{labels[n]}\n" for n in range(40)))
+    train = ["train", "graphs", lines, "--steps", 1, *SETTINGS]
+    trained = run(*train, "--labels", table, "-o", tmp_path / "run")
+    assert trained.code == 0, trained.err
+    assert "has classes of 40 of the 80 graphs; the others are left out" in trained.err
+    # Values of 0 to 1 are similarities or distances, as it is said.
+    rows = [f"m{a},m{b},{abs(a - b) / 80}" for a in range(12) for b in range(a)]
+    table.write_text("\n".join([*rows, "m0,m1,0.5"]))
+    train += ["--targets", table]
+    unsaid = run(*train, "-o", tmp_path / "unsaid")
+    assert "taken as similarities" in unsaid.err
+    assert "1 of its pairs more than once" not in unsaid.err
+    assert load_model(tmp_path / "unsaid").config.link == "exp"
+    said = run(*train, "-o", tmp_path / "said", "--distances")
+    assert "taken as similarities" not in said.err
+    model = load_model(tmp_path / "said")
+    assert model.config.link == "root"
+    assert model.trained_on is not None
+    assert model.trained_on["task"]["distances"] is True
+    evaluated = run("eval", "graphs", tmp_path / "said", lines, "--targets", table)
+    assert evaluated.code == 0, evaluated.err
+    assert "mse" in evaluated.out
+    # A model of classes has no unit to be wrong in.
+    ordered = run("eval", "graphs", tmp_path / "run", lines, "--targets", table)
+    assert "mse" not in ordered.out
+    assert "rho" in ordered.out
+    assert "errors have no unit" in ordered.err
+
+
+def test_numbers_are_not_read_as_labels(run: Graphkin, lines: Path, tmp_path: Path) -> None:
+    assert run("train", "graphs", lines, "--steps", 1, *SETTINGS, "-o", tmp_path / "run").code == 0
+    file = tmp_path / "numbers.jsonl"
+    file.write_text('{"edges": [[0, 1]], "node_tokens": [[0], [1]], "label": null}\n')
+    outcome = run("encode", tmp_path / "run", file)
+    assert outcome.code == 11
+    assert "the nodes of 0 have whole numbers" in outcome.err
+    file.write_text("")
+    assert "numbers.jsonl holds no graph" in run("encode", tmp_path / "run", file).err
 
 
 def test_what_is_refused(run: Graphkin, lines: Path, tmp_path: Path) -> None:

@@ -7,13 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
 
 from graphkin import Graph, GraphEmbedder, GraphMatcher, ModelConfig, load_model
-from graphkin.errors import ConfigError, GraphError, ModelError
+from graphkin.errors import ConfigError, GraphError, ModelError, TrainingError
 from graphkin.graphs import PairBatch
+from graphkin.graphs.converters.from_networkx import to_networkx
 from graphkin.learning.datasets import ClassDataset, TargetDataset
 from graphkin.learning.evaluation import neighbour_accuracy
 from graphkin.learning.fitting import as_dataset
@@ -304,3 +306,85 @@ def test_losses_and_links_go_together(tmp_path: Path) -> None:
     run.model.config = ModelConfig.named("gnn")
     with pytest.raises(ConfigError, match="does not go with link='none'"):
         run.train(tmp_path)
+
+
+def test_own_splits_need_no_test_set() -> None:
+    graphs, labels = circles(40)
+    splits = ["training"] * 30 + ["validation"] * 10
+    model = GraphEmbedder("gnn-strong").fit(graphs, labels, splits=splits, steps=1, **QUIET)
+    assert model.trained_on is not None
+
+
+@pytest.mark.parametrize(
+    ("labels", "problem"),
+    [
+        (["a"] * 40, "at least 2 classes are needed"),
+        (["a"] * 38 + ["b"] * 2, "Give at least 6 graphs of two classes, or 6 classes"),
+    ],
+)
+def test_too_few_classes(labels: list[str], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        GraphEmbedder("gnn").fit(circles(40)[0], labels, steps=1, **QUIET)
+
+
+def test_one_pair_tells_nothing_from_nothing() -> None:
+    with pytest.raises(ConfigError, match="batch_size must be at least 2, got 1"):
+        GraphEmbedder("gnn-strong").fit(*circles(40), **{**QUIET, "batch_size": 1})
+
+
+@pytest.mark.parametrize("evaluated", [False, True])
+def test_an_interrupted_fit_leaves_a_whole_model(evaluated: bool, tmp_path: Path) -> None:
+    """The best so far; without an evaluation what it was before."""
+    graphs, labels = molecules(40)
+    model = GraphEmbedder("gnn-strong")
+    before, batches = model.config, []
+
+    def loss(output: PairOutput, batch: PairBatch) -> torch.Tensor:
+        batches.append(batch)
+        if len(batches) == 8:
+            raise KeyboardInterrupt
+        return output.scores.square().mean()
+
+    options = {**QUIET, "evaluate_every": 5 if evaluated else 100}
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(graphs, labels, loss=loss, steps=20, **options)
+    if evaluated:
+        assert model.trained_on is not None
+        assert model.trained_on["step"] == 5
+        assert model.encode(graphs[:2]).shape == (2, 128)
+        assert model.history[-1]["step"] == 5
+    else:
+        assert model.config == before
+        assert model.vocabulary is None
+
+
+def test_a_loss_that_is_not_finite_names_no_folder_that_is_gone() -> None:
+    graphs, labels = circles(40)
+    model = GraphEmbedder("gnn-strong")
+    with pytest.raises(TrainingError) as caught:
+        model.fit(graphs, labels, loss=lambda o, b: o.scores.sum() * float("nan"), **QUIET)
+    assert "checkpoint" not in str(caught.value)
+
+
+def test_attributes_that_nobody_named_are_said() -> None:
+    graphs, labels = molecules(40)
+    others = [to_networkx(graph) for graph in graphs]
+    for other in others:
+        other.graph.clear()
+    (remark,) = as_dataset(others, labels).remarks
+    assert "the attributes label, which nobody named" in remark
+    assert as_dataset(others, labels, origin={"attributes": {"node_labels": "label"}}).remarks == []
+
+
+def test_numbers_are_not_taken_for_a_vocabulary() -> None:
+    graphs, labels = molecules(40)
+    model = GraphEmbedder("gnn-strong").fit(graphs, labels, steps=1, **QUIET)
+    numbers = [Graph(3, [(0, 1)], node_tokens=[[0], [1], [2]])] * 40
+    with pytest.raises(ConfigError, match="whole numbers"):
+        model.fit(numbers, labels, steps=1, **QUIET)
+
+
+@pytest.mark.parametrize("examples", [{1, 2}, nx.path_graph(3)])
+def test_what_has_no_order_is_no_list(examples: Any) -> None:
+    with pytest.raises(GraphError, match=r"must have an order|got one graph"):
+        as_dataset(examples, [1, 2])

@@ -17,7 +17,7 @@ from graphkin._support.settings import build, check_at_least, check_types
 from graphkin.errors import ConfigError, GraphError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.collections import listed
-from graphkin.graphs.converters.any_graph import as_graph
+from graphkin.graphs.converters.any_graph import as_graph, unread_attributes
 from graphkin.graphs.converters.attributes import AttributeNames
 from graphkin.graphs.packing import check_uniform
 from graphkin.graphs.vocabulary import Vocabulary
@@ -91,15 +91,26 @@ class Dataset(ABC):
             )
         self.origin = origin or {}
         names = AttributeNames(**self.origin.get("attributes", {}))
-        self._given = [
-            as_graph(graph, position, names) for position, graph in enumerate(listed(graphs))
-        ]
+        originals = listed(graphs)
+        self._given = [as_graph(graph, place, names) for place, graph in enumerate(originals)]
         if not self._given:
             raise GraphError("a dataset needs graphs, and got none")
         check_uniform(self._given)
+        if vocabulary is not None and vocabulary.mistakes(self._given[0]):
+            raise ConfigError(
+                "the nodes of the graphs have whole numbers, and the model was trained on labels "
+                "as text: it would take them for numbers of its vocabulary; give node_labels"
+            )
         self._vocabulary = vocabulary
         self.remarks: list[str] = []
         """What was assumed of the examples, or left out, in sentences for whoever trains."""
+        unread = unread_attributes(originals[0], self._given[0])
+        if unread:
+            self.remarks.append(
+                f"nodes have the attributes {', '.join(unread)}, which nobody named, so that only "
+                "the structure counts; name them, such as "
+                f"attributes={{'node_labels': {unread[0]!r}}}"
+            )
 
     @abstractmethod
     def numbers(self, split: str) -> NDArray[np.int64]:
