@@ -75,7 +75,8 @@ def read_for(model: Answering, paths: Any, names: AttributeNames | None) -> list
         if words is not None and words.mistakes(named.graph):
             raise FormatError(
                 f"{named.source}: the nodes of {named.name} have whole numbers, and the model "
-                "reads labels as text: it would take them for numbers of its vocabulary; give node_labels"
+                "reads labels as text: it would take them for numbers of its vocabulary; give "
+                "node_labels"
             )
     return graphs
 
