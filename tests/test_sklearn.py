@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -18,8 +19,9 @@ from sklearn.utils import estimator_checks
 from graphkin import GraphEmbedder, GraphMatcher
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
+from graphkin.graphs.converters.from_networkx import to_networkx
 from graphkin.sklearn import GraphVectorizer, PairwiseSimilarity
-from tests.graph_samples import molecules
+from tests.graph_samples import edit_pairs, molecules
 
 SHORT: dict[str, Any] = {"steps": 40, "batch_size": 16}
 CHECKS = (
@@ -99,6 +101,34 @@ def test_kernels(
     assert classifier.score(kernel.transform(given[60:]), labels[60:]) > 0.8
     with pytest.raises(ConfigError, match="is not a trained model"):
         PairwiseSimilarity("gmn").fit(given)
+
+
+def test_attributes_of_networkx(tmp_path: Path) -> None:
+    graphs, labels = molecules(40)
+    others = [nx.Graph(to_networkx(graph).edges) for graph in graphs]
+    for other, graph in zip(others, graphs, strict=True):
+        nx.set_node_attributes(other, dict(enumerate(graph.node_labels or ())), "element")
+    named = {"node_labels": "element"}
+    vectorizer = GraphVectorizer(steps=2, batch_size=8, attributes=named)
+    assert clone(vectorizer).get_params()["attributes"] == named
+    embedder = vectorizer.fit(others, labels).embedder_
+    assert embedder.config.node_input == "tokens"
+    assert vectorizer.transform(others[:3]).shape == (3, 128)
+    # A saved model knows them.
+    embedder.save_pretrained(tmp_path)
+    assert GraphVectorizer(str(tmp_path)).fit(others).transform(others[:3]).shape == (3, 128)
+    assert PairwiseSimilarity(str(tmp_path)).fit(others[:4]).transform(others[:3]).shape == (3, 4)
+
+
+def test_distances_become_similarities(tmp_path: Path) -> None:
+    pairs, values = edit_pairs(60)
+    matcher = GraphMatcher("gmn-strong").fit(pairs, values, steps=60, progress=False)
+    matcher.save_pretrained(tmp_path)
+    paths = [pair[0] for pair in pairs[:6]]
+    matrix = PairwiseSimilarity(str(tmp_path)).fit(paths).transform(paths)
+    assert np.allclose(matrix.diagonal(), matrix.max(), atol=1e-3)
+    distances = matcher.scores(paths, paths)
+    assert matrix.ravel()[distances.argmax()] == matrix.min()
 
 
 def test_a_matcher_is_a_kernel_but_has_no_vectors(

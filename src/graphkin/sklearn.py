@@ -7,7 +7,7 @@ pipelines, grid searches and ``clone`` work.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -16,9 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 from graphkin.errors import ConfigError
-from graphkin.graphs import Graph
 from graphkin.graphs.collections import listed
-from graphkin.graphs.converters.any_graph import as_graph
 from graphkin.models import GraphEmbedder, load_model
 from graphkin.models.model import GraphModel
 
@@ -33,6 +31,9 @@ class GraphVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         batch_size: pairs in a batch.
         learning_rate: the highest of its schedule.
         seed: of first weights and training data.
+        attributes: of graphs of NetworkX, which attributes are their input, by the names of the
+            arguments of ``from_networkx``: ``{"node_labels": "element"}``. A trained model knows
+            its own.
 
     Example:
         >>> from sklearn.linear_model import LogisticRegression
@@ -48,28 +49,30 @@ class GraphVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         batch_size: int = 32,
         learning_rate: float = 1e-3,
         seed: int = 0,
+        attributes: Mapping[str, Any] | None = None,
     ) -> None:
         self.model = model
         self.steps = steps
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.seed = seed
+        self.attributes = attributes
 
     def fit(self, X: Iterable[Any], y: Iterable[Any] | None = None) -> Self:
         """Trains on graphs and their classes; a trained model needs neither, and no ``y``."""
-        graphs = _graphs(X)
         embedder = _trained(self.model)
         if embedder is None:
             if y is None:
                 raise ConfigError("a new model learns from classes; give y, or a trained model")
             embedder = GraphEmbedder(self.model)
             embedder.fit(
-                graphs,
+                X,
                 y,
                 steps=self.steps,
                 batch_size=self.batch_size,
                 learning_rate=self.learning_rate,
                 seed=self.seed,
+                attributes=self.attributes,
                 progress=False,
             )
         if not isinstance(embedder, GraphEmbedder):
@@ -80,7 +83,7 @@ class GraphVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def transform(self, X: Iterable[Any]) -> NDArray[np.float32]:
         """(N, G) float32, a vector for each graph."""
-        vectors: NDArray[np.float32] = _fitted(self, "embedder_").encode(_graphs(X))
+        vectors: NDArray[np.float32] = _fitted(self, "embedder_").encode(listed(X))
         return vectors
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
@@ -100,7 +103,8 @@ class PairwiseSimilarity(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Args:
         model: the folder of a trained embedder or matcher, or one that ships.
         positive: whether exp(score - highest) is given in place of the score, so that no similarity
-            is below 0, and that of a graph with itself is about 1 for distances.
+            is below 0, and that of a graph with itself is about 1 for distances. The score of a
+            model of distances is minus the distance, as a multiple of its ``target_scale``.
     """
 
     def __init__(self, model: str, *, positive: bool = True) -> None:
@@ -112,22 +116,24 @@ class PairwiseSimilarity(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         model = _trained(self.model)
         if model is None:
             raise ConfigError(f"{self.model} is not a trained model; give its folder")
-        self.graphs_ = _graphs(X)
+        self.graphs_ = listed(X)
         self.model_ = model
-        self.highest_ = float(np.max(model.scores(self.graphs_, self.graphs_)))
+        self.highest_ = float(np.max(_similarities(model, self.graphs_, self.graphs_)))
         return self
 
     def transform(self, X: Iterable[Any]) -> NDArray[np.float32]:
         """(N, M) float32: the similarity of every graph with every one of ``fit``."""
-        scores: NDArray[np.float32] = _fitted(self, "model_").scores(_graphs(X), self.graphs_)
+        scores = _similarities(_fitted(self, "model_"), listed(X), self.graphs_)
         return np.exp(scores - np.float32(self.highest_)) if self.positive else scores
 
     def __sklearn_tags__(self) -> Any:
         return _of_graphs(super().__sklearn_tags__())
 
 
-def _graphs(graphs: Iterable[Any]) -> list[Graph]:
-    return [as_graph(graph, position) for position, graph in enumerate(listed(graphs))]
+def _similarities(model: GraphModel, queries: list[Any], pool: list[Any]) -> NDArray[np.float32]:
+    """(Q, P) higher for graphs more alike: of a model of distances, minus these in its unit."""
+    scores = model.scores(queries, pool)
+    return -scores / model.config.target_scale if model.config.predicts_distances else scores
 
 
 def _trained(name: str) -> GraphModel | None:

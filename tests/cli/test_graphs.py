@@ -14,6 +14,8 @@ from graphkin.graphs.converters.graphml import write_graphml
 from graphkin.graphs.converters.json_lines import write_json_lines
 from graphkin.graphs.converters.named import NamedGraph
 from graphkin.graphs.converters.tudataset.dataset import write_tudataset
+from graphkin.learning.evaluation import WithSteps, evaluate, pair_auc
+from graphkin.learning.task import EvaluationSet
 from graphkin.models import load_model
 from tests.command_line import Graphkin, Outcome
 from tests.graph_samples import circles, edit_pairs, molecules
@@ -83,6 +85,12 @@ def test_classes_of_molecules(run: Graphkin, lines: Path, tmp_path: Path) -> Non
     assert (everything.code, everything.out) == (0, "")
     assert len((tmp_path / "all.csv").read_text().splitlines()) == 1 + 80 * 79 // 2
 
+    named = document(run("rank", out, f"{lines}:m5", f"{lines}:m5", f"{lines}:m7", "--json"))
+    assert [hit["graph"] for hit in named] == ["m5", "m7"]
+    assert len(document(run("encode", out, f"{lines}:m5", "--json"))) == 1
+    strange = run("encode", out, f"{lines}:m500")
+    assert "has no graph 'm500'; it has m0, m1, m2, m3, m4 and 75 more" in strange.err
+
     query = tmp_path / "query.jsonl"
     query.write_text(lines.read_text().splitlines()[5] + "\n")
     hits = document(run("rank", out, query, lines, "--top", 3, "--json"))
@@ -125,6 +133,18 @@ def test_targets(run: Graphkin, tmp_path: Path) -> None:
     measured = document(run("eval", "graphs", out, *given, "--json"))["metrics"]
     assert measured["mse"] > 0
     assert "rho" in run("eval", "graphs", out, *given).out
+    # Of classes too, it says which pairs are alike: the smaller the distance, the more.
+    classes = tmp_path / "classes.csv"
+    classes.write_text("".join(f"p{n},{n > 7}\n" for n in graphs))
+    ordered = load_model(out)
+    nearest = [graph for _, graph in sorted(graphs.items())][:6]
+    sure = [(nearest[0], graph) for graph in nearest]
+    labels = np.array([1, 1, 1, -1, -1, -1])
+    data = EvaluationSet(tuple(sure), labels, ())
+    auc = pair_auc(-ordered.predict(sure), labels)
+    assert evaluate(ordered, data)["pair_auc"] == auc
+    assert evaluate(WithSteps(ordered, None), data)["pair_auc"] == auc
+    assert run("eval", "graphs", out, tmp_path / "g.jsonl", "--labels", classes).code in (0, 12)
     refused = run("calibrate", "graphs", out, *given)
     assert refused.code == 12
     assert "no probability to calibrate" in refused.err
@@ -165,6 +185,10 @@ def test_pairs_and_triplets(run: Graphkin, lines: Path, tmp_path: Path) -> None:
         ("m0,m1,nan\nm0,m2,1", "--targets", "target 0 is nan"),
         ("m0,m1,2\nm0,m2,1", "--pairs", "labels must be"),
         ("", "--labels", "has no lines"),
+        ("m0,a\nm1,\nm2,b", "--labels", "line 2: the label of m1 is ''"),
+        ("m0,a\nm1,nan", "--labels", "line 2: the label of m1 is 'nan'"),
+        ("m0,a\nm1,b\nm0,b", "--labels", "line 3: graph m0 is in line 1 already"),
+        ("name,class\nm0,a", "--labels", "to name the columns, they are graph,label"),
     ],
 )
 def test_broken_tables(
@@ -176,6 +200,49 @@ def test_broken_tables(
     assert outcome.code in (10, 11, 12)
     assert problem in outcome.err
     assert not (tmp_path / "run").exists()
+
+
+def test_what_a_table_leaves_out_is_said(run: Graphkin, lines: Path, tmp_path: Path) -> None:
+    _, labels = molecules(80)
+    table = tmp_path / "labels.csv"
+    table.write_text("".join(f"m{n},{labels[n]}\n" for n in range(40)))
+    train = ["train", "graphs", lines, "--steps", 1, *SETTINGS]
+    trained = run(*train, "--labels", table, "-o", tmp_path / "run")
+    assert trained.code == 0, trained.err
+    assert "has classes of 40 of the 80 graphs; the others are left out" in trained.err
+    # Values of 0 to 1 are similarities or distances, as it is said.
+    rows = [f"m{a},m{b},{abs(a - b) / 80}" for a in range(12) for b in range(a)]
+    table.write_text("\n".join([*rows, "m0,m1,0.5"]))
+    train += ["--targets", table]
+    unsaid = run(*train, "-o", tmp_path / "unsaid")
+    assert "taken as similarities" in unsaid.err
+    assert "1 of its pairs more than once" not in unsaid.err
+    assert load_model(tmp_path / "unsaid").config.link == "exp"
+    said = run(*train, "-o", tmp_path / "said", "--distances")
+    assert "taken as similarities" not in said.err
+    model = load_model(tmp_path / "said")
+    assert model.config.link == "root"
+    assert model.trained_on is not None
+    assert model.trained_on["task"]["distances"] is True
+    evaluated = run("eval", "graphs", tmp_path / "said", lines, "--targets", table)
+    assert evaluated.code == 0, evaluated.err
+    assert "mse" in evaluated.out
+    # A model of classes has no unit to be wrong in.
+    ordered = run("eval", "graphs", tmp_path / "run", lines, "--targets", table)
+    assert "mse" not in ordered.out
+    assert "rho" in ordered.out
+    assert "errors have no unit" in ordered.err
+
+
+def test_numbers_are_not_read_as_labels(run: Graphkin, lines: Path, tmp_path: Path) -> None:
+    assert run("train", "graphs", lines, "--steps", 1, *SETTINGS, "-o", tmp_path / "run").code == 0
+    file = tmp_path / "numbers.jsonl"
+    file.write_text('{"edges": [[0, 1]], "node_tokens": [[0], [1]], "label": null}\n')
+    outcome = run("encode", tmp_path / "run", file)
+    assert outcome.code == 11
+    assert "the nodes of 0 have whole numbers" in outcome.err
+    file.write_text("")
+    assert "numbers.jsonl holds no graph" in run("encode", tmp_path / "run", file).err
 
 
 def test_what_is_refused(run: Graphkin, lines: Path, tmp_path: Path) -> None:

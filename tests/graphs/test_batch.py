@@ -343,3 +343,21 @@ def groups_of(sizes: Any) -> Any:
 def _tensors(record: Any) -> list[torch.Tensor]:
     values = [getattr(record, field.name) for field in dataclasses.fields(record)]
     return [value for value in values if isinstance(value, torch.Tensor)]
+
+
+@pytest.mark.parametrize("labels", [[1, 0], [True, False], [1, -1], np.array([1.0, 0.0])])
+def test_labels_become_signs(labels: Any) -> None:
+    pairs = [(Graph(2), Graph(1))] * 2
+    for pack in (PairBatch.pack, PairBatch.pack_distinct):
+        batch = pack(pairs, labels)
+        assert batch.labels is not None
+        assert batch.labels.tolist() == [1, -1]
+        # Target values stay what they are.
+        values = pack(pairs, values=[1, 0]).labels
+        assert values is not None
+        assert values.tolist() == [1, 0]
+        for broken in ([1, 2], [float("nan"), 1]):
+            with pytest.raises(GraphError, match="labels must be"):
+                pack(pairs, broken)
+        with pytest.raises(GraphError, match="finite numbers"):
+            pack(pairs, values=[float("nan"), 1])

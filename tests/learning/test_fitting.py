@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
 
 from graphkin import Graph, GraphEmbedder, GraphMatcher, ModelConfig, load_model
-from graphkin.errors import ConfigError, GraphError, ModelError
+from graphkin.errors import ConfigError, GraphError, ModelError, TrainingError
 from graphkin.graphs import PairBatch
+from graphkin.graphs.converters.from_networkx import to_networkx
 from graphkin.learning.datasets import ClassDataset, TargetDataset
 from graphkin.learning.evaluation import neighbour_accuracy
 from graphkin.learning.fitting import as_dataset
@@ -155,9 +158,131 @@ def test_a_loss_and_measures_of_ones_own(tmp_path: Path) -> None:
     assert model.trained_on["validation"]["metrics"] == {"mine": 40.0}
 
 
+@pytest.mark.parametrize("name", ["gnn", "gmn", "gcn", "siamese-gnn"])
+def test_a_model_of_the_paper_stays_one(name: str) -> None:
+    graphs, labels = circles(40)
+    kind = GraphMatcher if name == "gmn" else GraphEmbedder
+    model = kind(name).fit(graphs, labels, steps=1, **QUIET)
+    assert model.config == ModelConfig.named(name)
+    assert model.trained_on is not None
+    assert model.trained_on["training"]["loss"] == "margin"
+    # The recipe makes it what it makes on the command line.
+    if name in ("gnn", "gmn"):
+        model = kind(name).fit(graphs, labels, recipe="strong", steps=1, **QUIET)
+        assert model.config == ModelConfig.named(f"{name}-strong")
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"link": "distance"},
+        {"similarity": "edits", "link": "distance"},
+        {"similarity": "alignment", "target_scale": 3.0},
+        {"readout": "gated"},
+    ],
+)
+def test_what_a_config_names_wins_over_the_data(named: dict[str, Any]) -> None:
+    pairs, values = edit_pairs(40)
+    config = ModelConfig.named("gmn-strong", **named, **TINY)
+    matcher = GraphMatcher(config).fit(pairs, values, steps=1, **QUIET)
+    assert {name: getattr(matcher.config, name) for name in named} == named
+    # What it does not name is as the values need it.
+    expected = {"similarity": "euclidean", "link": "root", "readout": "nodes"} | named
+    assert {name: getattr(matcher.config, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize("messages", ["none", "shared", "separate"])
+def test_a_config_decides_on_messages_against_edges(messages: str) -> None:
+    rings = [Graph(n, [(i, (i + 1) % n) for i in range(n)], directed=True) for n in range(3, 23)]
+    stars = [Graph(n, [(0, i) for i in range(1, n)], directed=True) for n in range(3, 23)]
+    options: dict[str, Any] = {"reverse_messages": messages, **TINY}
+    model = GraphEmbedder(ModelConfig(**options))
+    model.fit([*rings, *stars], ["ring"] * 20 + ["star"] * 20, steps=1, **QUIET)
+    assert model.config.reverse_messages == messages
+
+
+def test_losses_by_name(tmp_path: Path) -> None:
+    pairs, values = edit_pairs(40)
+    matcher = GraphMatcher("gmn-strong").fit(pairs, values, loss="huber", steps=1, **QUIET)
+    assert matcher.trained_on is not None
+    assert matcher.trained_on["training"]["loss"] == "huber"
+    graphs, labels = circles(40)
+    for options, expected in (
+        ({"mode": "pairs"}, ("pairs", "margin")),
+        ({"loss": "margin"}, ("pairs", "margin")),
+        ({"mode": "lists"}, ("lists", "contrastive")),
+    ):
+        model = GraphEmbedder("gnn-strong").fit(graphs, labels, steps=1, **options, **QUIET)
+        assert model.trained_on is not None
+        course = model.trained_on["training"]
+        assert (course["mode"], course["loss"]) == expected
+    with pytest.raises(ConfigError, match=r"loss must be one of .*; got 'hubr'"):
+        GraphEmbedder("gnn").fit(graphs, labels, loss="hubr", steps=1, **QUIET)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"loss": 3}, "loss must be the name of a loss or a function, got 3"),
+        ({"loss": lambda output, batch: 1.0}, "a tensor of one number.*; got float"),
+        ({"loss": lambda output, batch: output.scores}, r"got shape \(16,\)"),
+        ({"loss": lambda output, batch: torch.tensor(1.0)}, "nothing can be learned"),
+        ({"metrics": "auc"}, "metrics must be a function, got 'auc'"),
+        ({"metrics": lambda model, data: 3}, "finite numbers by name, .*; got 3"),
+        ({"metrics": lambda model, data: {}}, "finite numbers by name, .*; got {}"),
+        ({"metrics": lambda model, data: {"a": float("nan")}}, "finite numbers by name"),
+    ],
+)
+def test_functions_that_give_something_else(options: dict[str, Any], problem: str) -> None:
+    """They are refused at the first step, and leave the model as it was."""
+    graphs, labels = circles(40)
+    model = GraphEmbedder(ModelConfig.named("gnn", **TINY))
+    before = model.encode(graphs[:3])
+    with pytest.raises(ConfigError, match=problem):
+        model.fit(graphs, labels, steps=10_000, **options, **QUIET)
+    assert np.array_equal(model.encode(graphs[:3]), before)
+
+
+def test_distances_in_0_to_1_are_told_by_equal_graphs(capsys: pytest.CaptureFixture[str]) -> None:
+    pairs, values = edit_pairs(60)
+    shares = np.array(values) / 12
+    dataset = TargetDataset(pairs, shares)
+    assert (dataset.are_distances, dataset.remarks) == (True, [])
+    assert not TargetDataset(pairs, 1 - shares).are_distances
+    # Where no pair tells, similarities are assumed, and it is said.
+    different = [n for n, value in enumerate(values) if value]
+    given = [pairs[n] for n in different], shares[different]
+    assert not TargetDataset(*given).are_distances
+    options: dict[str, Any] = {**QUIET, "progress": True, "steps": 1}
+    matcher = GraphMatcher("gmn-strong").fit(*given, **options)
+    assert matcher.config.link == "exp"
+    assert "taken as similarities" in capsys.readouterr().err
+    matcher = GraphMatcher("gmn-strong").fit(*given, distances=True, **options)
+    assert matcher.config.link == "root"
+    assert "taken as" not in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="the highest target is 11, and similarities"):
+        as_dataset(pairs, np.array(values).clip(0, 11), distances=False)
+    with pytest.raises(ConfigError, match="says what target values are, and these are classes"):
+        as_dataset(*circles(40), distances=True)
+
+
+def test_rows_of_an_array_are_pairs() -> None:
+    pairs, values = edit_pairs(40)
+    rows = np.empty((len(pairs), 2), dtype=object)
+    rows[:] = pairs
+    assert as_dataset(rows, values).describe() == as_dataset(pairs, values).describe()
+
+
+@pytest.mark.parametrize("labels", [["0", "1"], [0, 1, -1], [1, -1, float("nan")]])
+def test_broken_labels_are_not_taken_for_targets(labels: list[Any]) -> None:
+    pairs, _ = edit_pairs(30)
+    with pytest.raises(GraphError, match="labels must be"):
+        as_dataset(pairs, (labels * 30)[:30])
+
+
 def test_a_batch_must_hold_what_its_mode_says() -> None:
     pairs = [(Graph(2, [(0, 1)]), Graph(3, [(0, 1)]))] * 4
-    labelled = PairBatch.pack(pairs, [1, 0, 1, 0])
+    labelled = PairBatch.pack(pairs, values=[1, 0, 1, 0])
     signs = checked_batch(labelled, "pairs", signed=True).labels
     assert signs is not None
     assert signs.tolist() == [1, -1, 1, -1]
@@ -168,8 +293,8 @@ def test_a_batch_must_hold_what_its_mode_says() -> None:
         (PairBatch.pack(pairs), "lists"),
         (labelled, "triplets"),
         (PairBatch.pack(pairs[:3]), "triplets"),
-        (PairBatch.pack(pairs, [1, 2, 1, 0]), "pairs"),
-        (PairBatch.pack(pairs, [1, float("nan"), 1, 0]), "pairs"),
+        (PairBatch.pack(pairs, values=[1, 2, 1, 0]), "pairs"),
+        (replace(labelled, labels=torch.tensor([1, float("nan"), 1, 0])), "pairs"),
     ):
         with pytest.raises(GraphError):
             checked_batch(batch, mode, signed=True)  # type: ignore[arg-type]
@@ -181,3 +306,85 @@ def test_losses_and_links_go_together(tmp_path: Path) -> None:
     run.model.config = ModelConfig.named("gnn")
     with pytest.raises(ConfigError, match="does not go with link='none'"):
         run.train(tmp_path)
+
+
+def test_own_splits_need_no_test_set() -> None:
+    graphs, labels = circles(40)
+    splits = ["training"] * 30 + ["validation"] * 10
+    model = GraphEmbedder("gnn-strong").fit(graphs, labels, splits=splits, steps=1, **QUIET)
+    assert model.trained_on is not None
+
+
+@pytest.mark.parametrize(
+    ("labels", "problem"),
+    [
+        (["a"] * 40, "at least 2 classes are needed"),
+        (["a"] * 38 + ["b"] * 2, "Give at least 6 graphs of two classes, or 6 classes"),
+    ],
+)
+def test_too_few_classes(labels: list[str], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        GraphEmbedder("gnn").fit(circles(40)[0], labels, steps=1, **QUIET)
+
+
+def test_one_pair_tells_nothing_from_nothing() -> None:
+    with pytest.raises(ConfigError, match="batch_size must be at least 2, got 1"):
+        GraphEmbedder("gnn-strong").fit(*circles(40), **{**QUIET, "batch_size": 1})
+
+
+@pytest.mark.parametrize("evaluated", [False, True])
+def test_an_interrupted_fit_leaves_a_whole_model(evaluated: bool, tmp_path: Path) -> None:
+    """The best so far; without an evaluation what it was before."""
+    graphs, labels = molecules(40)
+    model = GraphEmbedder("gnn-strong")
+    before, batches = model.config, []
+
+    def loss(output: PairOutput, batch: PairBatch) -> torch.Tensor:
+        batches.append(batch)
+        if len(batches) == 8:
+            raise KeyboardInterrupt
+        return output.scores.square().mean()
+
+    options = {**QUIET, "evaluate_every": 5 if evaluated else 100}
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(graphs, labels, loss=loss, steps=20, **options)
+    if evaluated:
+        assert model.trained_on is not None
+        assert model.trained_on["step"] == 5
+        assert model.encode(graphs[:2]).shape == (2, 128)
+        assert model.history[-1]["step"] == 5
+    else:
+        assert model.config == before
+        assert model.vocabulary is None
+
+
+def test_a_loss_that_is_not_finite_names_no_folder_that_is_gone() -> None:
+    graphs, labels = circles(40)
+    model = GraphEmbedder("gnn-strong")
+    with pytest.raises(TrainingError) as caught:
+        model.fit(graphs, labels, loss=lambda o, b: o.scores.sum() * float("nan"), **QUIET)
+    assert "checkpoint" not in str(caught.value)
+
+
+def test_attributes_that_nobody_named_are_said() -> None:
+    graphs, labels = molecules(40)
+    others = [to_networkx(graph) for graph in graphs]
+    for other in others:
+        other.graph.clear()
+    (remark,) = as_dataset(others, labels).remarks
+    assert "the attributes label, which nobody named" in remark
+    assert as_dataset(others, labels, origin={"attributes": {"node_labels": "label"}}).remarks == []
+
+
+def test_numbers_are_not_taken_for_a_vocabulary() -> None:
+    graphs, labels = molecules(40)
+    model = GraphEmbedder("gnn-strong").fit(graphs, labels, steps=1, **QUIET)
+    numbers = [Graph(3, [(0, 1)], node_tokens=[[0], [1], [2]])] * 40
+    with pytest.raises(ConfigError, match="whole numbers"):
+        model.fit(numbers, labels, steps=1, **QUIET)
+
+
+@pytest.mark.parametrize("examples", [{1, 2}, nx.path_graph(3)])
+def test_what_has_no_order_is_no_list(examples: Any) -> None:
+    with pytest.raises(GraphError, match=r"must have an order|got one graph"):
+        as_dataset(examples, [1, 2])

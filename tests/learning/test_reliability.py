@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,15 @@ def test_a_fit_by_hand() -> None:
     model.calibration = fit_calibration(model, pairs_of((6, 2), (2, 6)))
     probabilities = model.predict([ALIKE, UNLIKE], probability=True)
     assert probabilities == pytest.approx([0.75, 0.25], abs=1e-3)
+
+
+@pytest.mark.parametrize("link", ["distance", "root", "exp"])
+def test_a_model_of_target_values_is_calibrated_by_its_scores(link: Any) -> None:
+    # The smaller a distance that it predicts, the more alike a pair is.
+    model = build_model(replace(small_model().config, link=link))
+    model.load_state_dict(small_model().state_dict(), strict=False)
+    calibration = fit_calibration(model, pairs_of((6, 2), (2, 6)))
+    assert calibration == fit_calibration(small_model(), pairs_of((6, 2), (2, 6)))
 
 
 def test_a_fit_is_for_even_odds() -> None:

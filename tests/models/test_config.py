@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, replace
 from typing import Any, get_args
 
 import pytest
@@ -183,3 +184,13 @@ def test_shared_steps_have_one_set_of_parameters(shared: bool, sets: int) -> Non
     assert len(GraphEmbedder(ModelConfig(shared=shared)).network.steps) == sets
     deep_set = GraphEmbedder(ModelConfig(shared=shared, steps=0))
     assert len(deep_set.network.steps) == 0
+
+
+def test_a_config_knows_what_was_named() -> None:
+    assert ModelConfig(reverse_messages="none").explicit == {"reverse_messages"}
+    strong = ModelConfig.named("gmn-strong", link="none")
+    assert strong.explicit == {"link"}
+    assert copy.deepcopy(strong).explicit == {"link"}
+    # A copy names all options: those count that are not the default.
+    assert "reverse_messages" not in replace(strong, node_dim=8).explicit
+    assert {"node_dim", "similarity"} <= replace(strong, node_dim=8).explicit

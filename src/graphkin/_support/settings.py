@@ -23,8 +23,9 @@ def check_types(settings: Any) -> None:
 
     A scalar of numpy becomes the number that it is.
     """
-    for name, hint in get_type_hints(type(settings)).items():
-        value = getattr(settings, name)
+    hints = get_type_hints(type(settings))
+    for name in (field.name for field in fields(settings)):
+        value, hint = getattr(settings, name), hints[name]
         if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
             value = value.item()
             object.__setattr__(settings, name, value)

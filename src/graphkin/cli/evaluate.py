@@ -136,6 +136,15 @@ def eval_graphs(
                 progress=progress,
             )
         document["metrics"]["nearest_neighbour"] = accuracy
+    if dataset.kind == "targets" and (trained is None or trained.config.link == "none"):
+        # Scores order pairs, and are in no unit that values could be missed in.
+        for name in ("mse", "mae"):
+            del document["metrics"][name]
+        typer.echo(
+            f"graphkin: {model} was not trained on target values, so its errors have no unit and "
+            "are left out",
+            err=True,
+        )
     title = f"{model} on {options.split} {dataset.kind}, data {document['data'][:12]}"
     _print(document, options, title, percent=dataset.kind != "targets")
 

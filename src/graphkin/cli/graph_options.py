@@ -84,12 +84,22 @@ class DatasetFiles:
     triplets: Annotated[
         Path | None, typer.Option(metavar="FILE", help="CSV of anchor,near,far.")
     ] = None
+    distances: Annotated[
+        bool | None,
+        typer.Option(
+            "--distances/--similarities",
+            help="What --targets are: distances, 0 for equal graphs, or similarities in 0..1, 1 "
+            "for equal graphs. By default values above 1, or those of pairs of equal graphs, tell.",
+        ),
+    ] = None
     split_by: SplitBy = None
     fold: Fold = None
 
     def for_task(self) -> dict[str, Any]:
         """Options of a dataset."""
-        return without_none({"split": self.split_by, "fold": self.fold})
+        return without_none(
+            {"split": self.split_by, "fold": self.fold, "distances": self.distances}
+        )
 
     def dataset(self, attributes: AttributeNames, options: dict[str, Any]) -> Dataset:
         """The dataset with further options."""
@@ -110,4 +120,10 @@ class DatasetFiles:
             )
         if model.trained_on["task"].get("task") in ("classes", "pairs", "triplets", "targets"):
             own = same_split(own, model.trained_on["task"], name)
+        if self.targets is not None:
+            said = model.trained_on["task"].get("distances")
+            if said is not None or model.config.predicts_distances:
+                own.setdefault(
+                    "distances", model.config.predicts_distances if said is None else said
+                )
         return self.dataset(attributes.names(model), own)

@@ -127,14 +127,14 @@ def _read(
 ) -> tuple[GraphModel, list[NamedGraph]]:
     import torch
 
-    from graphkin.graphs.converters.graph_files import read_graphs
+    from graphkin.library.own_graphs import read_for
     from graphkin.models import load_model
 
     if options.output is not None and options.output.suffix not in (".npy", ".csv", ".json"):
         raise ConfigError(f"{options.output} must end in .npy, .csv or .json")
     torch.set_num_threads(options.threads)
     trained = load_model(model)
-    return trained, read_graphs(data, attributes.names(trained))
+    return trained, read_for(trained, data, attributes.names(trained))
 
 
 def _write(rows: Rows, options: OutputOptions) -> None:

@@ -53,8 +53,9 @@ class TrainOptions:
     kind: Annotated[
         str | None,
         typer.Option(
-            help="Kind of model: gnn, gmn, gcn, siamese-gnn, siamese-gcn, deepset, or late for "
-            "projects. By default gmn; for graphs gnn."
+            help="Kind of model: gnn, gmn, gcn, siamese-gnn, siamese-gcn, deepset, gnn-strong, "
+            "gmn-strong, or late for projects. By default gmn; for graphs gnn, which with --recipe "
+            "strong is gnn-strong."
         ),
     ] = None
     recipe: Annotated[
@@ -72,7 +73,9 @@ class TrainOptions:
         ),
     ] = None
     propagation_steps: PropagationSteps = None
-    steps: Annotated[int | None, typer.Option(help="Training steps; by default 20,000.")] = None
+    steps: Annotated[
+        int | None, typer.Option(help="Training steps; by default 20,000, for graphs 3,000.")
+    ] = None
     batch_size: Annotated[int | None, typer.Option(help="Pairs, triplets or lists in a batch.")] = (
         None
     )
@@ -224,6 +227,8 @@ def train_graphs(files: DatasetFiles, attributes: AttributeOptions, options: Tra
     if start is not None and start.vocabulary is not None:
         tables["task"]["vocabulary"] = start.vocabulary
     dataset = files.dataset(attributes.names(start), tables["task"])
+    for remark in dataset.remarks:
+        typer.echo(f"graphkin: {remark}", err=True)
     _train(options.assemble(dataset, tables, start, "gnn", "strong"), options)
 
 

@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from graphkin.errors import GraphError
 from graphkin.graphs.graph import Graph, OffsetArray, WordBags, running_offsets
+from graphkin.graphs.labels import similarity_labels
 from graphkin.graphs.packing import (
     Neighbours,
     PackedWords,
@@ -278,24 +279,43 @@ class PairBatch:
 
     @classmethod
     def pack(
-        cls, pairs: Sequence[tuple[Graph, Graph]], labels: Sequence[float] | None = None
+        cls,
+        pairs: Sequence[tuple[Graph, Graph]],
+        labels: ArrayLike | None = None,
+        *,
+        values: ArrayLike | None = None,
     ) -> PairBatch:
-        """Packs pairs; every pair gets its own copy of its two graphs, as matching needs."""
+        """Packs pairs; every pair gets its own copy of its two graphs, as matching needs.
+
+        Args:
+            pairs: of graphs.
+            labels: whether each pair is similar: 1 and -1, 1 and 0, or booleans; they become +1
+                and -1.
+            values: numbers that stay as they are: target values, or groups.
+        """
         if not pairs:
             raise GraphError("a batch needs at least one pair")
         for position, pair in enumerate(pairs):
             if len(pair) != 2:
                 raise GraphError(f"pair {position} holds {len(pair)} graphs, not 2")
         graphs = GraphBatch.pack([graph for pair in pairs for graph in pair])
-        return cls.interleaved(graphs, labels)
+        return cls.interleaved(graphs, _labels(labels, values, len(pairs)))
 
     @classmethod
     def pack_distinct(
-        cls, pairs: Sequence[tuple[Graph, Graph]], labels: Sequence[float] | None = None
+        cls,
+        pairs: Sequence[tuple[Graph, Graph]],
+        labels: ArrayLike | None = None,
+        *,
+        values: ArrayLike | None = None,
     ) -> PairBatch:
-        """Packs pairs whose graphs are encoded apart: a graph of several pairs is there once."""
+        """Packs pairs whose graphs are encoded apart: a graph of several pairs is there once.
+
+        Labels and values are those of :meth:`pack`.
+        """
         graphs, left, right = distinct_graphs(pairs)
-        signs = None if labels is None else torch.tensor(labels, dtype=torch.float32)
+        numbers = _labels(labels, values, len(pairs))
+        signs = None if numbers is None else torch.from_numpy(numbers)
         index = torch.from_numpy(left), torch.from_numpy(right)
         return cls(GraphBatch.pack(graphs), *index, signs)
 
@@ -311,7 +331,7 @@ class PairBatch:
     def interleaved(
         cls, graphs: GraphBatch, labels: Sequence[float] | NDArray[np.float32] | None = None
     ) -> PairBatch:
-        """Pair k is graphs 2k and 2k + 1."""
+        """Pair k is graphs 2k and 2k + 1; labels are taken as they are."""
         if graphs.num_graphs % 2:
             raise GraphError(f"pairs need an even number of graphs, got {graphs.num_graphs}")
         if labels is not None and len(labels) != graphs.num_graphs // 2:
@@ -368,6 +388,26 @@ def _moved(record: Record, current: torch.device, device: torch.device | str) ->
     # Fields, and the cached properties beside them.
     vars(moved).update({name: move(value) for name, value in vars(record).items()})
     return moved
+
+
+def _labels(
+    labels: ArrayLike | None, values: ArrayLike | None, count: int
+) -> NDArray[np.float32] | None:
+    """(count,) what a person says of pairs, by one of the two arguments."""
+    if labels is not None and values is not None:
+        raise GraphError("labels and values are both given; a batch has one of them")
+    if labels is None and values is None:
+        return None
+    if labels is not None:
+        numbers = similarity_labels(labels)
+    else:
+        numbers = np.array(values, dtype=np.float32)
+        if numbers.ndim != 1 or not np.isfinite(numbers).all():
+            raise GraphError(f"values must be a flat list of finite numbers, got {values!r:.80}")
+    if len(numbers) != count:
+        what = "labels" if values is None else "values"
+        raise GraphError(f"{len(numbers)} {what} for {count} pairs; give one for each")
+    return numbers
 
 
 def _stack(arrays: Sequence[NDArray[Any] | None]) -> Tensor:

@@ -132,6 +132,10 @@ class Vocabulary:
             node_words=graph.node_words,
         )
 
+    def mistakes(self, graph: Graph) -> bool:
+        """Whether numbers at a graph's nodes, not read by it, would pass for labels of training."""
+        return self.reads == "labels" and bool(self.words) and graph.node_tokens is not None
+
     def node_texts(self, graph: Graph) -> list[str]:
         """The label of each node of a graph that :meth:`read` made; empty where it has none."""
         if graph.node_tokens is not None:

@@ -54,6 +54,29 @@ class WithSteps:
         """Similarity of each pair, (P,) float32."""
         return self.model.predict(pairs, steps=self.steps)
 
+    def similarities(self, pairs: Sequence[tuple[Graph, Graph]], /) -> NDArray[np.float32]:
+        """The same, higher for pairs more alike whatever the model was trained to predict."""
+        return self.model.similarities(pairs, steps=self.steps)
+
+
+@dataclass(frozen=True)
+class _Similarities:
+    """A model of distances, by scores that are higher for pairs more alike."""
+
+    model: GraphModel | WithSteps
+
+    def predict(self, pairs: Sequence[tuple[Graph, Graph]], /) -> NDArray[np.float32]:
+        return self.model.similarities(pairs)
+
+
+def _by_similarity(model: PairScorer) -> PairScorer:
+    """The model, where its predictions are higher for pairs more alike; else its similarities."""
+    inner = model.model if isinstance(model, WithSteps) else model
+    if isinstance(inner, GraphModel) and inner.config.predicts_distances:
+        assert isinstance(model, GraphModel | WithSteps), "one of them is the other"
+        return _Similarities(model)
+    return model
+
 
 def evaluate(
     model: PairScorer,
@@ -84,7 +107,7 @@ def evaluate(
     if not pairs and not triplets:
         raise ConfigError("the evaluation set is empty; give it pairs or triplets")
     both = [pair for a, b, c in triplets for pair in ((a, b), (a, c))]
-    scores = _scores(model, [*pairs, *both], progress)
+    scores = _scores(_by_similarity(model), [*pairs, *both], progress)
     metrics = {}
     if pairs:
         metrics["pair_auc"] = pair_auc(scores[: len(pairs)], evaluation_set.labels)
@@ -119,7 +142,7 @@ def retrieval_metrics(
         at_once = max(1, RETRIEVAL_BLOCK // len(search.pool))
         for start in range(0, len(search.queries), at_once):
             queries = search.queries[start : start + at_once]
-            scores = _finite(_pool_scores(model, queries, search.pool), "scores")
+            scores = _finite(_pool_scores(_by_similarity(model), queries, search.pool), "scores")
             right = scores[np.arange(len(queries)), start + np.arange(len(queries))]
             ranks += (scores >= right[:, None]).sum(axis=1).tolist()
             done += scores.size
@@ -207,7 +230,7 @@ def neighbour_accuracy(
     """
     embedder, steps = (model.model, model.steps) if isinstance(model, WithSteps) else (model, None)
     if not isinstance(embedder, GraphEmbedder):
-        return neighbours.accuracy(neighbours.scores(model.predict, progress))
+        return neighbours.accuracy(neighbours.scores(_by_similarity(model).predict, progress))
     queries, pool = (
         embedder.encode(graphs, steps=steps, progress=progress)
         for graphs in (neighbours.queries, neighbours.pool)

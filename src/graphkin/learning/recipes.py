@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from graphkin.learning.losses import TARGET_LOSSES
 from graphkin.learning.task import Task
 from graphkin.learning.training import TrainConfig, TrainingResult, train
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, build_model
@@ -63,7 +64,7 @@ def assemble(
         decided = MODEL_NAMES.get(model, {})
         options |= {name: getattr(start.config, name) for name in TAKEN_OVER if name not in decided}
     model_config = ModelConfig.named(model, **options | dict(model_options or {}))
-    config = TrainConfig.from_dict({**settings.training, **(training or {})})
+    config = course(settings.training, training or {}, matching=model_config.matching)
     built = build_model(model_config, config.seed)
     built.vocabulary = settings.vocabulary
     if settings.words is not None and isinstance(built, GraphEmbedder | GraphMatcher):
@@ -74,3 +75,29 @@ def assemble(
     if start is not None:
         built.start_from(start)
     return TrainingRun(built, task, config)
+
+
+def course(recipe: Mapping[str, Any], named: Mapping[str, Any], *, matching: bool) -> TrainConfig:
+    """The course of a training: what is named goes over the recipe.
+
+    Where only the loss or only the mode is named, and the other of the recipe does not go with it,
+    that becomes one which does.
+
+    Args:
+        recipe: options of TrainConfig.
+        named: options of TrainConfig.
+        matching: whether the model is a matcher, which has no vectors to compare a batch by.
+    """
+    options = {**recipe, **named}
+    loss, mode = options.get("loss", "margin"), options.get("mode", "pairs")
+    if "loss" not in named and "mode" in named and loss not in TARGET_LOSSES:
+        if mode == "pairs" and loss == "contrastive":
+            options["loss"] = "margin"
+        if mode in ("kin", "lists"):
+            options["loss"] = "contrastive"
+    if "mode" not in named and "loss" in named:
+        if loss == "contrastive" and mode == "pairs":
+            options["mode"] = "lists" if matching else "kin"
+        if loss != "contrastive" and mode in ("kin", "lists"):
+            options["mode"] = "pairs"
+    return TrainConfig.from_dict(options)

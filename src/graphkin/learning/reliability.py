@@ -68,7 +68,8 @@ def fit_calibration(
 
     if not evaluation_set.pairs:
         raise ConfigError("the evaluation set has no pairs, and a calibration is fitted on pairs")
-    scores = model.predict(evaluation_set.pairs, progress=progress).astype(np.float64)
+    # Probabilities are of scores, where a model of target values predicts something else.
+    scores = model.similarities(evaluation_set.pairs, progress=progress).astype(np.float64)
     if not np.isfinite(scores).all():
         raise ModelError(
             f"{np.sum(~np.isfinite(scores))} of {len(scores)} scores are not finite; the model's "

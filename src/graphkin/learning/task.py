@@ -9,10 +9,11 @@ from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from graphkin.errors import GraphError
 from graphkin.graphs import Graph, PairBatch
+from graphkin.graphs.labels import similarity_labels
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.models.words import WordStatistics
 
@@ -76,34 +77,6 @@ class Task(Protocol):
     def describe(self) -> dict[str, Any]:
         """The parameters that define the task, ready for JSON."""
         ...
-
-
-def similarity_labels(labels: ArrayLike) -> NDArray[np.float32]:
-    """(P,) float32, +1 similar and -1 dissimilar, from labels of either usual kind.
-
-    Args:
-        labels: (P,) of 1 and -1, of 1 and 0, or of booleans.
-
-    Example:
-        >>> similarity_labels([True, False, True]).tolist()
-        [1.0, -1.0, 1.0]
-    """
-    values = np.asarray(labels)
-    if values.dtype.kind == "O" and values.ndim == 1:
-        values = np.array(values.tolist())
-    if values.dtype.kind not in "biuf" or values.ndim != 1:
-        raise GraphError(
-            f"labels must be a flat list of +1 and -1, of 1 and 0, or of booleans; got dtype "
-            f"{values.dtype} and shape {values.shape}"
-        )
-    present = np.unique(values.astype(np.float64))
-    if not (np.isin(present, (-1, 1)).all() or np.isin(present, (0, 1)).all()):
-        raise GraphError(
-            "labels must be +1 and -1, 1 and 0, or booleans, and of one kind; got "
-            f"{', '.join(f'{value:g}' for value in present[:6].tolist())}. Other numbers are "
-            "targets: use a TargetDataset and the loss mse or huber"
-        )
-    return np.where(values > 0, 1, -1).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from glob import escape
-from pathlib import Path
+from typing import Any
 
 from graphkin._support.files import PathLike
 from graphkin.binaries.function import Skipped
@@ -26,33 +26,14 @@ from graphkin.results.document import FunctionRef, SearchedFile
 
 AT_ONCE = 1000
 """Graphs that are embedded and stored together."""
+ADVICE = "name the attribute that holds it: --{item}-labels, or --{item}-features"
 LABEL = "label"
 """The tag that says which class a graph is of."""
-MOST_LISTED = 5
-"""Names of graphs that an error proposes."""
-
-
-def read_target(text: PathLike, names: AttributeNames | None = None) -> list[NamedGraph]:
-    """The graphs of ``FILE``, or the one of ``FILE:NAME``.
-
-    Raises:
-        FormatError: for a file that cannot be read, or does not hold the graph.
-    """
-    path, _, name = str(text).rpartition(":")
-    if Path(text).exists() or not path or not Path(path).exists():
-        return read_graphs(text, names)
-    graphs = read_graphs(path, names)
-    named = [item for item in graphs if name in (item.name, Path(item.name).stem)]
-    if not named:
-        known = ", ".join(item.name for item in graphs[:MOST_LISTED])
-        more = f" and {len(graphs) - MOST_LISTED} more" if len(graphs) > MOST_LISTED else ""
-        raise FormatError(f"{path} has no graph {name!r}; it has {known}{more}")
-    return named
 
 
 def read_one(text: PathLike, names: AttributeNames | None = None) -> NamedGraph:
     """The graph of ``FILE`` or ``FILE:NAME``; a file of several is refused without a name."""
-    graphs = read_target(text, names)
+    graphs = read_graphs(text, names)
     if len(graphs) > 1:
         raise ConfigError(
             f"{text} holds {len(graphs)} graphs; name one of them, such as {text}:{graphs[0].name}"
@@ -60,8 +41,15 @@ def read_one(text: PathLike, names: AttributeNames | None = None) -> NamedGraph:
     return graphs[0]
 
 
-def checked_inputs(model: Answering, graphs: list[NamedGraph]) -> list[NamedGraph]:
+def checked_inputs(
+    model: Answering, graphs: list[NamedGraph], advice: str = ADVICE
+) -> list[NamedGraph]:
     """Graphs whose nodes and edges have what a model reads.
+
+    Args:
+        model: what reads them.
+        graphs: of files.
+        advice: how to name an attribute of an ``{item}``, a node or an edge.
 
     Raises:
         FormatError: says which attribute is to be named, where that is what is missing.
@@ -74,8 +62,22 @@ def checked_inputs(model: Answering, graphs: list[NamedGraph]) -> list[NamedGrap
             if reads != "constant" and kind == "constant":
                 raise FormatError(
                     f"{named.source}: its {item}s say nothing, and the model reads what they say; "
-                    f"name the attribute that holds it: --{item}-labels, or --{item}-features"
+                    f"{advice.format(item=item)}"
                 )
+    return graphs
+
+
+def read_for(model: Answering, paths: Any, names: AttributeNames | None) -> list[NamedGraph]:
+    """The graphs of files, with what a model reads; see :func:`checked_inputs`."""
+    graphs = checked_inputs(model, read_graphs(paths, names))
+    words = model.vocabulary
+    for named in graphs:
+        if words is not None and words.mistakes(named.graph):
+            raise FormatError(
+                f"{named.source}: the nodes of {named.name} have whole numbers, and the model "
+                "reads labels as text: it would take them for numbers of its vocabulary; give "
+                "node_labels"
+            )
     return graphs
 
 
@@ -108,7 +110,7 @@ def index_graphs(
     summary = IndexSummary(files=len(paths))
     for done, path in enumerate(paths, start=1):
         try:
-            graphs = checked_inputs(library.embedder, read_target(path, names))
+            graphs = read_for(library.embedder, path, names)
             for start in range(0, len(graphs), AT_ONCE):
                 _add(library, graphs[start : start + AT_ONCE], tags, summary)
         except (FormatError, GraphError) as error:
@@ -156,7 +158,7 @@ def graph_queries(
     queries: list[Query] = []
     for target in targets:
         try:
-            graphs = checked_inputs(library.embedder, read_target(target, names))
+            graphs = read_for(library.embedder, target, names)
             read = library.embedder.read(item.graph for item in graphs)
             queries += [
                 Query(graph_ref(item), graph) for item, graph in zip(graphs, read, strict=True)

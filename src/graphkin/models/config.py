@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, ClassVar, Literal, Self
 
 from graphkin._support.settings import build, check_at_least, check_types
 from graphkin.errors import ConfigError
@@ -136,6 +136,21 @@ class ModelConfig:
     edge_encoder: EdgeEncoding = "identity"
     """Edge input as it is, as in the paper, or through an MLP with one hidden layer."""
 
+    explicit: ClassVar[frozenset[str]] = frozenset()
+    """Of an instance: the options that its maker named. Training on one's own graphs decides some
+    of the others by the data. Where all are named, as in a copy, those that are not the default."""
+
+    def __new__(cls, *values: Any, **options: Any) -> Self:
+        # The fields do not tell an option that was named from one with that default.
+        config = super().__new__(cls)
+        known = fields(cls)
+        named = {known[place].name: value for place, value in enumerate(values[: len(known)])}
+        named |= options
+        if len(named) == len(known):
+            named = {f.name: f for f in known if named.get(f.name, f.default) != f.default}
+        object.__setattr__(config, "explicit", frozenset(named))
+        return config
+
     def __post_init__(self) -> None:
         check_types(self)
         check_at_least(self, 1, "node_dim", "graph_dim", "message_dim")
@@ -225,6 +240,16 @@ class ModelConfig:
         """Whether nodes look at the other graph in every propagation step."""
         return self.matching and not self.encodes_apart
 
+    @property
+    def is_strong(self) -> bool:
+        """Whether it is one of our variants of the paper's models: they normalise messages."""
+        return self.message_norm == "graph"
+
+    @property
+    def predicts_distances(self) -> bool:
+        """Whether ``predict`` gives distances, 0 for equal graphs, and not similarities."""
+        return self.link in ("distance", "root")
+
     def embedding(self) -> ModelConfig:
         """Of the embedder in a matcher with a joint similarity."""
         return replace(self, matching=False, similarity="cosine", message_norm=self.embedder_norm)
@@ -238,7 +263,9 @@ class ModelConfig:
         """
         if name not in MODEL_NAMES:
             raise ConfigError(f"unknown model {name!r}; choose one of {', '.join(MODEL_NAMES)}")
-        return cls.from_dict({**MODEL_NAMES[name], **overrides})
+        config = cls.from_dict({**MODEL_NAMES[name], **overrides})
+        object.__setattr__(config, "explicit", frozenset(overrides))
+        return config
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ModelConfig:

@@ -28,10 +28,10 @@ from graphkin.models.bounded_sizes import BoundedSizes, OversizedError
 from graphkin.models.calibration import Logistic, check_score_calibration
 from graphkin.models.config import ModelConfig, Similarity
 from graphkin.models.input_graphs import attribute_names, read_graphs
-from graphkin.models.kernels.propagation import starts_alike
 from graphkin.models.layers import READOUTS, NodeUpdateCell
 from graphkin.models.network import GraphNetwork
 from graphkin.models.node_matching import AttentionMaps, NodeMatch, assigned
+from graphkin.models.own_parts import configured_class, own_parts, put_back
 from graphkin.models.saving import (
     SavedModel,
     check_vocabulary,
@@ -146,9 +146,15 @@ class GraphModel(nn.Module, ABC):
             return self.calibration(scores.astype(np.float64)[:, None]).astype(np.float32)
         return self.linked(scores)
 
-    def similarities(self, pairs: Iterable[Sequence[Graph]]) -> NDArray[np.float32]:
+    def similarities(
+        self,
+        pairs: Iterable[Sequence[Graph]],
+        *,
+        steps: int | None = None,
+        progress: Progress | None = None,
+    ) -> NDArray[np.float32]:
         """Of each pair, (P,) float32: higher is more alike, whatever targets it was trained on."""
-        return self._scores(self._read_pairs(pairs), None, None)
+        return self._scores(self._read_pairs(pairs), steps, progress)
 
     @torch.no_grad()
     def linked(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -206,12 +212,17 @@ class GraphModel(nn.Module, ABC):
         return self
 
     def begin_anew(self, config: ModelConfig, seed: int) -> None:
-        """Becomes an untrained model of other options, with weights drawn by ``seed``."""
+        """Becomes an untrained model of other options, with weights drawn by ``seed``.
+
+        Modules that a person put into it stay, and so do their weights.
+        """
+        kept = own_parts(self)
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(seed)
             name, history = self.name, self.history
-            type(self).__init__(self, config)
+            configured_class(type(self)).__init__(self, config)
             self.name, self.history = name, history
+        put_back(self, kept)
 
     def lessons(self, vectors: Tensor) -> list[tuple[Tensor, Similarity]]:
         """What a contrastive loss compares, each with its similarity: the vectors."""
@@ -232,7 +243,7 @@ class GraphModel(nn.Module, ABC):
             _ = batch.groups
         if self.config.reverse_messages != "none" or self.config.node_degrees:
             _ = batch.graphs.outgoing
-        if starts_alike(self.config):
+        if self.network.starts_alike:
             _ = batch.graphs.degree_classes
         return batch
 
@@ -295,15 +306,20 @@ class GraphModel(nn.Module, ABC):
 
     @property
     def device(self) -> torch.device:
-        return self.network.nodes.weight.device
+        return next(self.parameters()).device
 
     def as_tensor(self, vectors: NDArray[Any]) -> Tensor:
         """Vectors as a tensor of the model's own device and dtype."""
-        weight = self.network.nodes.weight
+        weight = next(self.parameters())
         return torch.from_numpy(np.ascontiguousarray(vectors)).to(weight.device, weight.dtype)
 
     def save_pretrained(self, path: str | Path, card: str | None = None) -> None:
-        """Writes config.json, model.safetensors and a model card (README.md) into a folder."""
+        """Writes config.json, model.safetensors and a model card (README.md) into a folder.
+
+        Raises:
+            ModelError: the model has a class or modules of a person's own, which config.json cannot
+                describe.
+        """
         save_model_files(Path(path), self._saved(), card)
 
     def push_to_hub(self, repository: str, *, token: str | None = None) -> str:
@@ -333,7 +349,23 @@ class GraphModel(nn.Module, ABC):
         """What :meth:`save_pretrained` writes, by name."""
         return to_files(self._saved())
 
+    @property
+    def own_parts(self) -> list[str]:
+        """What a configuration does not make: the class, and modules that a person put here."""
+        kind = type(self)
+        parts = [] if kind is configured_class(kind) else [f"the class {kind.__name__}"]
+        return parts + [
+            f"{type(part).__name__} at {path}" for path, part in own_parts(self).items()
+        ]
+
     def _saved(self) -> SavedModel:
+        own = self.own_parts
+        if own:
+            raise ModelError(
+                f"a model folder cannot hold {', '.join(own)}: config.json does not describe it; "
+                "keep model.state_dict() with safetensors.torch.save_file, and to load, build the "
+                "model again and call its load_state_dict"
+            )
         tensors = {name: tensor.detach().cpu() for name, tensor in self.state_dict().items()}
         kind = type(self).__name__
         about = (self.vocabulary, self.calibration, self.trained_on)
@@ -346,6 +378,11 @@ class GraphModel(nn.Module, ABC):
         A run stands for its best weights, and the plain name of a model that ships with the
         package, ``functions``, for its folder; one of that name of your own is ``./functions``.
         """
+        if cls is not configured_class(cls):
+            raise ModelError(
+                f"{cls.__name__} is a class of your own, and a model folder holds a "
+                f"{configured_class(cls).__name__}; build yours, and call its load_state_dict"
+            )
         return cls._restored(load_model_files(model_folder(path, cls.__name__), cls.__name__), path)
 
     @classmethod

@@ -12,7 +12,7 @@ from graphkin.graphs.batch import GraphBatch
 from graphkin.graphs.pair_groups import PairGroup
 from graphkin.models.attention import CrossAttention
 from graphkin.models.config import ModelConfig
-from graphkin.models.kernels.propagation import propagate_fused
+from graphkin.models.kernels.propagation import propagate_fused, starts_alike
 from graphkin.models.layers import (
     READOUTS,
     EdgeEncoder,
@@ -108,6 +108,12 @@ class GraphNetwork(nn.Module):
             vectors = self.aggregator(h, batch)
         return vectors
 
+    @property
+    def starts_alike(self) -> bool:
+        """Whether all nodes start alike: not with an encoder of a person's own."""
+        own = type(self.nodes) is not NodeEncoder or type(self.edges) is not EdgeEncoder
+        return not own and starts_alike(self.config)
+
     def states(
         self,
         batch: GraphBatch,
@@ -132,7 +138,10 @@ class GraphNetwork(nn.Module):
     ) -> Tensor:
         edges: EdgeVectors | None = self.edges(batch)
         self._check_direction(batch)
-        fused = None if observe else propagate_fused(self, h, batch, edges, groups, count)
+        is_own = any(type(step) is not PropagationStep for step in self.steps)
+        fused = None
+        if not (observe or is_own):
+            fused = propagate_fused(self, h, batch, edges, groups, count)
         if fused is not None:
             return fused
         cell: Tensor | None = None

@@ -19,6 +19,12 @@ from graphkin.web.upload_reader import FileFacts, Reader, UploadedFunction, cut
 
 NO_CODE = "the library holds graphs, and graphs have no code to show or to diff"
 
+ADVICE = (
+    "upload JSON lines with {item}_labels or {item}_features, or search on the command line, where "
+    "--{item}-labels names the attribute"
+)
+"""The page has no options for attributes of files."""
+
 
 class GraphReader(Reader):
     """Reads files of graphs; every method may be called by any thread."""
@@ -39,7 +45,9 @@ class GraphReader(Reader):
         items = self._results(task, Input(str(path)), path)
         graphs = [item for item in items if isinstance(item, UploadedFunction)]
         checked_inputs(
-            self._embedder, [NamedGraph(item.name, item.graph, source=path.name) for item in graphs]
+            self._embedder,
+            [NamedGraph(item.name, item.graph, source=path.name) for item in graphs],
+            ADVICE,
         )
         return graphs, next(item for item in items if isinstance(item, FileFacts))
 

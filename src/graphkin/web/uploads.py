@@ -107,7 +107,7 @@ class Uploads:
                     sha.update(chunk)
                     file.write(chunk)
             if not size:
-                raise FormatError("the file is empty; choose a binary")
+                raise FormatError("the file is empty; choose another")
         except BaseException as error:
             path.unlink(missing_ok=True)
             if isinstance(error, OSError) and not isinstance(error, StorageError):

@@ -11,8 +11,9 @@ import pytest
 from graphkin.errors import ConfigError, GraphError
 from graphkin.graphs import Graph
 from graphkin.graphs.converters.from_pyg import to_pyg
+from graphkin.graphs.labels import similarity_labels
 from graphkin.learning.datasets import ClassDataset, PairDataset, TargetDataset, TripletDataset
-from graphkin.learning.task import LIST_NEGATIVES, EvaluationSet, similarity_labels
+from graphkin.learning.task import LIST_NEGATIVES, EvaluationSet
 from tests.graph_samples import circles, edit_pairs, molecules
 
 PARTS = ("training", "validation", "test")

@@ -406,7 +406,7 @@ def test_bad_files_are_reported_and_the_rest_is_read(
 
 def test_nothing_to_read(library: Library, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    with pytest.raises(FormatError, match=r"no binary and no corpus in .*folder"):
+    with pytest.raises(FormatError, match=r"no binary and no corpus in .*folder; .* --model"):
         index_paths(library, [tmp_path / "folder"])
     with pytest.raises(FormatError, match="no paths at all"):
         index_paths(library, [])

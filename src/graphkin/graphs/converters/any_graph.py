@@ -33,3 +33,11 @@ def as_graph(graph: Any, position: int, names: AttributeNames | None = None) -> 
     raise GraphError(
         f"graph {position} is a {type(graph).__name__}; give graphs of graphkin, NetworkX or PyG"
     )
+
+
+def unread_attributes(original: Any, graph: Graph) -> list[str]:
+    """The attributes of the nodes of a graph of NetworkX that became a graph without any input."""
+    is_networkx = type(original).__module__.partition(".")[0] == "networkx"
+    if not is_networkx or graph.has_text or graph.node_kind != "constant":
+        return []
+    return sorted({str(name) for _, attributes in original.nodes(data=True) for name in attributes})

@@ -216,7 +216,11 @@ def _texts(rows: Sequence[Attributes], name: str | None, owners: Sequence[str]) 
     """The text of one attribute in every row."""
     if name is None:
         return None
-    return [str(_value(row, name, owner)) for row, owner in zip(rows, owners, strict=True)]
+    values = [_value(row, name, owner) for row, owner in zip(rows, owners, strict=True)]
+    for value, owner in zip(values, owners, strict=True):
+        if value is None:
+            raise GraphError(f"{owner} has {name}=None, which is no text; set a text or a number")
+    return list(map(str, values))
 
 
 def _value(attributes: Attributes, name: str, owner: str) -> Any:

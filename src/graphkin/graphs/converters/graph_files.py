@@ -11,6 +11,7 @@ path                                   holds
 folder of a ``GraphStore``             its graphs; ``label`` and ``split`` in their metadata
 any other folder                       all graph files in it and its folders; without labels,
                                        the folder of a file is its class
+``PATH:NAME``                          the graph of that name, of one of the above
 ====================================== =====================================================
 """
 
@@ -41,6 +42,8 @@ LISTS: dict[str, Callable[[Path], list[NamedGraph]]] = {
     ".smiles": read_smiles,
 }
 """Endings of files with a graph in each line."""
+MOST_LISTED = 5
+"""Names of graphs that an error proposes."""
 
 
 def is_graph_file(path: PathLike) -> bool:
@@ -61,14 +64,15 @@ def read_graphs(
     Raises:
         FormatError: a file is of an unknown format or broken, or two graphs have one name.
     """
-    several = [paths] if isinstance(paths, str | Path) or not isinstance(paths, Iterable) else paths
+    one = isinstance(paths, str | Path) or not isinstance(paths, Iterable)
+    several: list[Any] = [paths] if one else list(paths)  # type: ignore[arg-type]
     graphs = [
-        named if named.source else replace(named, source=str(path))
-        for path in several
-        for named in _read(Path(path), names or AttributeNames())
+        named for path in several for named in _read_target(Path(path), names or AttributeNames())
     ]
     if not graphs:
-        raise FormatError("there are no graphs to read; name at least one file")
+        files = ", ".join(map(str, several))
+        problem = f"{files} holds no graph" if files else "there are no graphs to read"
+        raise FormatError(f"{problem}; name at least one file with graphs")
     known: set[str] = set()
     for named in graphs:
         if named.name in known:
@@ -78,6 +82,24 @@ def read_graphs(
             )
         known.add(named.name)
     return graphs
+
+
+def _read_target(path: Path, names: AttributeNames) -> list[NamedGraph]:
+    """The graphs of a path, or the one of ``PATH:NAME``; each knows its file."""
+    home, _, name = str(path).rpartition(":")
+    if path.exists() or not home or not Path(home).exists():
+        home, name = str(path), ""
+    graphs = [
+        named if named.source else replace(named, source=home) for named in _read(Path(home), names)
+    ]
+    if not name:
+        return graphs
+    chosen = [named for named in graphs if name in (named.name, Path(named.name).stem)]
+    if not chosen:
+        known = ", ".join(named.name for named in graphs[:MOST_LISTED])
+        more = f" and {len(graphs) - MOST_LISTED} more" if len(graphs) > MOST_LISTED else ""
+        raise FormatError(f"{home} has no graph {name!r}; it has {known}{more}")
+    return chosen
 
 
 def _read(path: Path, names: AttributeNames) -> list[NamedGraph]:

@@ -59,7 +59,8 @@ def _graphs(path: PathLike, lines: list[str]) -> Iterator[NamedGraph]:
         unknown = sorted(set(values) - set(KEYS))
         if unknown:
             raise FormatError(f"{where}: unknown key {unknown[0]!r}; known: {', '.join(KEYS)}")
-        about = {key: values.pop(key) for key in _ABOUT if values.get(key) is not None}
+        about = {key: values.pop(key) for key in _ABOUT if key in values}
+        about = {key: value for key, value in about.items() if value is not None}
         try:
             if "num_nodes" not in values:
                 counts = (len(values[key]) for key in _NODES if values.get(key))

@@ -17,7 +17,6 @@ from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.learning.datasets.dataset import Augment, Dataset, check_part
 from graphkin.learning.datasets.sampling import ClassSampler, Index
 from graphkin.learning.datasets.splits import (
-    SHARES,
     check_split,
     generator,
     given_splits,
@@ -83,6 +82,7 @@ class ClassDataset(Dataset):
         self.classes: Index = np.array([places[value] for value in values])
         """(G,) the number of each graph's class, from 0."""
         self._given_splits = None if splits is None else given_splits(splits, len(values))
+        self._samplers: dict[str, ClassSampler] = {}
 
     def answers(self) -> Iterable[Any]:
         yield from (self.labels[number] for number in self.classes.tolist())
@@ -124,14 +124,14 @@ class ClassDataset(Dataset):
         self._check_batch(step, size, mode, rank, world)
         rng = generator(self.options.seed, "training", step)
         others = LIST_NEGATIVES if mode == "lists" else 1
-        numbers = self._samplers["training"].lists(rng, size, others)
+        numbers = self._sampler("training").lists(rng, size, others)
         rows = np.arange(numbers.size).reshape(numbers.shape)[rank::world].tolist()
         graphs = [self.graphs[number] for number in numbers.ravel().tolist()]
         if self._augment is not None:
             graphs = [self._augment(graph, rng) for graph in graphs]
         if mode == "kin":
             pairs = [(graphs[a], graphs[b]) for a, b, _ in rows]
-            return PairBatch.pack(pairs, self.classes[numbers[rank::world, 0]].tolist())
+            return PairBatch.pack(pairs, values=self.classes[numbers[rank::world, 0]])
         if mode == "pairs":
             labels = signs(size)[rank::world]
             return PairBatch.pack(labelled(graphs, rows, labels), labels.tolist())
@@ -140,7 +140,7 @@ class ClassDataset(Dataset):
     def evaluation_set(self, split: Split) -> EvaluationSet:
         """The fixed pairs and triplets of a split: the same for every ``seed``."""
         rng = generator(0, check_split(split), 0)
-        sampler, graphs, size = self._samplers[split], self.graphs, self.options.evaluation_size
+        sampler, graphs, size = self._sampler(split), self.graphs, self.options.evaluation_size
         labels = signs(size)
         pairs, triplets = (sampler.triplets(rng, size).tolist() for _ in range(2))
         return EvaluationSet(
@@ -171,23 +171,35 @@ class ClassDataset(Dataset):
         contrastive = {"mode": "kin", "loss": "contrastive", "scale": 20.0, "clip": 1.0}
         return {"similarity": "cosine"}, contrastive
 
-    @cached_property
-    def _samplers(self) -> dict[str, ClassSampler]:
-        sizes = np.array([graph.num_nodes for graph in self._given])
-        contents = np.unique(self.digests, return_inverse=True)[1]
-        samplers = {}
-        for split in SHARES:
+    def _sampler(self, split: str) -> ClassSampler:
+        """What draws graphs of a split; those of a split that nobody asks for may be missing."""
+        if split not in self._samplers:
             numbers = self.numbers(split)
             present = np.unique(self.classes[numbers])
             if len(present) < 2:
-                raise ConfigError(
-                    f"{self.name} has {len(self.labels)} classes of {len(self._given)} graphs, too "
-                    f"few to split by {self.split_by}: {split} gets {len(present)} classes, and "
-                    "needs 2. Use a larger dataset, or the other split"
-                )
+                raise ConfigError(self._too_few(split, len(present)))
             members = [numbers[self.classes[numbers] == number] for number in present.tolist()]
-            samplers[split] = ClassSampler(members, sizes, contents=contents)
-        return samplers
+            sizes = np.array([graph.num_nodes for graph in self._given])
+            contents = np.unique(self.digests, return_inverse=True)[1]
+            self._samplers[split] = ClassSampler(members, sizes, contents=contents)
+        return self._samplers[split]
+
+    def _too_few(self, split: str, classes: int) -> str:
+        """Why a split has no two classes, and what would give it some."""
+        about = f"{self.name} has {len(self.labels)} classes of {len(self._given)} graphs"
+        if len(self.labels) < 2:
+            return f"{about}, and at least 2 classes are needed to learn what tells them apart"
+        own = "splits of your own: splits= in Python, or a column 'split'"
+        if self.split_by == "given":
+            return f"{about}, and {split} has {classes} of them in your splits; give it 2 or more"
+        if self.split_by == "graph":
+            advice = f"Give more graphs of each class, at least {3 * LEAST}"
+        else:
+            advice = f"Give at least {3 * LEAST} graphs of two classes, or {3 * LEAST} classes"
+        return (
+            f"{about}, too few to split by {self.split_by}: {split} gets {classes} classes, and "
+            f"needs 2. {advice}; or {own}"
+        )
 
 
 def _class_of(label: Any, place: int) -> str | int | float:

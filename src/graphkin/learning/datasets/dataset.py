@@ -17,7 +17,7 @@ from graphkin._support.settings import build, check_at_least, check_types
 from graphkin.errors import ConfigError, GraphError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.collections import listed
-from graphkin.graphs.converters.any_graph import as_graph
+from graphkin.graphs.converters.any_graph import as_graph, unread_attributes
 from graphkin.graphs.converters.attributes import AttributeNames
 from graphkin.graphs.packing import check_uniform
 from graphkin.graphs.vocabulary import Vocabulary
@@ -50,6 +50,9 @@ class DatasetOptions:
     """Graphs that the pairs of a batch with target values are drawn from, each encoded once: many
     pairs then take little longer than few. For embedders, and for matchers that compare nodes after
     the last step. 0 draws pairs from all graphs."""
+    distances: bool | None = None
+    """Whether target values are distances, 0 for equal graphs, or similarities, 1 for equal graphs;
+    by default the values tell, of equal graphs or above 1."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -81,15 +84,33 @@ class Dataset(ABC):
         origin: dict[str, Any] | None = None,
     ) -> None:
         self.options = build(DatasetOptions, options, "dataset")
+        if self.options.distances is not None and self.kind != "targets":
+            raise ConfigError(
+                f"distances={self.options.distances} says what target values are, and these are "
+                f"{self.kind}; leave it out"
+            )
         self.origin = origin or {}
         names = AttributeNames(**self.origin.get("attributes", {}))
-        self._given = [
-            as_graph(graph, position, names) for position, graph in enumerate(listed(graphs))
-        ]
+        originals = listed(graphs)
+        self._given = [as_graph(graph, place, names) for place, graph in enumerate(originals)]
         if not self._given:
             raise GraphError("a dataset needs graphs, and got none")
         check_uniform(self._given)
+        if vocabulary is not None and vocabulary.mistakes(self._given[0]):
+            raise ConfigError(
+                "the nodes of the graphs have whole numbers, and the model was trained on labels "
+                "as text: it would take them for numbers of its vocabulary; give node_labels"
+            )
         self._vocabulary = vocabulary
+        self.remarks: list[str] = []
+        """What was assumed of the examples, or left out, in sentences for whoever trains."""
+        unread = unread_attributes(originals[0], self._given[0])
+        if unread:
+            self.remarks.append(
+                f"nodes have the attributes {', '.join(unread)}, which nobody named, so that only "
+                "the structure counts; name them, such as "
+                f"attributes={{'node_labels': {unread[0]!r}}}"
+            )
 
     @abstractmethod
     def numbers(self, split: str) -> NDArray[np.int64]:
@@ -171,6 +192,8 @@ class Dataset(ABC):
         if not self.options.batch_graphs:
             # Runs of before this option have no word of it, and go on.
             del options["batch_graphs"]
+        if self.options.distances is None:
+            del options["distances"]
         return {"task": self.kind, "data": sha.hexdigest(), **options} | self.origin
 
     def _check_batch(self, step: int, size: int, mode: Mode, rank: int, world: int) -> None:

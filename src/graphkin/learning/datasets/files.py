@@ -20,7 +20,7 @@ import csv
 import io
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from graphkin._support.files import PathLike, read_file
@@ -40,6 +40,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "triplets": ("anchor", "near", "far"),
 }
 SPLIT = "split"
+MISSING = ("", "nan", "none", "null", "na", "n/a")
+"""What tables say in place of a class that is not known."""
 TRUTHS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 
 
@@ -83,12 +85,27 @@ def read_dataset(
     splits = [row[SPLIT] for row in rows] if SPLIT in rows[0] else None
     if kind == "triplets":
         return TripletDataset(examples, splits=splits, **options)
+    dataset: Dataset
     if kind == "labels":
-        own = [row[last] for row in rows]
-        return ClassDataset([graph for (graph,) in examples], own, splits=splits, **options)
+        own = [_class(row, path) for row in rows]
+        _check_once([_graph(known, row, "graph", path).name for row in rows], rows, path)
+        dataset = ClassDataset([graph for (graph,) in examples], own, splits=splits, **options)
+        if len(rows) < len(graphs):
+            dataset.remarks.append(
+                f"{path} has classes of {len(rows)} of the {len(graphs)} graphs; the others are "
+                "left out"
+            )
+        return dataset
     answers = [_number(row, last, path) for row in rows]
     make = PairDataset if kind == "pairs" else TargetDataset
-    return make(examples, answers, splits=splits, **options)
+    dataset = make(examples, answers, splits=splits, **options)
+    contradicted = _contradicted(examples, answers)
+    if contradicted:
+        dataset.remarks.append(
+            f"{path} has {contradicted} of its pairs more than once, with different {last}s; "
+            "training takes them as they are"
+        )
+    return dataset
 
 
 def named_pairs(graphs: list[NamedGraph], path: PathLike) -> list[tuple[NamedGraph, NamedGraph]]:
@@ -101,14 +118,45 @@ def named_pairs(graphs: list[NamedGraph], path: PathLike) -> list[tuple[NamedGra
 def _labelled(graphs: list[NamedGraph], data: Any, options: dict[str, Any]) -> Dataset:
     unlabelled = next((named.name for named in graphs if named.label is None), None)
     if unlabelled is not None:
+        files = ", ".join(map(str, [data] if isinstance(data, str | Path) else data))
         raise ConfigError(
-            f"graph {unlabelled} of {data} has no class, and no file of labels, pairs or targets "
+            f"graph {unlabelled} of {files} has no class, and no file of labels, pairs or targets "
             "was given; give one"
         )
     splits = [named.split for named in graphs]
     own = None if None in splits else splits
     labels = [named.label for named in graphs]
     return ClassDataset([named.graph for named in graphs], labels, splits=own, **options)
+
+
+def _class(row: Mapping[str, str], path: PathLike) -> str:
+    label = row["label"]
+    if label.lower() in MISSING:
+        raise FormatError(
+            f"{path}, line {row['line']}: the label of {row['graph']} is {label!r}; name its "
+            "class, or leave the line out"
+        )
+    return label
+
+
+def _check_once(names: list[str], rows: list[dict[str, str]], path: PathLike) -> None:
+    """Refuses a graph with two classes."""
+    lines: dict[str, str] = {}
+    for name, row in zip(names, rows, strict=True):
+        if name in lines:
+            raise FormatError(
+                f"{path}, line {row['line']}: graph {name} is in line {lines[name]} already; a "
+                "graph has one class"
+            )
+        lines[name] = row["line"]
+
+
+def _contradicted(examples: list[list[Any]], answers: list[float]) -> int:
+    """How many pairs have several answers."""
+    known: dict[tuple[int, int], set[float]] = {}
+    for (left, right), answer in zip(examples, answers, strict=True):
+        known.setdefault((id(left), id(right)), set()).add(answer)
+    return sum(len(values) > 1 for values in known.values())
 
 
 def _rows(path: PathLike, kind: str) -> list[dict[str, str]]:
@@ -154,9 +202,13 @@ def _graph(
 ) -> NamedGraph:
     name = row[column]
     if name not in known:
+        header = ""
+        if row["line"] == "1":
+            names = ",".join(key for key in row if key not in ("line", SPLIT))
+            header = f". If the line is meant to name the columns, they are {names}"
         raise FormatError(
             f"{path}, line {row['line']}: there is no graph {name!r}; the first of {len(known)} "
-            f"names is {next(iter(known))!r}"
+            f"names is {next(iter(known))!r}{header}"
         )
     return known[name]
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from graphkin.errors import ConfigError, GraphError
 from graphkin.graphs import Graph, PairBatch
 from graphkin.graphs.collections import listed
+from graphkin.graphs.labels import similarity_labels
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.learning.datasets.dataset import Dataset, check_part
 from graphkin.learning.datasets.splits import (
@@ -22,7 +23,7 @@ from graphkin.learning.datasets.splits import (
     given_splits,
     split_by_hash,
 )
-from graphkin.learning.task import EvaluationSet, Mode, Split, TargetSet, similarity_labels
+from graphkin.learning.task import EvaluationSet, Mode, Split, TargetSet
 
 Index = NDArray[np.int64]
 LEAST = 2
@@ -44,8 +45,9 @@ class _Examples(Dataset):
     ) -> None:
         rows = listed(examples, self.kind)
         for place, row in enumerate(rows):
-            if isinstance(row, Graph) or len(row) != self.width:
-                count = 1 if isinstance(row, Graph) else len(row)
+            # A graph of NetworkX has a length too, and is no row of graphs.
+            count = len(row) if isinstance(row, tuple | list | np.ndarray) else 1
+            if count != self.width:
                 raise GraphError(
                     f"example {place} of {self.kind} holds {count} graphs, not {self.width}"
                 )
@@ -243,17 +245,18 @@ class TripletDataset(_Examples):
 class TargetDataset(_Examples):
     """Pairs of graphs with values to predict: similarities or distances.
 
-    Values that all lie in 0..1 are taken as similarities, 1 for equal graphs; others as distances,
-    0 for equal graphs, which may not be below 0.
+    Similarities lie in 0..1, 1 for equal graphs; distances begin at 0, for equal graphs. Values of
+    which one is above 1 are distances. Where all lie in 0..1, pairs of equal graphs tell; without
+    such pairs they are taken as similarities, and a remark says so.
 
     Args:
         pairs: of graphs of graphkin, NetworkX or PyG, all of one kind; a graph may recur.
         values: of each pair, finite numbers.
-        distances: whether values are distances, where that is not to be guessed.
         splits: of each pair, where you decide: training, validation or test.
         vocabulary: what labels of nodes are tokens; by default those of the training graphs.
         origin: further facts for the description, ready for JSON.
-        options: split, seed, evaluation_size and fold.
+        options: split, seed, evaluation_size, fold, batch_graphs, and ``distances``, which says
+            whether values are distances, True, or similarities, False.
     """
 
     kind: ClassVar[str] = "targets"
@@ -265,7 +268,6 @@ class TargetDataset(_Examples):
         pairs: Iterable[Sequence[Any]],
         values: ArrayLike,
         *,
-        distances: bool | None = None,
         splits: Iterable[Any] | None = None,
         vocabulary: Vocabulary | None = None,
         origin: dict[str, Any] | None = None,
@@ -274,12 +276,34 @@ class TargetDataset(_Examples):
         super().__init__(pairs, splits, vocabulary, origin, options)
         self.values = _finite(values)
         _check_count(self.values, len(self.examples), "values")
-        self.are_distances = self.values.max() > 1 if distances is None else distances
         if self.values.min() < 0:
             raise ConfigError(
                 f"the lowest target is {self.values.min():g}; targets are similarities in 0..1 or "
                 "distances from 0 on. Shift and scale them"
             )
+        if self.options.distances is False and self.values.max() > 1:
+            raise ConfigError(
+                f"the highest target is {self.values.max():g}, and similarities lie in 0..1; scale "
+                "them, or say that they are distances"
+            )
+        said = self.options.distances
+        self.are_distances: bool = self._guessed() if said is None else said
+        """Whether the smallest value is the nearest."""
+
+    def _guessed(self) -> bool:
+        """Whether values are distances, by what they are for equal graphs."""
+        if self.values.max() > 1:
+            return True
+        left, right = self._contents[self.examples].T
+        equal = self.values[left == right]
+        if len(equal):
+            return bool(equal.mean() < 0.5)
+        self.remarks.append(
+            f"the {len(self.values)} values lie in 0..1 and no pair is of equal graphs, so they "
+            "are taken as similarities, 1 for equal graphs; if they are distances, say so with "
+            "distances=True, or --distances on the command line"
+        )
+        return False
 
     def answers(self) -> Iterable[Any]:
         return [*self.examples.ravel().tolist(), *self.values.tolist()]
@@ -294,7 +318,7 @@ class TargetDataset(_Examples):
         self._check_batch(step, size, mode, rank, world)
         rows = self._drawn(generator(self.options.seed, "training", step), size)[rank::world]
         pack = PairBatch.pack_distinct if self.options.batch_graphs else PairBatch.pack
-        return pack([(a, b) for a, b in self._chosen(rows)], self.values[rows].tolist())
+        return pack([(a, b) for a, b in self._chosen(rows)], values=self.values[rows])
 
     def _drawn(self, rng: np.random.Generator, size: int) -> Index:
         known, rows = self._known

@@ -84,6 +84,11 @@ class TrainConfig:
             raise ConfigError(
                 f"mode={self.mode!r} needs loss='contrastive', got loss={self.loss!r}"
             )
+        if self.mode == "kin" and self.batch_size < 2:
+            raise ConfigError(
+                "mode='kin' tells each pair of a batch from the others, so that batch_size must be "
+                f"at least 2, got {self.batch_size}"
+            )
         if self.mode == "pairs" and self.loss == "contrastive":
             raise ConfigError("loss='contrastive' needs mode='kin', 'lists' or 'triplets'")
         if not 0 <= self.seed < 2**63:

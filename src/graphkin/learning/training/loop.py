@@ -22,13 +22,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import safetensors.torch
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from graphkin._support.files import sweep
+from graphkin._support.files import sweep, write_atomically
 from graphkin.errors import ConfigError, GraphError, ModelError, TrainingError
 from graphkin.graphs import PairBatch
+from graphkin.graphs.labels import similarity_labels
 from graphkin.learning.evaluation import evaluate
 from graphkin.learning.losses import (
     TARGET_LOSSES,
@@ -45,7 +47,6 @@ from graphkin.learning.task import (
     Mode,
     TargetSet,
     Task,
-    similarity_labels,
 )
 from graphkin.learning.training.checkpoints import RunState, load_checkpoint, save_checkpoint
 from graphkin.learning.training.config import TrainConfig
@@ -61,6 +62,8 @@ from graphkin.models.model import GraphModel, PairOutput
 from graphkin.models.saving import model_files
 
 CHECKPOINT_FILE, MODEL_FOLDER = "checkpoint.safetensors", "model"
+WEIGHTS_FILE = "best.safetensors"
+"""The best weights of a model with parts of a person's own, which a model folder cannot hold."""
 BatchLoss = Callable[[PairOutput, PairBatch], Tensor]
 SetMetrics = Callable[[GraphModel, EvaluationSet | TargetSet], Mapping[str, float]]
 PREFETCH = 4
@@ -92,6 +95,7 @@ def train(
     on_report: Callable[[StepReport], None] | None = None,
     loss: BatchLoss | None = None,
     metrics: SetMetrics | None = None,
+    temporary: bool = False,
 ) -> TrainingResult:
     """Trains ``model`` in place.
 
@@ -109,6 +113,7 @@ def train(
             place of the loss of ``config``.
         metrics: takes the model and the validation set, and gives numbers by name, in place of
             those of the set; the weights with the highest mean of them are the best.
+        temporary: whether the folder goes when training ends, so that no message names it.
 
     Raises:
         KeyboardInterrupt: after Ctrl-C or SIGTERM, once a checkpoint is written.
@@ -136,7 +141,7 @@ def train(
         if world > 1 and device == "cuda":
             device = f"cuda:{torch.cuda.current_device()}"
         run = _TrainingLoop(_on_device(model, device), task, config, folder, device, rank, world)
-        run.own_loss, run.own_metrics = loss, metrics
+        run.own_loss, run.own_metrics, run.temporary = loss, metrics, temporary
         if rank == 0:
             for file in (checkpoint, *model_files(folder / MODEL_FOLDER)):
                 sweep(file)
@@ -176,6 +181,8 @@ class _TrainingLoop:
         self.state = RunState()
         self.own_loss: BatchLoss | None = None
         self.own_metrics: SetMetrics | None = None
+        self.temporary = False
+        self.has_own_parts = bool(model.own_parts)
         self.optimizer = FlatOptimizer(model, config)
         self.network: nn.Module = model
         if config.compile:
@@ -239,11 +246,13 @@ class _TrainingLoop:
     def try_out(self, batch: PairBatch) -> None:
         """Refuses a batch that the model cannot take, before anything is written."""
         self.model(batch.to(self.device))
+        if self.own_metrics is not None and self.validation_set is not None:
+            self._measured()
 
     def _loss(self, output: PairOutput, batch: PairBatch) -> Tensor:
         config, similarity, labels = self.config, self.model.config.similarity, batch.labels
         if self.own_loss is not None:
-            return self.own_loss(output, batch)
+            return _checked_loss(self.own_loss(output, batch))
         if config.loss in TARGET_LOSSES:
             assert labels is not None, "the targets of a batch are its labels"
             scale = self.model.config.target_scale
@@ -269,21 +278,32 @@ class _TrainingLoop:
         """Evaluates on the validation set, and keeps the weights where they are the best yet."""
         if self.validation_set is None:
             return
-        self.model.eval()
+        self.state.validation = self._measured()
+        score = self.validation_set.score(self.state.validation)
         if self.own_metrics is not None:
-            measured = self.own_metrics(self.model, self.validation_set)
-            self.state.validation = {name: float(value) for name, value in measured.items()}
             score = sum(self.state.validation.values()) / len(self.state.validation)
-        else:
-            self.state.validation = evaluate(self.model, self.validation_set)
-            score = self.validation_set.score(self.state.validation)
-        self.model.train()
         self.model.trained_on = self._record(self.validation_set.digest)
         is_better = score > self.state.best
         self.state.stale = 0 if is_better else self.state.stale + 1
         if is_better or self.config.keep == "last":
             self.state.best = max(score, self.state.best)
-            self.model.save_pretrained(self.folder / MODEL_FOLDER)
+            if self.has_own_parts:
+                state = self.model.state_dict()
+                own = {name: tensor.detach().cpu().clone() for name, tensor in state.items()}
+                write_atomically(self.folder / WEIGHTS_FILE, safetensors.torch.save(own))
+            else:
+                self.model.save_pretrained(self.folder / MODEL_FOLDER)
+
+    def _measured(self) -> dict[str, float]:
+        """The model on the validation set, by its measures or those of the person who trains."""
+        assert self.validation_set is not None, "the first process has one"
+        self.model.eval()
+        if self.own_metrics is not None:
+            measured = _checked_metrics(self.own_metrics(self.model, self.validation_set))
+        else:
+            measured = evaluate(self.model, self.validation_set)
+        self.model.train()
+        return measured
 
     @property
     def is_stale(self) -> bool:
@@ -318,9 +338,9 @@ def _loop(
     def fail(what: str) -> TrainingError:
         if run.optimizer.is_finite():
             save()
+        kept = f"the last finite weights are in {run.folder / CHECKPOINT_FILE}. "
         return TrainingError(
-            f"{what}; the last finite weights are in {run.folder / CHECKPOINT_FILE}. "
-            "Try a lower learning_rate or clip in a new run"
+            f"{what}; {'' if run.temporary else kept}Try a lower learning_rate or clip in a new run"
         )
 
     def save() -> None:
@@ -378,6 +398,35 @@ def _loop(
             raise KeyboardInterrupt
         if last:
             return
+
+
+def _checked_loss(loss: Any) -> Tensor:
+    """What a loss of a person's own gave, where gradients can be taken of it."""
+    if not isinstance(loss, Tensor) or loss.ndim:
+        got = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
+        raise ConfigError(
+            f"the loss must give a tensor of one number, such as a mean over the batch; got {got}"
+        )
+    if torch.is_grad_enabled() and not loss.requires_grad:
+        raise ConfigError(
+            "the loss does not depend on the weights of the model, so that nothing can be learned; "
+            "compute it from the scores or vectors of the output, without detach or numpy"
+        )
+    return loss
+
+
+def _checked_metrics(metrics: Any) -> dict[str, float]:
+    """What measures of a person's own gave: finite numbers by name, at least one."""
+    numbers: dict[str, float] = {}
+    if isinstance(metrics, Mapping):
+        with contextlib.suppress(TypeError, ValueError):
+            numbers = {str(name): float(value) for name, value in metrics.items()}
+    if not numbers or not all(map(math.isfinite, numbers.values())):
+        raise ConfigError(
+            "metrics must give finite numbers by name, at least one, such as {'auc': 0.9}; got "
+            f"{metrics!r}"
+        )
+    return numbers
 
 
 def checked_batch(batch: PairBatch, mode: Mode, *, signed: bool) -> PairBatch:

@@ -158,7 +158,10 @@ def _sort_paths(
     files = inputs.files(others)
     if not files and not targets and not any(are_corpora.values()):
         names = ", ".join(map(str, paths))
-        raise FormatError(f"there is no binary and no corpus in {names or 'no paths at all'}")
+        raise FormatError(
+            f"there is no binary and no corpus in {names or 'no paths at all'}; a library of "
+            "your own graphs is made with a model of them: --model"
+        )
     return _Sources(FileQueue(files, inputs, opens_known), corpora, list(targets.values()))
 
 

@@ -53,6 +53,10 @@ class Network(Protocol):
     """A :class:`graphkin.models.config.ModelConfig`."""
     steps: nn.ModuleList
 
+    @property
+    def starts_alike(self) -> bool:
+        """Whether its encoders are such that :func:`starts_alike` holds."""
+
 
 def propagate_fused(
     network: Network,
@@ -85,7 +89,7 @@ def propagate_fused(
         rows = adjacency.edge_rows if rows is None else rows
         routes.append(MessageRoute(number, adjacency, rows))
     classes = None
-    if starts_alike(config):
+    if network.starts_alike:
         counts, members = batch.degree_classes
         classes = counts[:, : len(routes)], members
     layout = GraphLayout(

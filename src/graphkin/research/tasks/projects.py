@@ -124,7 +124,7 @@ class ProjectTask:
             )
             for (left, right), _ in chosen
         ]
-        return PairBatch.pack(graphs, [group for _, group in chosen])
+        return PairBatch.pack(graphs, values=[group for _, group in chosen])
 
     def drawn(self, rng: Generator, size: int) -> list[SourceFunction]:
         """Functions to train on, each once, of few projects."""

@@ -131,7 +131,8 @@ class FunctionTask:
         graphs = self._graphs
         if mode == "kin":
             kin = [(graphs[a], graphs[b]) for a, b in examples[:, :2].tolist()]
-            return PairBatch.pack(kin, [self._group_of[a] for a in examples[:, 0].tolist()])
+            groups = [self._group_of[a] for a in examples[:, 0].tolist()]
+            return PairBatch.pack(kin, values=groups)
         if mode == "lists":
             lists = [graphs.get_many(row) for row in examples.tolist()]
             return PairBatch.pack([(first, other) for first, *rest in lists for other in rest])
