@@ -279,8 +279,9 @@ class _TrainingLoop:
         if self.validation_set is None:
             return
         self.state.validation = self._measured()
-        score = self.validation_set.score(self.state.validation)
-        if self.own_metrics is not None:
+        if self.own_metrics is None:
+            score = self.validation_set.score(self.state.validation)
+        else:
             score = sum(self.state.validation.values()) / len(self.state.validation)
         self.model.trained_on = self._record(self.validation_set.digest)
         is_better = score > self.state.best
