@@ -111,6 +111,16 @@ def test_a_run_from_before_an_option_was_added_has_its_default(
         load(path, expected)
 
 
+@pytest.mark.parametrize("resolved", [True, False])
+def test_a_run_that_left_it_to_its_values_whether_they_are_distances(
+    tmp_path: Path, resolved: bool
+) -> None:
+    task = {"task": "graphs", "distances": None}
+    path = tmp_path / "checkpoint.safetensors"
+    save_checkpoint(path, *trained(), STATE, {**SPECIFICATION, "task": task})
+    assert load(path, {**SPECIFICATION, "task": {**task, "distances": resolved}}) == STATE
+
+
 @pytest.mark.parametrize(
     ("changes", "key"),
     [

@@ -154,6 +154,10 @@ def _check_same(saved: dict[str, Any], expected: dict[str, Any], path: Path) -> 
     ours = expected.get("training", {})
     settings = {name: value for name, value in ADDED_SETTINGS.items() if name in ours}
     saved["training"] = {**settings, **saved.get("training", {})}
+    task = saved.get("task", {})
+    if "distances" in task and task["distances"] is None:
+        # Once, every run decided anew by its values whether they are distances.
+        saved["task"] = {**task, "distances": expected.get("task", {}).get("distances")}
     for table in sorted({*saved, *expected}):
         ours, theirs = expected.get(table, {}), saved.get(table, {})
         for key in sorted({*ours, *theirs}):
