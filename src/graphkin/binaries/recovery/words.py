@@ -134,15 +134,15 @@ class WordDecoder(Decoder):
         return WordColumns(words, keys, known, ids, addresses, targets, counts, self), counts
 
     def _look_up(self, words: list[int], architecture: Architecture) -> list[Word]:
-        found = list(map(self._known.get, words))
-        missing = [word for word, meaning in zip(words, found, strict=True) if meaning is None]
+        meanings = list(map(self._known.get, words))
+        missing = [word for word, meaning in zip(words, meanings, strict=True) if meaning is None]
         if not missing:
-            return cast("list[Word]", found)
+            return cast("list[Word]", meanings)
         read = read_words(missing, architecture, self, self.order, self._has_distance)
         if len(self._known) > KEPT:
             self._known.clear()
         self._known.update(read)
-        pairs = zip(words, found, strict=True)
+        pairs = zip(words, meanings, strict=True)
         return [read[word] if meaning is None else meaning for word, meaning in pairs]
 
     def _has_distance(self, words: NDArray[np.int64]) -> NDArray[np.bool_]:
