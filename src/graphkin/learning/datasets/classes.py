@@ -194,6 +194,8 @@ class ClassDataset(Dataset):
             return f"{about}, and {split} has {classes} of them in your splits; give it 2 or more"
         if self.split_by == "graph":
             advice = f"Give more graphs of each class, at least {3 * LEAST}"
+        elif len(self.labels) >= 3 * LEAST:
+            advice = f"Give more than {len(self.labels)} classes, or split by graph"
         else:
             advice = f"Give at least {3 * LEAST} graphs of two classes, or {3 * LEAST} classes"
         return (
