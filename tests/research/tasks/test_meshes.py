@@ -439,7 +439,8 @@ def test_datasets_that_are_refused(tmp_path: Path) -> None:
         MeshTask(str(tmp_path / "absent.zip")).describe()
     graphs, labels = shapes(10)
     write_tudataset(tmp_path / "few", "FEW", graphs, labels)
-    with pytest.raises(ConfigError, match=r"10 classes of 200 graphs.* test gets 1 classes.* more than 10"):
+    message = r"10 classes of 200 graphs.* test gets 1 classes.* more than 10"
+    with pytest.raises(ConfigError, match=message):
         MeshTask(str(tmp_path / "few")).evaluation_set("test")
     assert MeshTask(str(tmp_path / "few"), split="graph").evaluation_set("test").pairs
     bare = [Graph(g.num_nodes, g.edges) for g in graphs]
