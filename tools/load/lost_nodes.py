@@ -142,11 +142,11 @@ class Work:
             if not count:
                 return
             row = _row(int(rng.integers(count)))
-            found = engine.nearest(row.vector[None], 1)
-            if found.distances[0, 0] != 0:
+            nearest = engine.nearest(row.vector[None], 1)
+            if nearest.distances[0, 0] != 0:
                 self.wrong.append(f"{row.entry.function} is not found")
                 return
-            (stored,) = engine.fetch(found.ids[0].tolist())
+            (stored,) = engine.fetch(nearest.ids[0].tolist())
             if stored.entry != row.entry:
                 self.wrong.append(f"{row.entry.function} is {stored.entry.function}")
 

@@ -367,15 +367,17 @@ class Reader:
     def _list(self) -> None:
         """All binaries at once are those after one step of each writer."""
         with self._spans("list") as spans:
-            found = {item.binary: item for item in self.library.engine.binaries()}
-        kept = {name: item.functions for name, item in found.items() if name in self._kept}
-        if kept != self._kept or not set(found) <= {*self._kept, *self._batches}:
-            self._wrong(f"binaries {sorted(found)}", spans)
+            summaries = {item.binary: item for item in self.library.engine.binaries()}
+        kept = {name: item.functions for name, item in summaries.items() if name in self._kept}
+        if kept != self._kept or not set(summaries) <= {*self._kept, *self._batches}:
+            self._wrong(f"binaries {sorted(summaries)}", spans)
         for writer in range(WRITERS):
             names = [binary_of(writer, batch) for batch in range(BATCHES)]
             try:
                 versions = [
-                    seen_version(found[name].functions, found[name].tags) if name in found else None
+                    seen_version(summaries[name].functions, summaries[name].tags)
+                    if name in summaries
+                    else None
                     for name in names
                 ]
             except ValueError as error:
@@ -410,16 +412,16 @@ class Reader:
 def _final(task: Task, steps: Any) -> tuple[list[str], list[str]]:
     """Acknowledged writes that are not in the library at the end, and damage of it."""
     with Library.open(task.path) as library:
-        found = {item.binary: item for item in library.engine.binaries()}
+        summaries = {item.binary: item for item in library.engine.binaries()}
         damage = list(library.verify().damage)
     lost = [
         f"{row.entry.function} of {row.entry.binary} is gone"
         for row in task.kept
-        if row.entry.binary not in found
+        if row.entry.binary not in summaries
     ]
     for writer in range(WRITERS):
         for batch in range(BATCHES):
-            item = found.get(binary_of(writer, batch))
+            item = summaries.get(binary_of(writer, batch))
             expected = version(batch, steps[2 * writer])
             try:
                 actual = None if item is None else seen_version(item.functions, item.tags)
