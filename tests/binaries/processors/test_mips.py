@@ -127,15 +127,18 @@ def test_what_a_call_goes_to() -> None:
     table = bytes(4) + (0x2000).to_bytes(4, "little") + bytes(4)
     regions = [Region(0x1000, code, True), Region(0x9000, table, False)]
     gp = 0x9000 + 0x7FF0
-    image = Image("elf", "mipsel", regions, [], [], frozenset(), got=gp)
+    image = Image("elf", "mipsel", regions, [], [], frozenset([gp - 32744, 0x2008]), got=gp)
     processor = Mips(32, "little")
     listing = Listing(image, processor)
     listing.add_range(0x1000, 0x1000 + len(code))
-    called = [
-        processor.called(image, listing, position, operand)
-        for position, operand in zip(listing.controls, listing.operands, strict=True)
-    ]
+    calls = range(len(listing.controls))
+    called = [processor.called(image, listing, control) for control in calls]
     assert called == [gp - 32744, 0x2008, 0x1000, None]
+    # Through registers, nothing else can be one that never returns.
+    image.noreturn = frozenset([0x3000])
+    other = Mips(32, "little")
+    called = [other.called(image, listing, control) for control in calls]
+    assert called == [None, None, 0x1000, None]
 
 
 def test_taken_and_not_taken() -> None:

@@ -12,6 +12,7 @@ from graphkin.binaries.function import Block, edge_kinds
 from graphkin.binaries.image import Image, Region
 from graphkin.binaries.processors.powerpc.abi_tables import traceback_tables
 from graphkin.binaries.processors.powerpc.processor import PowerPc
+from graphkin.binaries.recovery.architecture import CALL
 from graphkin.binaries.recovery.listing import Listing
 from graphkin.binaries.starts.sweep import words
 from graphkin.errors import FormatError
@@ -169,10 +170,8 @@ def test_the_slot_of_a_stub_depends_on_who_calls_it(stub: str, distance: int) ->
 def _called(image: Image, processor: PowerPc, size: int) -> list[int | None]:
     listing = Listing(image, processor)
     listing.add_range(0x1000, 0x1000 + size)
-    rows = zip(listing.controls, listing.kinds, listing.operands, strict=True)
-    return [
-        processor.called(image, listing, at, operand) for at, kind, operand in rows if kind == 4
-    ]
+    calls = (control for control, kind in enumerate(listing.kinds) if kind == CALL)
+    return [processor.called(image, listing, control) for control in calls]
 
 
 def test_both_entries_are_one_function() -> None:

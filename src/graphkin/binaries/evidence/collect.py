@@ -182,14 +182,16 @@ class Collector:
         """How each callee is referred to."""
         if not body.callees:
             return b""
-        positions = sorted({at for own in body.callees.values() for at in own})
-        kinds = {at: _link(body.codes[at]) for at in positions}
+        codes = body.codes
+        kinds = {at: _link(codes[at]) for own in body.callees.values() for at in own}
         if self._is_mips:
+            positions = sorted(at for at, kind in kinds.items() if kind != CALL)
             texts = zip(positions, body.texts(positions), strict=True)
             kinds |= {at: CALL for at, text in texts if text.startswith(b"$t9")}
-        return bytes(min(map(kinds.__getitem__, own)) for own in body.callees.values())
+        return bytes([min(map(kinds.__getitem__, own)) for own in body.callees.values()])
 
 
+@lru_cache(maxsize=4096)
 def _link(code: int) -> int:
     """By the packed operations of an instruction, the number of a kind of ``LINKS``."""
     operations = code.to_bytes(CODE_BYTES, "little", signed=True)

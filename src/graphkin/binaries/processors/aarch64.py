@@ -68,11 +68,12 @@ class AArch64:
         _, mark, last = operand.rpartition(b"#")
         return int(last, 16) if mark else None
 
-    def called(self, image: Image, listing: Listing, position: int, operand: bytes) -> int | None:
-        if operand.startswith(b"#"):
-            return self.target(operand)
+    def called(self, image: Image, listing: Listing, control: int) -> int | None:
+        target, operand = listing.targets[control], listing.operands[control]
+        if target is not None:
+            return target
         register = family(operand.decode("ascii", "replace").partition(",")[0])
-        return Values(image, 8).slot(listing, register, position)
+        return Values(image, 8).slot(listing, register, listing.controls[control])
 
     def tables(self, image: Image) -> TableReader:
         return RiscTables(image, self, 8, 4)

@@ -121,12 +121,13 @@ class Arm:
         match = _TARGET.match(operand)
         return int(match[1], 16) if match else None
 
-    def called(self, image: Image, listing: Listing, position: int, operand: bytes) -> int | None:
+    def called(self, image: Image, listing: Listing, control: int) -> int | None:
+        position, target = listing.controls[control], listing.targets[control]
         if listing.mnemonics[position] not in ("bl", "blx"):
             return None
-        if operand.startswith(b"#"):
-            return self.target(operand)
-        register = operand.decode("ascii", "replace")
+        if target is not None:
+            return target
+        register = listing.operands[control].decode("ascii", "replace")
         return Values(image, 4).slot(listing, register, position)
 
     def tables(self, image: Image) -> TableReader:

@@ -8,8 +8,9 @@ is taken; it stands in the block of the branch all the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Set
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import capstone
@@ -115,14 +116,17 @@ class Mips:
         match = _TARGET.search(operand)
         return int(match[1], 0) if match else None
 
-    def called(self, image: Image, listing: Listing, position: int, operand: bytes) -> int | None:
-        at = _transfer(listing, position)
+    def called(self, image: Image, listing: Listing, control: int) -> int | None:
+        at = _transfer(listing, listing.controls[control])
         word = listing.word(at)
         if word >> 26 != _SPECIAL:
             # A linking branch on anything but $zero may not be taken.
             is_conditional = word >> 26 == _REGIMM and word & 0x03FF0000 != 0x00110000
-            return None if is_conditional else self.target(operand)
-        return self._registers_of(image).values.called(listing, word >> 21 & 31, at)
+            return None if is_conditional else listing.targets[control]
+        registers = self._registers_of(image)
+        if not registers.may_name(listing, image.noreturn):
+            return None
+        return registers.values.called(listing, word >> 21 & 31, at)
 
     def tables(self, image: Image) -> TableReader:
         return Switches(image, self, self._registers_of(image), _jump, self._pointer, 4)
@@ -146,6 +150,7 @@ class MipsRegisters:
     def __init__(self, image: Image, pointer: int) -> None:
         self.image = image
         self._pointer = pointer
+        self.usual: Callable[[int], Effect] = _effect
         self.values = Values(image, self, pointer)
         self._listing: Listing | None = None
         """The function that ``$gp`` is known of."""
@@ -153,6 +158,10 @@ class MipsRegisters:
         self._frames = frozenset([SP])
         self._gp_slot: int | None = None
         """Where on the stack the function keeps its ``$gp``, which calls change."""
+        self._halves: dict[int, frozenset[int]] = {}
+        """By the value of ``$gp``, the lower halves of what never returns."""
+        self._asked: tuple[Listing | None, int, bool] = (None, 0, False)
+        """What :meth:`may_name` was asked of last, how many instructions it had, and the answer."""
 
     def fixed(self, listing: Listing) -> Mapping[int, int]:
         """``$gp``, as the function computes it, or as the file has it."""
@@ -164,6 +173,28 @@ class MipsRegisters:
             if value is not None:
                 self._fixed[GP] = value
         return self._fixed
+
+    def may_name(self, listing: Listing, addresses: Set[int]) -> bool:
+        """Whether a function may put one of some addresses into a register.
+
+        Most do not, and need not be asked where each of their calls goes. The last step to an
+        address adds its lower half, or that of its distance from ``$gp``.
+
+        Args:
+            listing: the function's instructions.
+            addresses: always the same ones of the image.
+        """
+        words = listing.words()
+        if self._asked[0] is not listing or self._asked[1] != len(words):
+            pointer = self.fixed(listing).get(GP, 0)
+            halves = self._halves.get(pointer)
+            if halves is None:
+                near = (address - pointer for address in addresses)
+                halves = frozenset(address & 0xFFFF for address in chain(addresses, near))
+                self._halves[pointer] = halves
+            may = bool(halves) and not halves.isdisjoint([word & 0xFFFF for word in words])
+            self._asked = (listing, len(words), may)
+        return self._asked[2]
 
     def frames(self, listing: Listing) -> frozenset[int]:
         self.fixed(listing)

@@ -6,7 +6,7 @@ Everything is read from the bits of the instructions; compressed ones are 16 bit
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -101,10 +101,11 @@ class RiscV64:
         match = _TARGET.search(operand)
         return int(match[1], 16) if match else None
 
-    def called(self, image: Image, listing: Listing, position: int, operand: bytes) -> int | None:
+    def called(self, image: Image, listing: Listing, control: int) -> int | None:
+        position = listing.controls[control]
         word = listing.word(position)
         if word & 0x7F == 0x6F:
-            return self.target(operand)
+            return listing.targets[control]
         values = self._registers_of(image).values
         register, offset = _register(word)
         if offset:
@@ -132,6 +133,7 @@ class RiscVRegisters:
 
     def __init__(self, image: Image) -> None:
         self.image = image
+        self.usual: Callable[[int], Effect] = effect_of
         self.values = Values(image, self, POINTER)
         self._fixed = {} if image.got is None else {GP: image.got}
         self._listing: Listing | None = None
@@ -266,7 +268,8 @@ def _effect(word: int) -> Effect:
     # Comparisons and conversions of floats, atomic operations, control registers.
     if opcode == 0x53:
         return Other(rd) if word >> 27 in (0x14, 0x18, 0x1C) else Other()
-    return Other(rd) if opcode in (0x2F, 0x73) else Other()
+    # What auipc leaves depends on where it lies.
+    return Other(rd) if opcode in (0x17, 0x2F, 0x73) else Other()
 
 
 def _immediate(rd: int, rs1: int, function: int, constant: int, bits: int) -> Effect:

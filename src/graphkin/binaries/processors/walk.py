@@ -56,14 +56,14 @@ class Walk:
         return None
 
     def _never_returns(self, listing: Listing, call: int) -> bool:
-        operand = listing.operands[bisect_left(listing.controls, call)]
-        target = self._architecture.called(self._image, listing, call, operand)
+        control = bisect_left(listing.controls, call)
+        target = self._architecture.called(self._image, listing, control)
         return target in self._image.noreturn
 
     def _source(self, listing: Listing, address: int) -> int | None:
         for control in range(self._known, len(listing.controls)):
             if listing.kinds[control] in (BRANCH, JUMP):
-                target = self._architecture.target(listing.operands[control])
+                target = listing.targets[control]
                 if target is not None:
                     self._sources.setdefault(target, listing.controls[control])
         self._known = len(listing.controls)

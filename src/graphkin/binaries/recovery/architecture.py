@@ -59,9 +59,15 @@ class Architecture(Protocol):
     def target(self, operand: bytes) -> int | None:
         """The address of a direct transfer; None for one through a register or memory."""
 
-    def called(self, image: Image, listing: Listing, position: int, operand: bytes) -> int | None:
+    def called(self, image: Image, listing: Listing, control: int) -> int | None:
         """The address that a call goes to, or the slot that it reads; None when neither is
-        fixed, or when the call is conditional."""
+        fixed, when the call is conditional, or when it surely is none of ``image.noreturn``.
+
+        Args:
+            image: the binary.
+            listing: the function's instructions.
+            control: the call's number in ``listing.controls``.
+        """
 
     def tables(self, image: Image) -> TableReader:
         """A reader of the jump tables of one function."""

@@ -68,6 +68,8 @@ class Transfers(NamedTuple):
     rows: list[int]
     kinds: list[int]
     operands: list[bytes]
+    targets: list[int | None]
+    """The addresses of direct ones."""
     slots: list[int]
     """Rows of the delay slots."""
     are_texts: bool = False
@@ -178,11 +180,7 @@ def _transfers(table: NDArray[Any], counts: Sequence[int], architecture: Archite
         lasts = np.cumsum(counts) - 1
         rows, stays, slots = in_slots(rows, delayed, lasts.tolist())
         rows, kinds, records = rows[stays], kinds[stays], records[stays]
-    texts = architecture.absolute(records)
-    return Transfers(
-        rows.tolist(),
-        kinds.tolist(),
-        operands(records) if texts is None else texts,
-        slots,
-        texts is not None,
-    )
+    absolute = architecture.absolute(records)
+    texts = operands(records) if absolute is None else absolute
+    targets = list(map(architecture.target, texts))
+    return Transfers(rows.tolist(), kinds.tolist(), texts, targets, slots, absolute is not None)

@@ -100,15 +100,15 @@ class Flow:
     def _walk(self, leader: int, todo: list[int]) -> None:
         """Follows the straight line from a leader to its first control transfer."""
         image, listing, ends = self._image, self._listing, self._ends
-        called, target_of = self._architecture.called, self._architecture.target
+        called, targets_of = self._architecture.called, listing.targets
         index = bisect_left(listing.controls, leader)
         while True:
             position = listing.controls[index]
             if position in ends:
                 return
-            kind, operand = listing.kinds[index], listing.operands[index]
+            kind = listing.kinds[index]
             if kind == CALL:
-                target = called(image, listing, position, operand)
+                target = called(image, listing, index)
                 if target in self._noreturn:
                     if target in self._stack_failures:
                         self._failed.add(position)
@@ -130,12 +130,12 @@ class Flow:
             elif kind == BRANCH:
                 ends[position] = []
                 self._run_on(position, todo)
-                self._follow(position, target_of(operand), todo)
+                self._follow(position, targets_of[index], todo)
             elif kind in (JUMP, SELECT):
                 ends[position] = []
                 if kind == SELECT:
                     self._run_on(position, todo)
-                target = target_of(operand)
+                target = targets_of[index]
                 if target is not None:
                     self._follow(position, target, todo)
                 else:

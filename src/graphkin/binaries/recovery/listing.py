@@ -46,9 +46,10 @@ class DecodedRun(NamedTuple):
 class Listing:
     """Instructions by position. A position keeps its meaning while more code is decoded.
 
-    ``controls`` lists the positions of all that is not plain, rising, with ``kinds`` and
-    ``operands`` beside it. A branch with a delay slot is listed at the position of the slot, with
-    the operands of the branch: control goes elsewhere behind the slot, and so the block ends there.
+    ``controls`` lists the positions of all that is not plain, rising, with ``kinds``, ``operands``
+    and, for direct transfers, ``targets`` beside it. A branch with a delay slot is listed at the
+    position of the slot, with the operands of the branch: control goes elsewhere behind the slot,
+    and so the block ends there.
     """
 
     def __init__(self, image: Image, architecture: Architecture) -> None:
@@ -69,6 +70,7 @@ class Listing:
         self.controls: list[int] = []
         self.kinds: list[int] = []
         self.operands: list[bytes] = []
+        self.targets: list[int | None] = []
         self.bases: dict[str, dict[int, tuple[int, int | None]]] = {}
         """For registers of 32-bit x86, then positions: where it was found out whether they hold
         the base of the global offset table, and the base."""
@@ -204,6 +206,7 @@ class Listing:
             self.controls.append(last)
             self.kinds.append(CUT)
             self.operands.append(b"")
+            self.targets.append(None)
         addresses, sizes = columns.addresses[first:end], columns.sizes[first:end]
         self.addresses += addresses
         self.sizes += sizes
@@ -216,12 +219,13 @@ class Listing:
     def _list_controls(self, stretch: Stretch, moved: int) -> None:
         """Lists what is not plain; positions are rows moved by so many."""
         _, _, columns, first, end = stretch
-        rows, kinds, operands, slots, are_texts = columns.transfers
+        rows, kinds, operands, targets, slots, are_texts = columns.transfers
         low, high = bisect_left(rows, first), bisect_left(rows, end)
         positions = [row + moved for row in rows[low:high]]
         self.controls += positions
         self.kinds += kinds[low:high]
         self.operands += operands[low:high]
+        self.targets += targets[low:high]
         if slots:
             self._slots.update(
                 [row + moved for row in slots[bisect_left(slots, first) : bisect_left(slots, end)]]

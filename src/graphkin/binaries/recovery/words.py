@@ -131,7 +131,10 @@ class WordDecoder(Decoder):
         distinct, ids = np.unique(words & ~fields, return_inverse=True)
         keys: list[int] = distinct.tolist()
         known = self._look_up(keys, architecture)
-        return WordColumns(words, keys, known, ids, addresses, targets, counts, self), counts
+        columns = WordColumns(
+            words, keys, known, ids, addresses, targets, counts, self, architecture
+        )
+        return columns, counts
 
     def _look_up(self, words: list[int], architecture: Architecture) -> list[Word]:
         meanings = list(map(self._known.get, words))
@@ -162,6 +165,7 @@ class WordColumns:
         targets: (K,) the addresses that they name by their distance.
         counts: how many each range has.
         decoder: for what must be decoded after all.
+        architecture: the processor.
     """
 
     def __init__(
@@ -174,6 +178,7 @@ class WordColumns:
         targets: NDArray[np.uint64],
         counts: Sequence[int],
         decoder: WordDecoder,
+        architecture: Architecture,
     ) -> None:
         self._all_words = words
         self._known = known
@@ -187,7 +192,7 @@ class WordColumns:
         names = [word.mnemonic for word in known]
         self.mnemonics = list(map(names.__getitem__, self.ids))
         kinds = np.array([word.kind for word in known], dtype=np.uint8)[ids]
-        self.transfers = self._find_transfers(kinds, counts)
+        self.transfers = self._find_transfers(kinds, counts, architecture)
 
     @cached_property
     def words(self) -> list[int]:
@@ -198,16 +203,22 @@ class WordColumns:
         _, _, text, form = self._known[self.ids[row]]
         if form == _TEXT:
             return text
-        target = self._targets[row]
-        if form == _ADDRESS and _SMALLEST <= target < self._decoder.largest:
-            return b"%b%#x" % (text, target)
+        if self._has_target(row):
+            return b"%b%#x" % (text, self._targets[row])
         code = np.array([self.words[row]], dtype=f"{self._decoder.order}u4").tobytes()
         return operands(self._decoder.decode(code, self.addresses[row]))[0]
 
     def texts(self, rows: Sequence[int]) -> list[bytes]:
         return list(map(self.text, rows))
 
-    def _find_transfers(self, kinds: NDArray[np.uint8], counts: Sequence[int]) -> Transfers:
+    def _has_target(self, row: int) -> bool:
+        """Whether the operands end in an address that is written as it is."""
+        is_address = self._known[self.ids[row]].form == _ADDRESS
+        return is_address and _SMALLEST <= self._targets[row] < self._decoder.largest
+
+    def _find_transfers(
+        self, kinds: NDArray[np.uint8], counts: Sequence[int], architecture: Architecture
+    ) -> Transfers:
         rows = np.flatnonzero(kinds)
         kinds = kinds[rows]
         own, slots = rows, list[int]()
@@ -217,4 +228,8 @@ class WordColumns:
             rows, stays, slots = in_slots(rows, delayed, lasts.tolist())
             own, rows, kinds = own[stays], rows[stays], kinds[stays]
         texts = self.texts(own.tolist())
-        return Transfers(rows.tolist(), (kinds % _DELAYED).tolist(), texts, slots)
+        targets = [
+            self._targets[row] if self._has_target(row) else architecture.target(text)
+            for row, text in zip(own.tolist(), texts, strict=True)
+        ]
+        return Transfers(rows.tolist(), (kinds % _DELAYED).tolist(), texts, targets, slots)

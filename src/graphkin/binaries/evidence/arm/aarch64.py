@@ -116,12 +116,12 @@ class AArch64Rules:
 def _transfers(body: Body) -> None:
     """Where calls and jumps go."""
     listing = body.listing
-    for position, kind, operand in zip(
-        listing.controls, listing.kinds, listing.operands, strict=True
+    for position, kind, operand, address in zip(
+        listing.controls, listing.kinds, listing.operands, listing.targets, strict=True
     ):
         if kind in (CALL, JUMP):
-            if operand.startswith(b"#"):
-                body.go(position, int(operand[1:], 16))
+            if address is not None:
+                body.go(position, address)
         elif kind == BRANCH and operand.count(b"#") == 2:
             register, _, bit = operand.rpartition(b",")[0].partition(b", #")
             if int(bit, 0) == (31 if register.startswith(b"w") else 63):

@@ -127,12 +127,12 @@ def _frame(text: str) -> str:
 def _transfers(body: Body) -> None:
     """Where calls and jumps go."""
     listing, codes = body.listing, body.codes
-    for position, kind, operand in zip(
-        listing.controls, listing.kinds, listing.operands, strict=True
+    for position, kind, operand, address in zip(
+        listing.controls, listing.kinds, listing.operands, listing.targets, strict=True
     ):
         if kind in (CALL, JUMP):
-            if operand.startswith(b"#"):
-                body.go(position, int(operand[1:], 16))
+            if address is not None:
+                body.go(position, address)
                 if kind == CALL:
                     codes[position] = _CALL
         elif kind == STOP and operand == b"lr" and listing.mnemonics[position][0] == "b":

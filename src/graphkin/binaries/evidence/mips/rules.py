@@ -138,14 +138,12 @@ def _read_controls(body: Body) -> tuple[list[tuple[int, int, bool]], list[tuple[
     listing = body.listing
     branches: list[tuple[int, int, bool]] = []
     transfers: list[tuple[int, int]] = []
-    for position, kind, operand in zip(
-        listing.controls, listing.kinds, listing.operands, strict=True
+    for position, kind, address in zip(
+        listing.controls, listing.kinds, listing.targets, strict=True
     ):
         if kind == STOP:
             branches.append((position, -1, False))
         elif kind in (BRANCH, JUMP, CALL):
-            last = operand.rpartition(b", ")[2]
-            address = int(last, 0) if last[:1].isdigit() and last.isalnum() else None
             if kind != BRANCH and address is not None:
                 transfers.append((position, address))
             if kind != CALL:

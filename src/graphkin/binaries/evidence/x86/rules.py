@@ -178,14 +178,15 @@ class X86Rules:
     def _transfers(self, body: Body, framed: bool) -> None:
         """Where calls and jumps go."""
         listing, codes = body.listing, body.codes
-        for position, kind, operand in zip(
-            listing.controls, listing.kinds, listing.operands, strict=True
+        for position, kind, operand, address in zip(
+            listing.controls, listing.kinds, listing.operands, listing.targets, strict=True
         ):
             if kind != CALL and kind != JUMP:
                 continue
-            if operand[:2] == b"0x":
-                if operand.isalnum():  # far calls and jumps have two numbers
-                    body.go(position, int(operand, 16))
+            if address is not None:
+                body.go(position, address)
+                continue
+            if operand[:2] == b"0x":  # far calls and jumps have two numbers
                 continue
             name = listing.mnemonics[position]
             if name.endswith("jmp"):

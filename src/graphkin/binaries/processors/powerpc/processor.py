@@ -6,7 +6,7 @@ Everything is read from the instruction words.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -100,7 +100,8 @@ class PowerPc:
         match = _TARGET.search(operand)
         return int(match[1], 0) if match else None
 
-    def called(self, image: Image, listing: Listing, position: int, operand: bytes) -> int | None:
+    def called(self, image: Image, listing: Listing, control: int) -> int | None:
+        position = listing.controls[control]
         word = listing.word(position)
         registers = self._registers_of(image)
         if word >> 26 == 19:
@@ -108,7 +109,7 @@ class PowerPc:
                 return None
             register = LR if word >> 1 & 0x3FF == 16 else CTR
             return registers.values.called(listing, register, position)
-        target = self.target(operand)
+        target = listing.targets[control]
         if target is None or (word >> 26 == 16 and not _is_always(word)):
             return None
         distance = pic_slot(image, target) if self._pointer == 4 else None
@@ -168,6 +169,7 @@ class PowerPcRegisters:
     def __init__(self, image: Image, pointer: int) -> None:
         self.image = image
         self._pointer = pointer
+        self.usual: Callable[[int], Effect] = effect_of
         self.values = Values(image, self, pointer)
         self._listing: Listing | None = None
         """The function that is known."""

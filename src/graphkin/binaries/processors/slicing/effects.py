@@ -108,6 +108,10 @@ class Semantics(Protocol):
     def scratch(self) -> frozenset[int]:
         """Registers that a call may change."""
 
+    def usual(self, word: int) -> Effect:
+        """What an instruction does, whatever function it is in: it may write to fewer registers
+        than this says, but not to others."""
+
     def effect(self, listing: Listing, position: int) -> Effect:
         """What one instruction does."""
 

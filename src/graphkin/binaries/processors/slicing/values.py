@@ -185,11 +185,16 @@ class Values:
         self, listing: Listing, register: int, position: int, end: int
     ) -> tuple[int, Effect] | None:
         """The nearest instruction behind ``end``, and ahead of a position, that wrote to it."""
-        effect_of, is_scratch = self._semantics.effect, register in self._semantics.scratch
-        for at in range(position - 1, end, -1):
-            effect = effect_of(listing, at)
-            if effect.target == register or (is_scratch and type(effect) is Call):
-                return at, effect
+        semantics = self._semantics
+        is_scratch = register in semantics.scratch
+        words = listing.words()[end + 1 : position]
+        words.reverse()
+        rows = range(position - 1, end, -1)
+        for at, usual in zip(rows, map(semantics.usual, words), strict=True):
+            if usual.target == register or (is_scratch and type(usual) is Call):
+                effect = semantics.effect(listing, at)
+                if effect.target == register or (is_scratch and type(effect) is Call):
+                    return at, effect
         return None
 
     def exact(self, listing: Listing, register: int, position: int, depth: int = 0) -> int | None:

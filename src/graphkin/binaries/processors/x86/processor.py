@@ -62,15 +62,17 @@ class X86:
         return None
 
     def target(self, operand: bytes) -> int | None:
-        try:
-            return int(operand, 16)
-        except ValueError:
-            return None
+        # A far call has two numbers, and no target that a program of today would mean.
+        return int(operand, 16) if operand[:1].isdigit() and operand.isalnum() else None
 
-    def called(self, image: Image, listing: Listing, position: int, operand: bytes) -> int | None:
-        if operand.startswith(b"0x"):
-            # A far call has two numbers, and no target that a program of today would mean.
-            return self.target(operand)
+    def called(self, image: Image, listing: Listing, control: int) -> int | None:
+        target = listing.targets[control]
+        if target is not None:
+            return target
+        return self._through(image, listing, listing.controls[control], listing.operands[control])
+
+    def _through(self, image: Image, listing: Listing, position: int, operand: bytes) -> int | None:
+        """The slot of a call through memory or a register."""
         if b"[rip" in operand:
             following = listing.addresses[position] + listing.sizes[position]
             return following + _displacement(operand)
@@ -86,7 +88,7 @@ class X86:
             if listing.mnemonics[at] == "mov":
                 target, _, source = listing.text(at).partition(", ")
                 if target == register and "[" in source:
-                    return self.called(image, listing, at, source.encode("ascii"))
+                    return self._through(image, listing, at, source.encode("ascii"))
         return None
 
     def tables(self, image: Image) -> TableReader:
