@@ -1,10 +1,11 @@
-"""How far each stage of a search is from what the machine could do at best.
+"""How far each stage of a search, and of training, is from what the machine could do at best.
 
     python benchmarks/limits.py BINARY [--codes 1000000] [--json]
 
 What the machine can do is measured first, on one core: bytes of memory read in a second, and
 operations of a large matrix product in a second. A stage's limit is the time that its bytes or its
 products would take at that rate, with nothing around them; that of reading is capstone alone.
+Training is a step of 20 pairs, forward, backward and Adam.
 ``BINARY`` is read with all its evidence. Seconds are of the processor, the fastest of several.
 """
 
@@ -22,16 +23,24 @@ os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS
 
 import faiss
 import numpy as np
+import torch
 from rerank import BLOCKS, CANDIDATES, MODEL, made_up
+from torch.utils.flop_counter import FlopCounterMode
+from train_speed import MODELS, WARM_UP, our_training_step
 
 from graphkin.binaries.backends.native import NativeSource, load, processor
 from graphkin.library.models import SearchModel
 from graphkin.models.config import ModelConfig
 from graphkin.models.light.matcher import WIDTH
+from graphkin.research.tasks.edits import EditTask
 
 BITS = 256
 NEAREST = 500
 REPEATS = 7
+SETTINGS = ((20, 0.2), (50, 0.5))
+"""Nodes of the graphs that are trained on, and their share of edges."""
+TRAINING_STEPS = 30
+PAIRS = 20
 LARGE = 1_024
 """Rows and columns of the product that tells what the machine can do."""
 MEMORY = 1 << 28
@@ -134,12 +143,29 @@ def reading(path: Path) -> Row:
     return Row(name, 1e3 * fastest(decode, 3), 1e3 * fastest(read, 3), text)
 
 
+def training(model: str, nodes: int, p: float, rate: float) -> Row:
+    """One step of the paper's architecture on random graphs."""
+    step = our_training_step(model)
+    task = EditTask(nodes=(nodes, nodes), p=(p, p))
+    batches = [task.batch(number, PAIRS, "pairs") for number in range(WARM_UP + TRAINING_STEPS)]
+    for batch in batches[:WARM_UP]:
+        step(batch)
+    with FlopCounterMode(display=False) as counter:
+        step(batches[0])
+    operations = counter.get_total_flops()
+    reached = min(map(step, batches[WARM_UP:]))
+    text = f"{operations / 1e9:.2f} billion operations of products"
+    name = f"training {model}, {nodes} nodes, p={p}"
+    return Row(name, 1e3 * operations / rate, 1e3 * reached, text)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("binary", type=Path)
     parser.add_argument("--codes", type=int, default=1_000_000)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     options = parser.parse_args()
+    torch.set_num_threads(1)
     bandwidth, rate = machine()
     model = SearchModel.load(MODEL)
     rows = [
@@ -148,6 +174,7 @@ def main() -> None:
         rerank(model, rate),
         reading(options.binary),
     ]
+    rows += [training(kind, *setting, rate) for kind in MODELS for setting in SETTINGS]
     if options.json:
         document = {"bytes_per_second": bandwidth, "operations_per_second": rate}
         print(json.dumps({**document, "stages": [row._asdict() for row in rows]}, indent=2))
