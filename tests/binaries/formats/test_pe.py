@@ -252,6 +252,18 @@ def test_symbol_counts_that_lie(count: int) -> None:
     assert {extent.name for extent in image.extents} >= EXPORTS
 
 
+@pytest.mark.parametrize("extra", [-1, 1])
+def test_relocations_of_an_odd_size(extra: int) -> None:
+    """The blocks behind one of them begin at odd places then."""
+    data = bytearray((SAMPLES / "gcc-i686-O2.dll").read_bytes())
+    header = data.index(b".reloc\0\0")
+    _, virtual, _, raw, start, *_ = SECTION.unpack_from(data, header)
+    (size,) = struct.unpack_from("<I", data, start + 4)
+    assert 8 < size <= min(virtual, raw)
+    struct.pack_into("<I", data, start + 4, size + extra)
+    assert load(bytes(data), "odd.dll").extents
+
+
 def test_a_source_file_whose_name_is_no_text() -> None:
     data = (SAMPLES / "gcc-x86_64-O2.dll").read_bytes().replace(b"containers.c", b"\xff" * 12)
     image = load(data, "odd.dll")

@@ -220,8 +220,8 @@ class _Reader:
             size = int.from_bytes(table[at + 4 : at + 8], "little")
             if size < 8:
                 break
-            stop = min(at + size, len(table)) & ~1
-            entries = np.frombuffer(table[at + 8 : stop], dtype="<u2")
+            listed = table[at + 8 : at + size]
+            entries = np.frombuffer(listed[: len(listed) & ~1], dtype="<u2")
             offsets = np.unique(entries[entries >> 12 == kind] & 0xFFF).astype(np.int64)
             content = np.frombuffer(self._read(page, PAGE + width), dtype=np.uint8)
             offsets = offsets[offsets + width <= len(content)]
