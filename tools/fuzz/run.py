@@ -8,8 +8,9 @@ turn by turn, to the reader whose last turn added most inputs to its corpus. Cor
 that the next run begins where this one ends. An input that raises anything but graphkin's own
 errors, takes more than ``TIMEOUT`` seconds or more than ``MEMORY_MB``, is written to the folder of
 findings, and the target goes on with the rest of its time. libFuzzer looks at the clock, which
-runs on while other programs have the processor, so what took too long by the clock is read once
-more, and its seconds of the processor decide.
+runs on while other programs have the processor, and at the memory of its whole process, which
+grows by what it keeps itself. So what took too long or too much is read once more by a process
+that reads nothing else, and what that takes decides.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class Reader:
 
     def _run(self, seconds: int) -> None:
         counts, prefix = self.counts, f"{self._findings}/{self.name}-"
-        known = set(self._findings.glob(f"{self.name}-timeout-*"))
+        known = self._greedy()
         spent, log, code = self._libfuzzer(
             self._corpus,
             f"-max_total_time={seconds}",
@@ -99,17 +100,25 @@ class Reader:
         )
         counts.seconds += spent
         counts.inputs = len(list(self._corpus.iterdir()))
-        late = set(self._findings.glob(f"{self.name}-timeout-*")) - known
-        if late and not any(self._is_slow(path) for path in late):
+        greedy = self._greedy() - known
+        if greedy and not any(map(self._takes_too_much, greedy)):
             code = 0
-            for path in late:
+            for path in greedy:
                 path.unlink()
         _count(counts, log, code)
 
-    def _is_slow(self, path: Path) -> bool:
-        """Whether one input takes too long of the processor as well."""
-        spent, _, _ = self._libfuzzer(path, f"-timeout={10 * TIMEOUT}")
-        return spent > TIMEOUT
+    def _greedy(self) -> set[Path]:
+        """Inputs that are said to have taken too long or too much memory."""
+        return {
+            path
+            for kind in ("timeout", "oom")
+            for path in self._findings.glob(f"{self.name}-{kind}-*")
+        }
+
+    def _takes_too_much(self, path: Path) -> bool:
+        """Whether one input does so alone, too."""
+        spent, _, code = self._libfuzzer(path, f"-timeout={10 * TIMEOUT}")
+        return code != 0 or spent > TIMEOUT
 
     def _libfuzzer(self, what: Path, *options: str) -> tuple[float, str, int]:
         """Seconds of the processor, what was printed, and the code of one process."""
