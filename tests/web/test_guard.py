@@ -154,6 +154,8 @@ def test_large_documents_are_refused(serve: Serve) -> None:
     actual = client.post("/api/search", content=without_length())
     assert actual.status_code == 413
     assert "at most" in message(actual)
+    paths = client.get("/api/openapi.json").json()["paths"]
+    assert all("413" in own["responses"] for path in paths.values() for own in path.values())
 
 
 def test_two_servers_of_one_host_have_cookies_of_their_own() -> None:

@@ -77,6 +77,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     401: {"model": Error, "description": "The token is missing or wrong."},
     403: {"model": Error, "description": "Not from here, or not on a read-only server."},
     404: {"model": Error, "description": "Not known, or no longer."},
+    413: {"model": Error, "description": "More bytes than may be sent."},
     422: {"model": Error, "description": "A file or a function that cannot be worked on."},
     503: {"model": Error, "description": "Too much to do; try again."},
     504: {"model": Error, "description": "It took too long."},

@@ -29,7 +29,6 @@ BYTES = {
     status_code=201,
     response_model=api.Binary,
     openapi_extra={"requestBody": {**BYTES, "required": True}},
-    responses={413: {"model": api.Error, "description": "The file is too large."}},
 )
 async def send_binary(
     request: Request, server: ServerDep, name: Annotated[str, Query(max_length=1000)] = ""
