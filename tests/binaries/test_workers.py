@@ -16,6 +16,9 @@ from typing import Any
 import psutil
 import pytest
 
+from graphkin._support.confinement import landlock_version
+from graphkin.binaries.backends.base import Limits
+from graphkin.binaries.reading import reading_pool
 from graphkin.binaries.workers import Done, Failure, WorkerPool
 from graphkin.errors import FormatError, GraphkinError
 from tests.paths import BINARIES, REPOSITORY
@@ -68,6 +71,11 @@ def behave(item: str) -> Iterator[object]:
 KEPT: list[bytearray] = []
 
 
+def write(item: str) -> Iterator[int]:
+    """Writes a file."""
+    yield Path(item).write_text("from a worker")
+
+
 def pool(
     jobs: int = 1,
     *,
@@ -96,6 +104,15 @@ def children() -> list[psutil.Process]:
         for child in server.children()
         if child.status() != psutil.STATUS_ZOMBIE
     ]
+
+
+@pytest.mark.skipif(not landlock_version(), reason="this kernel has no Landlock")
+def test_workers_that_read_binaries_cannot_write(tmp_path: Path) -> None:
+    path = str(tmp_path / "new")
+    (outcome,) = run(reading_pool(1, write, Limits()), path)[path]
+    assert isinstance(outcome, Failure)
+    assert "Permission denied" in outcome.reason
+    assert run(pool(task=write), path)[path] == [len("from a worker"), Done()]
 
 
 @pytest.mark.parametrize("jobs", [1, 3])

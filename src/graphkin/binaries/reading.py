@@ -38,7 +38,7 @@ MARGIN_SECONDS = 10.0
 def reading_pool(jobs: int, task: Callable[[T], Iterator[R]], limits: Limits) -> WorkerPool[T, R]:
     """Processes that read files, each file within its limits."""
     seconds = limits.seconds + MARGIN_SECONDS
-    return WorkerPool(jobs, task, seconds=seconds, memory_bytes=limits.memory_bytes)
+    return WorkerPool(jobs, task, seconds=seconds, memory_bytes=limits.memory_bytes, confined=True)
 
 
 def read_functions(

@@ -27,6 +27,7 @@ from threading import Lock
 from types import ModuleType
 from typing import Generic, TypeVar
 
+from graphkin._support.confinement import confine
 from graphkin.errors import GraphkinError
 
 if sys.platform != "win32":
@@ -93,6 +94,8 @@ class WorkerPool(Generic[T, R]):
             does not count.
         memory_bytes: address space for an item, beyond what the idle worker has. Only Linux
             enforces it.
+        confined: whether the workers may only read files and answer, where Linux can see to that:
+            what takes one of them over can then write nothing, start nothing and connect to nobody.
     """
 
     def __init__(
@@ -102,11 +105,13 @@ class WorkerPool(Generic[T, R]):
         *,
         seconds: float,
         memory_bytes: int,
+        confined: bool = False,
     ) -> None:
         self.jobs = jobs
         self.task = task
         self.seconds = seconds
         self.memory_bytes = memory_bytes
+        self.confined = confined
 
     def run(self, items: Iterable[T]) -> Generator[tuple[T, R | Failure | Done]]:
         """Each item with its results in order, and then with one Done or Failure.
@@ -143,20 +148,25 @@ class WorkerPool(Generic[T, R]):
                 worker.stop()
 
     def _start(self, item: T) -> _Worker[T, R]:
-        return _Worker(self.task, self.seconds, self.memory_bytes, item)
+        return _Worker(self.task, self.seconds, self.memory_bytes, self.confined, item)
 
 
 class _Worker(Generic[T, R]):
     """One process, seen from the parent. It always has an item, done or not."""
 
     def __init__(
-        self, task: Callable[[T], Iterator[R]], seconds: float, memory_bytes: int, item: T
+        self,
+        task: Callable[[T], Iterator[R]],
+        seconds: float,
+        memory_bytes: int,
+        confined: bool,
+        item: T,
     ) -> None:
         self._seconds = seconds
         context = _context(task)
         self.pipe, theirs = context.Pipe()
         self._process = context.Process(
-            target=_serve, args=(task, theirs, seconds, memory_bytes), daemon=True
+            target=_serve, args=(task, theirs, seconds, memory_bytes, confined), daemon=True
         )
         with _main_for(task), _without_interrupts():
             self._process.start()
@@ -330,11 +340,17 @@ def _main_for(task: Callable[[T], Iterator[R]]) -> Iterator[None]:
 
 
 def _serve(
-    task: Callable[[T], Iterator[R]], pipe: Connection, seconds: float, memory_bytes: int
+    task: Callable[[T], Iterator[R]],
+    pipe: Connection,
+    seconds: float,
+    memory_bytes: int,
+    confined: bool,
 ) -> None:
     """Runs in the worker: items in, messages out, until the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     os.dup2(2, 1)  # stdout is for data
+    if confined:
+        confine()
     baseline = _address_space()
     if baseline is not None:
         _lower(resource.RLIMIT_AS, baseline + memory_bytes)

@@ -173,6 +173,7 @@ class Reader:
             task,
             seconds=self._limits.extraction_seconds + MARGIN_SECONDS,
             memory_bytes=self._limits.extraction_bytes,
+            confined=True,
         )
         results: list[R] = []
         with closing(pool.run([file])) as outcomes:
