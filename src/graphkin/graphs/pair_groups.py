@@ -26,7 +26,7 @@ class PairGroup:
     """
 
     rows: Tensor
-    """(B, n) int64 node numbers; padding repeats a real node of the same graph."""
+    """(B, n) int64 node numbers, one after the other; padding repeats the graph's last node."""
     columns: Tensor
     """(B, m) int64 node numbers; padding likewise."""
     row_sizes: Tensor
@@ -53,6 +53,11 @@ class PairGroup:
     def cells(self) -> int:
         """Cells of the padded blocks."""
         return self.rows.numel() * self.columns.shape[1]
+
+    @property
+    def cells_of_pair(self) -> int:
+        """Cells of one padded block."""
+        return self.rows.shape[1] * self.columns.shape[1]
 
 
 def group_pairs(node_offsets: Index, left: Index, right: Index) -> list[PairGroup]:

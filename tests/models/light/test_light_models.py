@@ -136,7 +136,7 @@ def test_scores_and_attention(pairs: list[tuple[Graph, Graph]]) -> None:
     assert light.predict(pairs).shape == (len(pairs),)
 
 
-@pytest.mark.parametrize("limit", ["NODES_AT_ONCE", "CELLS_AT_ONCE"])
+@pytest.mark.parametrize("limit", ["NODES_AT_ONCE", "NODES_IN_CACHE"])
 def test_scores_do_not_depend_on_what_is_compared_together(
     limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

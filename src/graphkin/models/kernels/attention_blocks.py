@@ -14,6 +14,12 @@ import torch
 from torch import Tensor
 
 from graphkin.graphs.pair_groups import PairGroup
+from graphkin.models.kernels.attention_tiles import (
+    Side,
+    joint_both_ways,
+    runs_in_tiles,
+    softmax_both_ways,
+)
 
 MAX_CELLS = 1 << 20
 """Cells of a block of weights that are held at once: 4 MB in single precision."""
@@ -95,6 +101,9 @@ def attention_forward(
     out = torch.empty_like(value)
     kept: Kept = []
     for group in groups:
+        if (group.cells > MAX_CELLS or not keep) and runs_in_tiles(key, group.cells_of_pair):
+            _tiled_forward((query, key, value, bias), group, kind, out)
+            continue
         is_joint = query is None and bias is not None and kind.distances and not group.padded
         if group.cells > MAX_CELLS:
             if not (is_joint and _joint_slices(key, value, bias, group, kind.scale, out)):
@@ -409,6 +418,31 @@ def _joint_slices(
     _put(out, group, ROWS, row_out)
     _put(out, group, COLUMNS, column_out.div_(column_sums))
     return True
+
+
+def _tiled_forward(inputs: Inputs, group: PairGroup, kind: ScoreKind, out: Tensor) -> None:
+    """One pair after the other, each of which is large enough to be worth a call."""
+    query, key, value, bias = inputs
+    is_joint = query is None and bias is not None and kind.distances
+    if bias is None:
+        bias = key.new_zeros(len(key))
+    arrays = [(key if query is None else query), key, value, bias]
+    whole = Side(*(array.detach().numpy() for array in arrays))
+    target = out.numpy()
+    sides = (group.rows, group.row_sizes), (group.columns, group.column_sizes)
+    for nodes in zip(*(_runs(*side) for side in sides), strict=True):
+        rows, columns = (whole.part(run) for run in nodes)
+        outs = joint_both_ways(rows, columns, kind.scale, SMALLEST_SUM) if is_joint else None
+        if outs is None:
+            outs = softmax_both_ways(rows, columns, kind.scale)
+        for run, result in zip(nodes, outs, strict=True):
+            target[run] = result
+
+
+def _runs(nodes: Tensor, sizes: Tensor) -> list[slice]:
+    """The nodes of each graph, which follow each other; padding is left out."""
+    firsts = nodes[:, 0].tolist()
+    return [slice(a, a + size) for a, size in zip(firsts, sizes.tolist(), strict=True)]
 
 
 def _sliced_backward(

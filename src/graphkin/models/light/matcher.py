@@ -38,8 +38,8 @@ WIDTH = 64
 """Of what is compared of a node."""
 NODES_AT_ONCE = 20_000
 """Whose states are in memory together, unless a single pair has more."""
-CELLS_AT_ONCE = 4_000_000
-"""Of the |V1| x |V2| matrices that are in memory together, unless a single pair has more."""
+NODES_IN_CACHE = 1_500
+"""That are encoded or compared together: what is computed of them stays in cache."""
 
 
 class NodeViews(NamedTuple):
@@ -162,8 +162,9 @@ class LightMatcher(LightModel):
         for number in np.unique(left).tolist():
             members = np.flatnonzero(left == number)
             size = graphs[number].num_nodes
-            cells = size * np.cumsum([graphs[other].num_nodes for other in right[members]])
-            for part in np.split(members, np.flatnonzero(np.diff(cells // CELLS_AT_ONCE)) + 1):
+            sizes = [size + graphs[other].num_nodes for other in right[members]]
+            for run in _runs_in_cache(sizes):
+                part = members[run]
                 others = [views[other] for other in right[part].tolist()]
                 sums[part] = self._compared(views[number], others)
         hidden = sums @ self._hidden
@@ -174,6 +175,10 @@ class LightMatcher(LightModel):
 
     def _views(self, graphs: list[Graph]) -> list[NodeViews]:
         """What is compared of each graph's nodes."""
+        runs = _runs_in_cache([graph.num_nodes for graph in graphs])
+        return [view for run in runs for view in self._views_at_once(graphs[run])]
+
+    def _views_at_once(self, graphs: list[Graph]) -> list[NodeViews]:
         batch = PackedGraphs.pack(graphs)
         states: Floats = self._network.states(batch) @ self._state
         said = self._bag.totals(PackedWords.of_nodes(batch.word_bags))
@@ -223,6 +228,18 @@ class LightMatcher(LightModel):
         """(..., n, W) and (..., n, 1) -> (..., 2W): the mean of c_i beside the gated mean."""
         gated = (gate * c).sum(axis=-2) / (gate.sum(axis=-2) + np.float32(1e-6))
         return np.concatenate([c.mean(axis=-2), gated], axis=-1)
+
+
+def _runs_in_cache(sizes: Sequence[int]) -> Iterator[slice]:
+    """Runs of what has so many nodes each."""
+    first = nodes = 0
+    for number, size in enumerate(sizes):
+        if number > first and nodes + size > NODES_IN_CACHE:
+            yield slice(first, number)
+            first, nodes = number, 0
+        nodes += size
+    if sizes:
+        yield slice(first, len(sizes))
 
 
 def _batches(pairs: Sequence[tuple[Graph, Graph]]) -> Iterator[list[int]]:

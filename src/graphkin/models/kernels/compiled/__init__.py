@@ -6,6 +6,7 @@ loop runs over them: with strides, or signs of an index, unknown at compile time
 not vectorise (measured 7 to 20 times slower).
 """
 
+from graphkin.models.kernels.compiled.attention import joint_attention, softmax_attention
 from graphkin.models.kernels.compiled.messages import (
     message_backward,
     message_forward,
@@ -36,8 +37,10 @@ __all__ = [
     "graph_norm_forward",
     "gru_backward",
     "gru_forward",
+    "joint_attention",
     "message_backward",
     "message_forward",
     "neighbour_sum_backward",
     "neighbour_sum_forward",
+    "softmax_attention",
 ]
