@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import graphkin
-from graphkin.binaries import Function, samples
+from graphkin.binaries import Function, Skipped, samples
 from graphkin.binaries.targets import list_functions, parse_target
 from graphkin.errors import FormatError, GraphError, GraphkinError
 from graphkin.library.indexing.index import index_paths
@@ -206,3 +207,20 @@ def test_what_the_model_cannot_read_is_refused_before_it_is_loaded(
         pytest.raises(GraphError, match="for riscv64, read by this backend, take a library"),
     ):
         list(read_queries(library, [name]))
+
+
+def test_a_file_that_the_model_cannot_read_does_not_end_its_folder(tmp_path: Path) -> None:
+    """Nor does it take back what was read ahead of it."""
+    folder = tmp_path / "rootfs"
+    folder.mkdir()
+    names = {"a": "riscv64/gcc-shared-O2", "b": "mipsel/gcc-shared-O2", "c": "ppc/clang-shared-O2"}
+    for name, file in names.items():
+        shutil.copy(BINARIES / file, folder / name)
+    skipped: list[Skipped] = []
+    Library.create(tmp_path / "library.kin").close()
+    with Library.open(tmp_path / "library.kin") as library:
+        queries = list(read_queries(library, [str(folder)], min_blocks=1, skipped=skipped))
+    assert {query.ref.binary for query in queries} == {str(folder / "b")}
+    assert len(queries) > 3
+    reasons = {item.binary: item.reason for item in skipped if "another model" in item.reason}
+    assert reasons.keys() == {str(folder / "a"), str(folder / "c")}

@@ -15,7 +15,7 @@ from graphkin.binaries.function import Function, Skipped
 from graphkin.binaries.inputs import find_target
 from graphkin.binaries.reading import read_function, read_functions
 from graphkin.binaries.targets import Target
-from graphkin.errors import FormatError, GraphkinError
+from graphkin.errors import FormatError, GraphError, GraphkinError
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.graphs.words import is_large, word_hash
 from graphkin.library.candidates import EncodedQuery, encode_queries
@@ -218,7 +218,7 @@ def read_queries(
                     on_small=small.append,
                     coverages=coverages,
                 )
-                queries = _first_made(query_of(function, vocabulary) for function in functions)
+                queries = _first_made(_queries_of(functions, vocabulary, target, skipped))
             for query in encoded_by_file(library.model, queries) if is_file else queries:
                 if is_file and not is_large(query.graph, min_blocks):
                     small.append(1)
@@ -234,6 +234,29 @@ def read_queries(
                 files.append(
                     SearchedFile(binary=target.binary, functions=looked_up, small=sum(small))
                 )
+
+
+def _queries_of(
+    functions: Iterable[Function],
+    vocabulary: Vocabulary,
+    target: Target,
+    skipped: list[Skipped] | None,
+) -> Iterator[Query]:
+    """Functions as queries; a file among others whose functions cannot be queries is skipped."""
+    refused = ""
+    for function in functions:
+        if function.binary == refused:
+            continue
+        try:
+            query = query_of(function, vocabulary)
+        except GraphError as error:
+            if function.binary == target.binary:
+                raise
+            refused = function.binary
+            if skipped is not None:
+                skipped.append(Skipped(refused, "", str(error)))
+            continue
+        yield query
 
 
 def _first_made(queries: Iterator[Query]) -> Iterator[Query]:
