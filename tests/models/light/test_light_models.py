@@ -148,6 +148,30 @@ def test_scores_do_not_depend_on_what_is_compared_together(
     np.testing.assert_allclose(light.similarities(pairs), expected, rtol=1e-5, atol=1e-6)
 
 
+def test_scores_do_not_depend_on_where_graphs_lie_in_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To the last bit: what is computed together, and in which order, follows from the pairs."""
+    light = answering_matcher(trained_matcher().to_files(), "files")
+    monkeypatch.setattr(matcher_module, "NODES_AT_ONCE", 30)
+    sizes = range(1, 12)
+    rising = {nodes: chain(nodes) for nodes in sizes}
+    falling = {nodes: chain(nodes) for nodes in reversed(sizes)}
+    batches = [
+        list(
+            matcher_module._batches([(own[left], own[right]) for left in sizes for right in sizes])
+        )
+        for own in (rising, falling)
+    ]
+    assert batches[0] == batches[1]
+    assert len(batches[0]) > 1
+    scores = [
+        light.similarities([(own[left], own[right]) for left in sizes for right in sizes])
+        for own in (rising, falling)
+    ]
+    np.testing.assert_array_equal(*scores)
+
+
 def test_an_embedder_explains_as_one_of_torch_does() -> None:
     slow = trained_embedder(**EMBEDDERS["all"])
     light = answering_embedder(slow.to_files(), "files")

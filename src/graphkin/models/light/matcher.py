@@ -244,7 +244,10 @@ def _runs_in_cache(sizes: Sequence[int]) -> Iterator[slice]:
 
 def _batches(pairs: Sequence[tuple[Graph, Graph]]) -> Iterator[list[int]]:
     """Numbers of pairs that are compared at once, those of one first graph together."""
-    order = sorted(range(len(pairs)), key=lambda number: id(pairs[number][0]))
+    # By their first appearance, for results differ by rounding with what is computed together.
+    seen: dict[int, int] = {}
+    firsts = [seen.setdefault(id(left), len(seen)) for left, _ in pairs]
+    order = sorted(range(len(pairs)), key=firsts.__getitem__)
     batch: list[int] = []
     graphs: set[int] = set()
     nodes = 0
