@@ -222,12 +222,55 @@ def results(target: str) -> str:
     return to_markdown(fill(target, read_results(CHECKOUT)))
 
 
+def unseen_projects(_: str) -> str:
+    """Recall of each stage of a search, and more of the last, in per cent."""
+    stages = json.loads((CHECKOUT / "unseen-projects.json").read_text())
+    shown = {
+        "codes": "codes",
+        "unrounded": "codes, query not rounded",
+        "vectors": "vectors",
+        "matched": "all stages",
+        "vectors in files": "vectors, in files",
+        "matched in files": "all stages, in files",
+    }
+    last = stages["matched in files"]
+
+    def per_cent(stage: str, direction: str, name: str) -> str:
+        return f"{100 * stages[stage][direction][name]:.1f}"
+
+    recall = [
+        (direction, *(per_cent(stage, direction, "recall@1") for stage in shown))
+        for direction in last
+    ]
+    details = [
+        (
+            direction,
+            per_cent("candidates", direction, "recall@100"),
+            per_cent("candidates in files", direction, "recall@100"),
+            per_cent("matched in files", direction, "recall@1 of 100"),
+            per_cent("matched in files", direction, "silent recall@1"),
+            f"{last[direction]['calibration error']:.3f}",
+        )
+        for direction in last
+    ]
+    header = (
+        "direction",
+        "first stage, recall@100",
+        "in files",
+        "recall@1 in pools of 100, in files",
+        "recall@1 of silent functions, in files",
+        "calibration error, in files",
+    )
+    return f"{table(('recall@1', *shown.values()), recall)}\n\n{table(header, details)}"
+
+
 GENERATORS: dict[str, Callable[[str], str]] = {
     "options": options_table,
     "exit-codes": exit_codes,
     "command-options": command_options,
     "help": help_texts,
     "results": results,
+    "unseen-projects": unseen_projects,
 }
 
 if __name__ == "__main__":
