@@ -51,9 +51,9 @@ STATEMENTS = (
         "WHERE graph > :first AND graph <= :last"
     ),
     (
-        "INSERT INTO graphs (id, hash, content, words) SELECT id + :offset, randomblob(32), content, "
-        "(SELECT content_sum(content) FROM words WHERE words.graph = graphs.id + :offset) FROM graphs "
-        "WHERE id > :first AND id <= :last"
+        "INSERT INTO graphs (id, hash, content, words) SELECT id + :offset, randomblob(32), "
+        "content, (SELECT content_sum(content) FROM words WHERE graph = graphs.id + :offset) "
+        "FROM graphs WHERE id > :first AND id <= :last"
     ),
     (
         "INSERT INTO signals SELECT id + :offset, content FROM signals "
