@@ -17,10 +17,13 @@ from graphkin.binaries.corpus import (
     FunctionRecord,
     library_name,
 )
+from graphkin.binaries.reading import read_functions
+from graphkin.binaries.samples import bundled
+from graphkin.binaries.targets import parse_target
 from graphkin.errors import ConfigError, FormatError, StorageError
 from graphkin.graphs import Graph
 from graphkin.graphs.store import GraphStore
-from graphkin.graphs.vocabulary import Vocabulary
+from graphkin.graphs.vocabulary import Reads, Vocabulary
 from tests.function_samples import body, function, record, write_corpus
 
 LOOP = ([("xor", "nop"), ("add", "cmp", "jne"), ("ret",)], [(0, 1), (1, 1), (1, 2)])
@@ -237,6 +240,26 @@ def test_a_record_is_small_to_send() -> None:
     many = function("f", ([("vpblendvb",) * 1000] * 20, []))
     assert len(pickle.dumps(FunctionRecord.of(many, many.binary))) < 100_000
     assert FunctionRecord.of(many, many.binary).words == ("vpblendvb",)
+
+
+@pytest.mark.parametrize("features", ["mnemonics", "evidence"])
+def test_a_record_arrives_as_it_was_sent(features: Reads) -> None:
+    sample = bundled.ELF / "gcc-O2/libkinbeat.so"
+    for made in read_functions(parse_target(str(sample)), with_evidence=True):
+        sent = FunctionRecord.of(made, sample, features=features)
+        received = pickle.loads(pickle.dumps(sent))
+        for ours, theirs in zip(_parts(sent), _parts(received), strict=True):
+            if isinstance(ours, np.ndarray):
+                assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+                np.testing.assert_array_equal(ours, theirs)
+            else:
+                assert ours == theirs
+
+
+def _parts(record: FunctionRecord) -> list[object]:
+    """The fields of a record, and the arrays of what it says."""
+    said = () if record.said is None else (record.said.hashes, record.said.offsets)
+    return [*record._replace(said=None), *said]
 
 
 def test_metadata_that_are_not_known_are_left_out(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from graphkin.library.signals import (
     compared_graphs,
     cosines,
     rare_words,
+    rare_words_of,
     shared_words,
     signals_of,
     word_cosines,
@@ -182,6 +183,16 @@ def test_frequent_words_are_not_looked_for() -> None:
     }
     shared = shared_words(embedder, graph, graph)
     assert shared == sorted(rare, key=lambda word: -rare[word])
+
+
+def test_rare_words_of_many_are_those_of_each(model: SearchModel) -> None:
+    none = Graph(1, [], directed=True, node_tokens=[[1]])
+    said = [[("str", "a"), ("imp", "b")], [("off", "8")], [("str", "c"), ("str", "a")]]
+    graphs = [none, *(saying(*words) for words in said), none]
+    each = [rare_words(model.embedder, graph)[0].tolist() for graph in graphs]
+    assert [len(words) for words in each] == [0, 2, 0, 2, 0]
+    assert [words.tolist() for words in rare_words_of(model.embedder, graphs)] == each
+    assert rare_words_of(model.embedder, []) == []
 
 
 def test_operations_of_graphs_are_compared(model: SearchModel) -> None:

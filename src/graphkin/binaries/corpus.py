@@ -28,6 +28,8 @@ from graphkin.graphs.graph import Graph, IntArray, TokenBags, WordBags, running_
 from graphkin.graphs.store import GraphStore
 from graphkin.graphs.vocabulary import Reads, Vocabulary
 
+SentArray = tuple[str, bytes]
+"""What the numbers of an array are, and their bytes."""
 DOCUMENT = "functions.json"
 FORMAT = {"format": "graphkin function corpus", "version": 1}
 LIBRARY_END = re.compile(
@@ -127,6 +129,51 @@ class FunctionRecord(NamedTuple):
             function.word_bags() if has_words else None,
             _calls(function, file) if has_words else None,
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Arrays as plain bytes: numpy takes several times as long to pickle a small one.
+        said = None if self.said is None else (_bytes(self.said.hashes), _bytes(self.said.offsets))
+        return _received, (
+            *(self.binary, self.name, self.metadata, self.num_nodes, self.words),
+            *(_bytes(self.edges), _bytes(self.word_ids), _bytes(self.word_offsets)),
+            *(said, self.calls),
+        )
+
+
+def _bytes(array: NDArray[Any]) -> SentArray:
+    return array.dtype.str, array.tobytes()
+
+
+def _received(
+    binary: BinaryRecord,
+    name: str,
+    metadata: dict[str, Any],
+    num_nodes: int,
+    words: tuple[str, ...],
+    edges: SentArray,
+    word_ids: SentArray,
+    word_offsets: SentArray,
+    said: tuple[SentArray, SentArray] | None,
+    calls: FunctionCalls | None,
+) -> FunctionRecord:
+    """A record of what its ``__reduce__`` gave; its arrays cannot be written."""
+    return FunctionRecord(
+        binary,
+        name,
+        metadata,
+        num_nodes,
+        _array(edges).reshape(-1, 2),
+        words,
+        _array(word_ids),
+        _array(word_offsets),
+        None if said is None else WordBags(*map(_array, said)),
+        calls,
+    )
+
+
+def _array(content: SentArray) -> NDArray[Any]:
+    kind, data = content
+    return np.frombuffer(data, kind)
 
 
 def _calls(function: Function, file: PathLike) -> FunctionCalls:

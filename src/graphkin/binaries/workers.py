@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import BytesIO
 from math import ceil
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
@@ -73,9 +74,11 @@ class Done:
 
 @dataclass(frozen=True)
 class _Message:
-    """What a worker sends: results, each pickled, and the end of the item with the last."""
+    """What a worker sends: results, and the end of the item with the last."""
 
-    results: list[bytes]
+    results: bytes = b""
+    """One pickle after the other; what they share is in the first."""
+    count: int = 0
     end: Done | Failure | None = None
     spent: float = 0.0
     """Seconds on the item so far, without the time that the parent took to read."""
@@ -196,8 +199,9 @@ class _Worker(Generic[T, R]):
             yield self._death()
             return
         self._has_started = True
-        for result in message.results:
-            yield pickle.loads(result)
+        results = pickle.Unpickler(BytesIO(message.results))
+        for _ in range(message.count):
+            yield results.load()
         self.deadline = time.monotonic() + self._seconds - message.spent
         if message.end is not None:
             self.is_busy = False
@@ -356,7 +360,7 @@ def _serve(
         _lower(resource.RLIMIT_AS, baseline + memory_bytes)
         _lower(resource.RLIMIT_CORE, 0)
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        pipe.send(_Message([]))
+        pipe.send(_Message())
         while True:
             item = pipe.recv()
             if baseline is not None:
@@ -366,7 +370,7 @@ def _serve(
             is_spent = False
             try:
                 for result in task(item):
-                    outbox.add(pickle.dumps(result, pickle.HIGHEST_PROTOCOL))
+                    outbox.add(result)
             except MemoryError:
                 end = Failure(f"it takes more than {memory_bytes >> 20} MB of memory")
                 is_spent = True
@@ -388,15 +392,22 @@ class _Outbox:
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
-        self._results: list[bytes] = []
-        self._size = 0
+        self._begin()
         self._since = time.monotonic()
         self._spent = 0.0
         self._sent = self._since
 
-    def add(self, result: bytes) -> None:
-        self._results.append(result)
-        self._size += len(result)
+    def _begin(self) -> None:
+        """Begins a message."""
+        self._results = BytesIO()
+        self._pickler = pickle.Pickler(self._results, pickle.HIGHEST_PROTOCOL)
+        self._size = self._count = 0
+
+    def add(self, result: object) -> None:
+        """Adds a result, all of it or nothing."""
+        self._pickler.dump(result)
+        self._size = self._results.tell()
+        self._count += 1
         if self._size >= BATCH_BYTES or time.monotonic() - self._sent >= BATCH_SECONDS:
             self._send(None, False)
 
@@ -405,8 +416,9 @@ class _Outbox:
 
     def _send(self, end: Done | Failure | None, retires: bool) -> None:
         self._spent += time.monotonic() - self._since
-        self._pipe.send(_Message(self._results, end, self._spent, retires))
-        self._results, self._size = [], 0
+        results = self._results.getvalue()[: self._size]
+        self._pipe.send(_Message(results, self._count, end, self._spent, retires))
+        self._begin()
         self._since = self._sent = time.monotonic()
 
 

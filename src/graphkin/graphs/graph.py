@@ -239,15 +239,15 @@ class Graph:
 
     def digest(self) -> str:
         """SHA-256 of the content: equal graphs (same numbering and order) have equal digests."""
-        sha = hashlib.sha256(f"graph {self.num_nodes} {self.directed}".encode())
+        # Joined, for each update of a hash lets another thread take over, and then waits for it.
+        parts = [f"graph {self.num_nodes} {self.directed}".encode()]
         for name, array in self.arrays().items():
-            sha.update(f"{name}{array.shape}".encode())
-            sha.update(np.ascontiguousarray(array).data)
+            parts += [f"{name}{array.shape}".encode(), array.tobytes()]
         if self.node_labels is not None:
-            sha.update(repr(self.node_labels).encode("utf-8", "surrogatepass"))
+            parts.append(repr(self.node_labels).encode("utf-8", "surrogatepass"))
         if self.edge_labels is not None:
-            sha.update(b"edges" + repr(self.edge_labels).encode("utf-8", "surrogatepass"))
-        return sha.hexdigest()
+            parts.append(b"edges" + repr(self.edge_labels).encode("utf-8", "surrogatepass"))
+        return hashlib.sha256(b"".join(parts)).hexdigest()
 
     def permuted(self, order: ArrayLike) -> Graph:
         """The same graph with its nodes renumbered: old node ``i`` becomes ``order[i]``."""

@@ -12,7 +12,7 @@ from graphkin.graphs import Graph
 from graphkin.graphs.collections import listed
 from graphkin.library.engines.base import Engine, Verification
 from graphkin.library.engines.open import engine_of
-from graphkin.library.records import Filter, Hits, KnownFunction, Row, SearchOptions
+from graphkin.library.records import Filter, Hits, KnownFunction, Row, SearchOptions, Unstored
 from graphkin.results.document import Hit
 
 if TYPE_CHECKING:
@@ -213,10 +213,11 @@ class Library:
             distinct.setdefault(content, graph)
         encoded = self.model.encoded(list(distinct.values()))
         rows = {content: row for row, content in enumerate(distinct)}
-        return [
-            self.model.row(entry, content, graph, encoded, rows[content])
+        functions = [
+            Unstored(entry.key(content), entry, content, graph, rows[content])
             for graph, content, entry in zip(graphs, hashes, entries, strict=True)
         ]
+        return self.model.rows(functions, encoded)
 
     def add_rows(self, rows: Sequence[Row]) -> int:
         """Adds rows that :meth:`rows` of a library of the same model made."""

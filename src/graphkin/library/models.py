@@ -21,12 +21,12 @@ from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.library.engines.base import Metric, Space
 from graphkin.library.pairing import Pairing
 from graphkin.library.ranking import Ranking
-from graphkin.library.records import KnownFunction, Row
+from graphkin.library.records import Row, Unstored
 from graphkin.library.signals import (
     AROUND,
     Records,
     Surroundings,
-    rare_words,
+    rare_words_of,
     record_kind,
     signals_of,
 )
@@ -261,16 +261,17 @@ class SearchModel:
         unrounded = self.embedder.unrounded_codes(vectors)
         return Encoded(pack_codes(unrounded), signals, unrounded)
 
-    def row(
-        self, entry: KnownFunction, graph_hash: str, graph: Graph, encoded: Encoded, number: int
-    ) -> Row:
-        """A graph on its way into a library, which is the ``number``-th of those encoded."""
-        key = entry.key(graph_hash)
+    def rows(self, functions: Sequence[Unstored], encoded: Encoded) -> list[Row]:
+        """Graphs on their way into a library."""
+        vectors = [encoded.vectors[item.number] for item in functions]
+        heads = [item[:4] for item in functions]
         if encoded.signals is None:
-            return Row(key, entry, graph_hash, graph, encoded.vectors[number])
-        words, _ = rare_words(self.embedder, graph)
-        signals = encoded.signals[number].tobytes()
-        return Row(key, entry, graph_hash, graph, encoded.vectors[number], signals, words)
+            return [Row(*head, vector) for head, vector in zip(heads, vectors, strict=True)]
+        signals = [encoded.signals[item.number].tobytes() for item in functions]
+        words = rare_words_of(self.embedder, [item.graph for item in functions])
+        return [
+            Row(*head, *rest) for head, *rest in zip(heads, vectors, signals, words, strict=True)
+        ]
 
     def signals_from(self, contents: Sequence[bytes]) -> Records:
         """Signals as a library keeps them."""

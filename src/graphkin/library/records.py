@@ -91,7 +91,8 @@ def word_bytes(words: WordArray | None) -> bytes:
     if words is None:
         return b""
     check_words(words)
-    return np.unique(words).astype("<u8", copy=False).tobytes()
+    is_ready = bool((words[1:] > words[:-1]).all())
+    return (words if is_ready else np.unique(words)).astype("<u8", copy=False).tobytes()
 
 
 def words_of_bytes(content: bytes) -> WordArray:
@@ -119,6 +120,17 @@ class Row(NamedTuple):
     library that have any have the same number of bytes."""
     words: WordArray | None = None
     """The rare words of the graph, by which it can be found."""
+
+
+class Unstored(NamedTuple):
+    """What the row of a graph begins with; its model has encoded it, and knows the rest."""
+
+    key: bytes
+    entry: KnownFunction
+    graph_hash: str
+    graph: Graph
+    number: int
+    """Among those encoded."""
 
 
 @dataclass(frozen=True)

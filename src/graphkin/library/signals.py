@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.graphs import Graph
+from graphkin.graphs.packing import Neighbours
 from graphkin.graphs.words import KINDS, OFFSETS, kinds_of
 from graphkin.models.answering import Embedder
+from graphkin.models.light.run_sums import RunSums
 
 Records = NDArray[np.void]
 """(N,) of the kind that :func:`record_kind` gives."""
@@ -124,8 +126,9 @@ def _add_surroundings(records: Records, own: Floats, surroundings: Sequence[Surr
         dtype=np.int64,
     ).reshape(-1, 2)
     for name, from_, to in (("callees", 0, 1), ("callers", 1, 0)):
-        total = np.zeros_like(own)
-        np.add.at(total, calls[:, from_], own[calls[:, to]])
+        owners, others = calls[:, from_], calls[:, to]
+        linked = Neighbours.of(owners, others, np.arange(len(calls)), len(records))
+        total = RunSums(linked.offsets, linked.nodes)(own)
         _put(records, name, _of_length_one(total))
     if "neighbours" in (records.dtype.names or ()):
         addresses = [item.address for item in surroundings]
@@ -169,9 +172,17 @@ def cosines(query: np.void, records: Records, name: str) -> Floats:
 
 def rare_words(embedder: Embedder, graph: Graph) -> tuple[NDArray[np.uint64], Floats]:
     """The words of a function that few others have, each once, and how rare they are."""
-    hashes = _distinct(graph)
-    rarity = embedder.words.rarity_of(hashes)
-    return hashes[rarity > RARE], rarity[rarity > RARE]
+    said = _said(embedder, [graph])
+    is_rare = said.rarity > RARE
+    return said.hashes[is_rare], said.rarity[is_rare]
+
+
+def rare_words_of(embedder: Embedder, graphs: Sequence[Graph]) -> list[NDArray[np.uint64]]:
+    """The words of each function that few others have, each once and rising."""
+    said = _said(embedder, graphs)
+    is_rare = said.rarity > RARE
+    ends = np.cumsum(np.bincount(said.owners[is_rare], minlength=len(graphs)))
+    return np.split(said.hashes[is_rare], ends)[:-1]
 
 
 def shared_words(embedder: Embedder, left: Graph, right: Graph) -> list[int]:
@@ -230,10 +241,30 @@ def _counted(graph: Graph) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
 
 def _strengths(embedder: Embedder, graphs: Sequence[Graph]) -> Floats:
     """(N,) the summed rarity of what each function says, offsets left out."""
-    said = [_distinct(graph) for graph in graphs]
-    owners = np.repeat(np.arange(len(graphs)), [len(words) for words in said])
-    rarity = embedder.words.rarity_of(np.concatenate([np.zeros(0, np.uint64), *said]))
-    return np.bincount(owners, rarity, len(graphs)).astype(np.float32)
+    said = _said(embedder, graphs)
+    return np.bincount(said.owners, said.rarity, len(graphs)).astype(np.float32)
+
+
+class _Said(NamedTuple):
+    """What functions say, offsets left out: M words, those of the first function first."""
+
+    hashes: NDArray[np.uint64]
+    """(M,) rising, and each once, in the words of a function."""
+    rarity: Floats
+    """(M,)"""
+    owners: NDArray[np.int64]
+    """(M,) whose they are."""
+
+
+def _said(embedder: Embedder, graphs: Sequence[Graph]) -> _Said:
+    distinct = [
+        np.zeros(0, np.uint64) if graph.node_words is None else graph.node_words.counted()[0]
+        for graph in graphs
+    ]
+    hashes = np.concatenate([np.zeros(0, np.uint64), *distinct])
+    kept = kinds_of(hashes) != KINDS.index(OFFSETS)
+    owners = np.repeat(np.arange(len(graphs)), list(map(len, distinct)))[kept]
+    return _Said(hashes[kept], embedder.words.rarity_of(hashes[kept]), owners)
 
 
 def _distinct(graph: Graph) -> NDArray[np.uint64]:

@@ -172,6 +172,17 @@ def test_scores_do_not_depend_on_where_graphs_lie_in_memory(
     np.testing.assert_array_equal(*scores)
 
 
+def test_what_is_kept_of_graphs_is_not_taken_for_that_of_others() -> None:
+    """Graphs come and go, and new ones lie in the memory of those that went."""
+    files = trained_matcher().to_files()
+    light, query = answering_matcher(files, "files"), chain(5)
+    for nodes in [*range(1, 12)] * 2:
+        pairs, new = [(query, chain(nodes))], answering_matcher(files, "files")
+        expected = new.similarities(pairs)
+        np.testing.assert_allclose(light.similarities(pairs), expected, rtol=1e-5, atol=1e-6)
+        assert light.explain_many(pairs)[0].score == pytest.approx(float(expected[0]), abs=1e-5)
+
+
 def test_an_embedder_explains_as_one_of_torch_does() -> None:
     slow = trained_embedder(**EMBEDDERS["all"])
     light = answering_embedder(slow.to_files(), "files")

@@ -154,6 +154,11 @@ class Engine(ABC):
         has such a thing; other threads may have to wait for the end."""
         return nullcontext()
 
+    def one_write(self) -> AbstractContextManager[None]:
+        """What is added, kept and finished inside is written at once, all of it or nothing, where
+        the engine has such a thing."""
+        return nullcontext()
+
     @abstractmethod
     def documents(self) -> Mapping[str, bytes]:
         """What was given at creation: the files of the models, by name."""

@@ -22,7 +22,7 @@ from graphkin.graphs import Graph, TokenBags
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.graphs.words import is_large
 from graphkin.library.indexing.file_queue import FileJob, Result
-from graphkin.library.records import KnownFunction, Row
+from graphkin.library.records import KnownFunction, Row, Unstored
 from graphkin.library.signals import Surroundings
 
 if TYPE_CHECKING:
@@ -286,11 +286,12 @@ class Embedding:
             surroundings if len(surroundings) == len(functions) else None,
             self._vectors(functions),
         )
-        return [
-            model.row(item.entry, item.graph_hash, item.graph, encoded, number)
+        kept = [
+            Unstored(item.key, item.entry, item.graph_hash, item.graph, number)
             for number, item in enumerate(functions)
             if item.is_kept
         ]
+        return model.rows(kept, encoded)
 
     def _vectors(self, functions: Sequence[Pending]) -> NDArray[np.float32]:
         """(N, V) of the embedder."""

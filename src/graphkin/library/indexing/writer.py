@@ -110,13 +110,7 @@ class LibraryWriter:
         with closing(chunks):
             for chunk in chunks:
                 started = time.perf_counter()
-                added = self._library.add_rows(chunk.rows)
-                self._library.engine.keep_call_graphs(
-                    {end.file_hash: end.call_graph for end in chunk.ends if end.call_graph}
-                )
-                self._library.engine.finish_files(
-                    (end.finished_hash, end.settings) for end in chunk.ends if end.finished_hash
-                )
+                added = self._store(chunk)
                 self._finish_containers({end.path: bool(end.finished_hash) for end in chunk.ends})
                 self._summary.added += added
                 self._summary.architectures.update(row.entry.architecture for row in chunk.rows)
@@ -128,6 +122,19 @@ class LibraryWriter:
                 self._count(chunk)
                 self._report()
         self._finish_containers({})
+
+    def _store(self, chunk: Chunk) -> int:
+        """Writes a chunk at once, for each write waits for the disk; returns the rows added."""
+        engine = self._library.engine
+        with engine.one_write():
+            added = self._library.add_rows(chunk.rows)
+            engine.keep_call_graphs(
+                {end.file_hash: end.call_graph for end in chunk.ends if end.call_graph}
+            )
+            engine.finish_files(
+                (end.finished_hash, end.settings) for end in chunk.ends if end.finished_hash
+            )
+        return added
 
     def _finish_containers(self, ends: Mapping[str, bool]) -> None:
         """Remembers the containers of which everything is stored."""

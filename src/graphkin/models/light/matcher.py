@@ -40,6 +40,9 @@ NODES_AT_ONCE = 20_000
 """Whose states are in memory together, unless a single pair has more."""
 NODES_IN_CACHE = 1_500
 """That are encoded or compared together: what is computed of them stays in cache."""
+NODES_KEPT = 5_000
+"""What is compared of the latest graphs is kept, unless they have more nodes: a search explains the
+best of the hits that it has just ordered."""
 
 
 class NodeViews(NamedTuple):
@@ -93,6 +96,8 @@ class LightMatcher(LightModel):
         self._hidden_bias = weights.floats("late.hidden_bias", WIDTH)
         self._output = weights.floats("late.output", 1, WIDTH)[0]
         weights.finish()
+        self._kept: dict[int, tuple[Graph, NodeViews]] = {}
+        """By the identity of the graph, which lives as long as this does."""
 
     @staticmethod
     def can_be(config: ModelConfig) -> bool:
@@ -175,6 +180,16 @@ class LightMatcher(LightModel):
 
     def _views(self, graphs: list[Graph]) -> list[NodeViews]:
         """What is compared of each graph's nodes."""
+        known = self._kept  # another thread may replace it
+        views = {id(graph): known[id(graph)][1] for graph in graphs if id(graph) in known}
+        new = [graph for graph in graphs if id(graph) not in views]
+        views |= zip(map(id, new), self._new_views(new) if new else (), strict=True)
+        if sum(graph.num_nodes for graph in graphs) <= NODES_KEPT:
+            self._kept = {id(graph): (graph, views[id(graph)]) for graph in graphs}
+        return [views[id(graph)] for graph in graphs]
+
+    def _new_views(self, graphs: list[Graph]) -> list[NodeViews]:
+        """The same, of graphs that were not compared just now."""
         runs = _runs_in_cache([graph.num_nodes for graph in graphs])
         return [view for run in runs for view in self._views_at_once(graphs[run])]
 

@@ -23,6 +23,8 @@ from graphkin.models.word_directions import NO_WORDS
 
 NORM_EPSILON = np.float32(1e-5)
 """Of torch's layer norm."""
+LARGEST_EXPONENT = np.float32(88)
+"""Of which e to its power is a number of 32 bits."""
 
 
 def fits(config: ModelConfig) -> bool:
@@ -99,12 +101,13 @@ class NeighbourMean:
         self.counts = np.diff(neighbours.offsets)
         """(N,)"""
         self._sums = RunSums(neighbours.offsets, neighbours.nodes)
-        self._shares = (1 / np.maximum(self.counts, 1)).astype(np.float32)[:, None]
+        self._several = np.flatnonzero(self.counts > 1)
+        self._shares = (1 / self.counts[self._several]).astype(np.float32)[:, None]
 
     def __call__(self, h: Floats) -> Floats:
         """(N, D) -> (N, D)"""
         means = self._sums(h)
-        means *= self._shares
+        means[self._several] *= self._shares
         return means
 
 
@@ -145,8 +148,8 @@ class ResidualNetwork:
         sizes = np.concatenate([np.diff(bag.offsets) for bag in bags])
         owners = owners_of(running_offsets(sizes))
         counts = np.bincount(owners * self._size + ids, minlength=batch.num_nodes * self._size)
-        shares = np.log1p(counts.astype(np.float32)).reshape(-1, self._size)
-        h: Floats = shares @ self._tokens
+        logarithms = np.log1p(np.arange(counts.max(initial=0) + 1, dtype=np.float32))
+        h: Floats = logarithms[counts].reshape(-1, self._size) @ self._tokens
         h += self._bias
         return h
 
@@ -162,6 +165,7 @@ class _Step:
         self._bias, self._norm_scale, self._norm_bias = (
             weights.floats(prefix + name, width) for name in ("bias", "norm_scale", "norm_bias")
         )
+        self._share = np.full(width, 1 / width, np.float32)
 
     def __call__(self, h: Floats, incoming: NeighbourMean, outgoing: NeighbourMean) -> Floats:
         """(N, D) -> (N, D)"""
@@ -171,7 +175,7 @@ class _Step:
         x += self._bias
         np.maximum(x, 0, out=x)
         x += h
-        x -= x.mean(axis=1, keepdims=True)
+        x -= (x @ self._share)[:, None]
         variance = np.einsum("nd,nd->n", x, x) / np.float32(x.shape[1])
         x *= (1 / np.sqrt(variance + NORM_EPSILON))[:, None]
         x *= self._norm_scale
@@ -199,9 +203,9 @@ class PooledReadout:
         gated = sigmoid(projected[:, : self._size])
         gated *= projected[:, self._size :]
         counts = np.diff(batch.node_offsets).astype(np.float32)[:, None]
-        total = np.stack([rows.sum(axis=0) for rows in batch.split(gated)]) / np.sqrt(counts)
-        mean = np.stack([rows.sum(axis=0) for rows in batch.split(h)]) / counts
-        most = np.stack([rows.max(axis=0) for rows in batch.split(h)])
+        total = _over_graphs(np.add, gated, batch.node_offsets) / np.sqrt(counts)
+        mean = _over_graphs(np.add, h, batch.node_offsets) / counts
+        most = _over_graphs(np.maximum, h, batch.node_offsets)
         hidden = np.concatenate([total, mean, most], axis=1) @ self._hidden
         hidden += self._hidden_bias
         np.maximum(hidden, 0, out=hidden)
@@ -210,10 +214,28 @@ class PooledReadout:
         return vectors
 
 
+def _over_graphs(operation: np.ufunc, rows: Floats, node_offsets: Index) -> Floats:
+    """(N, D) rows of nodes -> (graphs, D) one row for each graph.
+
+    Graphs of one size that come in a row are done at once: batches are sorted by size.
+    """
+    sizes = np.diff(node_offsets)
+    starts = np.flatnonzero(np.diff(sizes, prepend=-1))
+    reduced = np.empty((len(sizes), rows.shape[1]), dtype=rows.dtype)
+    for first, end in pairwise([*starts.tolist(), len(sizes)]):
+        own = rows[node_offsets[first] : node_offsets[end]]
+        own = own.reshape(end - first, int(sizes[first]), rows.shape[1])
+        operation.reduce(own, axis=1, out=reduced[first:end])
+    return reduced
+
+
 def sigmoid(x: Floats) -> Floats:
     """1 / (1 + e^-x), without overflow."""
-    raised = np.exp(-np.abs(x))
-    shares: Floats = np.where(x >= 0, 1, raised) / (1 + raised)
+    shares: Floats = np.negative(x)
+    np.minimum(shares, LARGEST_EXPONENT, out=shares)
+    np.exp(shares, out=shares)
+    shares += 1
+    np.reciprocal(shares, out=shares)
     return shares
 
 

@@ -33,9 +33,9 @@ class RunSums:
 
     def __call__(self, values: Floats) -> Floats:
         """(rows, D) -> (runs, D)"""
-        total = np.zeros((len(self._order), values.shape[1]), dtype=values.dtype)
-        for rows in self._layers:
+        total = values[self._layers[0]] if self._layers else values[:0]
+        for rows in self._layers[1:]:
             total[: len(rows)] += values[rows]
-        sums = np.empty_like(total)
-        sums[self._order] = total
+        sums = np.zeros((len(self._order), values.shape[1]), dtype=values.dtype)
+        sums[self._order[: len(total)]] = total
         return sums

@@ -103,6 +103,24 @@ def test_a_graph_is_kept_once_and_goes_with_its_last_entry(engine: SqliteEngine)
     assert engine.verify().damage == []
 
 
+def test_one_write_is_all_or_nothing(engine: SqliteEngine) -> None:
+    def store(seed: int, ends: bool) -> None:
+        with engine.one_write():
+            engine.add(sample_rows(SPACE, 4, seed=seed))
+            engine.finish_files([(f"file {seed}", "settings")])
+            if not ends:
+                raise KeyError(seed)
+
+    with pytest.raises(KeyError):
+        store(1, ends=False)
+    assert (engine.count(), engine.finished_files()) == (0, set())
+    store(2, ends=True)
+    assert (engine.count(), engine.finished_files()) == (4, {("file 2", "settings")})
+    with SqliteEngine.open(engine.path) as other:
+        assert other.count() == 4
+    assert engine.verify().damage == []
+
+
 def test_signals_of_another_length_are_refused(engine: SqliteEngine) -> None:
     rows = sample_rows(SPACE, 4)
     engine.add([rows[0]._replace(signals=b"")])

@@ -125,6 +125,9 @@ class SqliteEngine(Engine):
     def one_state(self) -> AbstractContextManager[None]:
         return self._file.reading()
 
+    def one_write(self) -> AbstractContextManager[None]:
+        return self._file.writing("add to")
+
     def documents(self) -> Mapping[str, bytes]:
         with self._file.reading():
             rows = self._file.execute("SELECT name, checksum, content FROM documents").fetchall()

@@ -118,6 +118,7 @@ class SqliteFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lock = threading.RLock()
+        self._is_writing = False
         self._connection = _connect(path)
         with self.explained("open"):
             _check_header(path, self._connection)
@@ -187,15 +188,21 @@ class SqliteFile:
 
     @contextmanager
     def writing(self, action: str) -> Iterator[None]:
-        """All of it, or nothing."""
+        """All of it, or nothing; as part of a larger write, all of that."""
         with self.lock, self.explained(action):
+            if self._is_writing:
+                yield
+                return
             self.execute("BEGIN IMMEDIATE")
+            self._is_writing = True
             try:
                 yield
                 self.execute("COMMIT")
             except BaseException:
                 self._end("ROLLBACK")
                 raise
+            finally:
+                self._is_writing = False
 
     def _end(self, how: str) -> None:
         # SQLite itself rolls back after some errors; and what matters is the first error.
