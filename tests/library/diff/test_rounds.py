@@ -58,7 +58,7 @@ def side(count: int, seed: int, *, narrow: bool = False, copies: int = 0) -> Sid
     ]
     calls = [tuple(dict.fromkeys(own)) for own in calls]
     names = [b"copy" if row < copies else b"%d-%d" % (seed, row) for row in range(count)]
-    code = [CodeForm((name,), name, name, name) for name in names]
+    code = [CodeForm((name,), name, name, name, name) for name in names]
     graphs = [
         SimpleNamespace(num_nodes=int(blocks), digest=lambda row=row: f"{seed}-{row}")
         for row, blocks in enumerate(rng.integers(1, 30, count))
