@@ -159,7 +159,10 @@ def functions_of(path: Path) -> dict[str, Compiled]:
         for unit in dwarf.iter_CUs():
             program = dwarf.line_program_for_CU(unit)
             top = unit.get_top_DIE()
-            source, flags = Path(_text(top, "DW_AT_name")).name, _flags(_text(top, "DW_AT_producer"))
+            source, flags = (
+                Path(_text(top, "DW_AT_name")).name,
+                _flags(_text(top, "DW_AT_producer")),
+            )
             for entry in top.iter_children():
                 if entry.tag == "DW_TAG_subprogram" and "DW_AT_low_pc" in entry.attributes:
                     origin = _origin(entry)
@@ -177,9 +180,7 @@ def functions_of(path: Path) -> dict[str, Compiled]:
 
 def _flags(producer: str) -> tuple[str, ...]:
     return tuple(
-        flag
-        for flag in producer.split()
-        if FLAG.match(flag) and not LIBRARY_FLAGS.match(flag)
+        flag for flag in producer.split() if FLAG.match(flag) and not LIBRARY_FLAGS.match(flag)
     )
 
 
@@ -233,9 +234,7 @@ def leaves_no_trace(old: Build, new: Build, name: str, compiler: str) -> bool:
         kept += between + ours.text
         position = ours.end
     rest = unit.text[position:]
-    codes = [
-        compiled_code(text + rest, name, compiler, compiled.flags) for text in (swapped, kept)
-    ]
+    codes = [compiled_code(text + rest, name, compiler, compiled.flags) for text in (swapped, kept)]
     return bool(codes[0]) and codes[0] == codes[1]
 
 

@@ -69,7 +69,9 @@ def functions_that_shift(shifts: Mapping[int, Collection[Shift]]) -> set[int]:
     Args:
         shifts: of each function, by number.
     """
-    points = sorted((shift.before, shift.lines, row) for row, own in shifts.items() for shift in own)
+    points = sorted(
+        (shift.before, shift.lines, row) for row, own in shifts.items() for shift in own
+    )
     by_lines: dict[int, set[int]] = {}
     for _, lines, row in points:
         by_lines.setdefault(lines, set()).add(row)

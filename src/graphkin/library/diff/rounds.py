@@ -17,6 +17,7 @@ from graphkin.binaries.function import is_unnamed
 from graphkin.errors import ModelError
 from graphkin.library.diff.context import context_features
 from graphkin.library.diff.gaps import with_gaps
+from graphkin.library.diff.inlining import Inlining
 from graphkin.library.diff.pairs import (
     Paired,
     Pairs,
@@ -72,8 +73,11 @@ def pair(model: SearchModel, left: Side, right: Side, *, by_name: bool = True) -
         pairs, features = more, own_features(model, more, (pairs, features))
         alone = with_names(pairs, round_probabilities(pairs, features, first, 0), names)
     probabilities = alone
+    inlining = Inlining(model.embedder, left, right)
     for number, own in enumerate(others, start=1):
         known = features | context_features(pairs, probabilities)
+        if own.inlining:
+            known |= inlining.features(pairs, probabilities)
         probabilities = with_names(pairs, round_probabilities(pairs, known, own, number), names)
     if by_name:
         probabilities = with_other_names(pairs, probabilities)
@@ -91,7 +95,7 @@ def pair(model: SearchModel, left: Side, right: Side, *, by_name: bool = True) -
 
 def round_probabilities(pairs: Pairs, features: Features, own: Round, number: int) -> Floats:
     """(P,) what one round makes of its features."""
-    exponents = own.exponents(features, names_of(number))
+    exponents = own.exponents(features, names_of(number, own.inlining))
     probabilities = own.competing(competing_features(pairs, exponents))
     are_others = contradicted(features["least_strength"], features["words"], features["graph"])
     probabilities = np.where(are_others, np.minimum(probabilities, CONTRADICTED), probabilities)
