@@ -4,7 +4,7 @@
 
 A folder holds ``PROJECT/CONFIGURATION.so``, unstripped: the names say which functions are the same.
 The projects must be left out of the training of the model. With ``--keep`` the rounds of the model
-that know nothing of inlining stay as they are, and only those that do are fitted.
+that know nothing of inlining and order stay as they are, and only those that do are fitted.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from graphkin.binaries.function import is_unnamed
 from graphkin.binaries.targets import parse_target
 from graphkin.library.diff.context import context_features
 from graphkin.library.diff.inlining import Inlining
+from graphkin.library.diff.order import order_features
 from graphkin.library.diff.pairs import Pairs, likely_pairs, own_features, with_related
 from graphkin.library.diff.rounds import competing_features, round_probabilities
 from graphkin.library.diff.side import Side, read_side
@@ -34,8 +35,8 @@ from graphkin.models.calibration import Logistic
 from graphkin.models.saving import SHIPPED
 
 ROUNDS = 3
-"""Without what a compiler may have put inside."""
-INLINING_ROUNDS = 2
+"""Without inlining and order."""
+LATE_ROUNDS = 1
 DROPPED = 0.25
 """Share of the functions that every other example lacks, on each side."""
 FURTHER = {
@@ -82,7 +83,7 @@ def main() -> None:
     order = model.ranking.order
     if options.keep:
         assert shipped.pairing is not None, "there are rounds to keep"
-        kept = tuple(own for own in shipped.pairing.rounds if not own.inlining)
+        kept = tuple(own for own in shipped.pairing.rounds if not own.is_late)
         fitted_on["first_rounds"] = shipped.pairing.fitted_on.get(
             "first_rounds", shipped.pairing.fitted_on
         )
@@ -160,12 +161,12 @@ def fit(
     inlining = [
         Inlining(model.embedder, example.pairs.left, example.pairs.right) for example in examples
     ]
-    for number in range(first_rounds + INLINING_ROUNDS):
+    for number in range(first_rounds + LATE_ROUNDS):
         is_last = number + 1 >= first_rounds
         own = (
             kept[number]
             if number < len(kept)
-            else fit_round(examples, features, number, inlining=number >= first_rounds)
+            else fit_round(examples, features, number, is_late=number >= first_rounds)
         )
         fitted.append(own)
         probabilities = [
@@ -175,7 +176,7 @@ def fit(
         features = [
             example.features
             | context_features(example.pairs, own_probabilities)
-            | (inside.features(example.pairs, own_probabilities) if is_last else {})
+            | (late_features(inside, example.pairs, own_probabilities) if is_last else {})
             for example, own_probabilities, inside in zip(
                 examples, probabilities, inlining, strict=True
             )
@@ -183,22 +184,26 @@ def fit(
     return tuple(fitted)
 
 
+def late_features(inlining: Inlining, pairs: Pairs, probabilities: Floats) -> dict[str, Floats]:
+    return inlining.features(pairs, probabilities) | order_features(pairs, probabilities)
+
+
 def fit_round(
     examples: Sequence[Example],
     features: Sequence[Features],
     number: int,
     *,
-    inlining: bool = False,
+    is_late: bool = False,
 ) -> Round:
-    names = names_of(number, inlining)
+    names = names_of(number, is_late=is_late)
     columns = [np.column_stack([own[name] for name in names]) for own in features]
     known = _logistic(examples, columns)
-    unsettled = Round(known, known, inlining)
+    unsettled = Round(known, known, is_late)
     competing = [
         competing_features(example.pairs, unsettled.exponents(own, names))
         for example, own in zip(examples, features, strict=True)
     ]
-    return Round(known, _logistic(examples, competing), inlining)
+    return Round(known, _logistic(examples, competing), is_late)
 
 
 def _logistic(examples: Sequence[Example], columns: Sequence[Floats]) -> Logistic:

@@ -37,6 +37,9 @@ INLINING_NAMES = (
     "through_callees_differ", "through_callers_share", "through_callers_agree",
     "through_callers_differ",
 )  # fmt: skip
+ORDER_NAMES = (
+    "order_inside", "order_apart", "order_outside", "order_exact", "order_tight",
+)  # fmt: skip
 COMPETING_NAMES = (
     "exponent", "by_row", "by_column", "by_either", "little_by_row", "little_by_column",
 )  # fmt: skip
@@ -51,8 +54,9 @@ class Round:
 
     known: Logistic
     competing: Logistic
-    inlining: bool = False
-    """Whether it also knows what functions are with those that a compiler may have put inside."""
+    is_late: bool = False
+    """Whether it also knows what functions are with those that a compiler may have put inside, and
+    of their order."""
 
     def exponents(self, features: Features, names: tuple[str, ...]) -> Floats:
         """(P,) what the probabilities follow from, within bounds."""
@@ -85,13 +89,13 @@ class Pairing:
                 raise FormatError(f"this is not a pairing that this graphkin reads: {kind}")
             rounds: list[Round] = []
             for own in values["rounds"]:
-                inlining = bool(own.get("inlining", False))
-                known = names_of(len(rounds), inlining)
+                is_late = bool(own.get("is_late", False))
+                known = names_of(len(rounds), is_late=is_late)
                 rounds.append(
                     Round(
                         Logistic.from_dict(own["known"], len(known)),
                         Logistic.from_dict(own["competing"], len(COMPETING_NAMES)),
-                        inlining,
+                        is_late,
                     )
                 )
             if not rounds:
@@ -106,8 +110,8 @@ class Pairing:
             raise FormatError(f"a pairing is damaged: {error!r}") from error
 
 
-def names_of(number: int, inlining: bool = False) -> tuple[str, ...]:
-    """The features that a round knows, by its number from 0, and whether it knows of inlining."""
+def names_of(number: int, *, is_late: bool = False) -> tuple[str, ...]:
+    """The features that a round knows, by its number from 0, and whether it is a late one."""
     if not number:
         return OWN_NAMES
-    return OWN_NAMES + CONTEXT_NAMES + (INLINING_NAMES if inlining else ())
+    return OWN_NAMES + CONTEXT_NAMES + (INLINING_NAMES + ORDER_NAMES if is_late else ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from graphkin.binaries.targets import parse_target
 from graphkin.library.diff.context import context_features
 from graphkin.library.diff.inlining import Inlining
 from graphkin.library.diff.pairs import Pairs
+from graphkin.library.diff.rounds import pair
 from graphkin.library.diff.side import Side, read_side
 from graphkin.library.models import SearchModel
 from graphkin.library.pairing import INLINING_NAMES
@@ -30,6 +32,7 @@ static int inner(const char *s, int n) {
 }
 int outer(const char *s, int n) {
   if (n > 25031) puts("the outer one says less");
+  if (rand() > 17389) return remove("a file of the outer one");
   return inner(s, n) * 31337;
 }
 int other(const char *s) { puts("nothing of the kind"); return remove(s) + 9173; }
@@ -90,6 +93,25 @@ def test_a_function_is_compared_with_what_it_may_have_inside(sides: tuple[Side, 
     assert abs(callee["inlined_gain"]) < 0.1, "the inner one has nothing inside"
     assert caller["claimed_by_callees"] > 0.3 > caller["claimed_by_callers"]
     assert callee["claimed_by_callers"] > 0.1 > callee["claimed_by_callees"]
+
+
+def test_of_two_that_look_like_one_the_caller_is_the_pair(sides: tuple[Side, Side]) -> None:
+    partners = partners_by(MODEL, sides)
+    assert partners["outer"] == "outer"
+    assert partners["leaf"] == "leaf"
+    assert "inner" not in partners
+    assert MODEL.pairing is not None
+    early = tuple(own for own in MODEL.pairing.rounds if not own.is_late)
+    without = replace(MODEL, pairing=replace(MODEL.pairing, rounds=early))
+    assert partners_by(without, sides).get("outer") != "outer"
+
+
+def partners_by(model: SearchModel, sides: tuple[Side, Side]) -> dict[str, str]:
+    left, right = sides
+    return {
+        left.functions[item.row].name: right.functions[item.column].name
+        for item in pair(model, left, right, by_name=False)
+    }
 
 
 def test_calls_lead_through_what_has_no_partner(sides: tuple[Side, Side]) -> None:

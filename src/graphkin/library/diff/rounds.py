@@ -18,6 +18,7 @@ from graphkin.errors import ModelError
 from graphkin.library.diff.context import context_features
 from graphkin.library.diff.gaps import with_gaps
 from graphkin.library.diff.inlining import Inlining
+from graphkin.library.diff.order import order_features
 from graphkin.library.diff.pairs import (
     Paired,
     Pairs,
@@ -76,8 +77,9 @@ def pair(model: SearchModel, left: Side, right: Side, *, by_name: bool = True) -
     inlining = Inlining(model.embedder, left, right)
     for number, own in enumerate(others, start=1):
         known = features | context_features(pairs, probabilities)
-        if own.inlining:
+        if own.is_late:
             known |= inlining.features(pairs, probabilities)
+            known |= order_features(pairs, probabilities)
         probabilities = with_names(pairs, round_probabilities(pairs, known, own, number), names)
     if by_name:
         probabilities = with_other_names(pairs, probabilities)
@@ -95,7 +97,7 @@ def pair(model: SearchModel, left: Side, right: Side, *, by_name: bool = True) -
 
 def round_probabilities(pairs: Pairs, features: Features, own: Round, number: int) -> Floats:
     """(P,) what one round makes of its features."""
-    exponents = own.exponents(features, names_of(number, own.inlining))
+    exponents = own.exponents(features, names_of(number, is_late=own.is_late))
     probabilities = own.competing(competing_features(pairs, exponents))
     are_others = contradicted(features["least_strength"], features["words"], features["graph"])
     probabilities = np.where(are_others, np.minimum(probabilities, CONTRADICTED), probabilities)
