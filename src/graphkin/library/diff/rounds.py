@@ -44,6 +44,8 @@ RENAMED = 0.9
 """Probability from which on two functions of different names are taken for the same."""
 SURROUNDINGS = 0.5
 """A pair that is less probable by itself was found by its surroundings."""
+DIGITS = 9
+"""Of a probability: further ones depend on where in memory the features lie."""
 LEAST_PROBABILITY = 0.05
 """Pairs that are less probable are never made."""
 
@@ -83,6 +85,7 @@ def pair(model: SearchModel, left: Side, right: Side, *, by_name: bool = True) -
         probabilities = with_names(pairs, round_probabilities(pairs, known, own, number), names)
     if by_name:
         probabilities = with_other_names(pairs, probabilities)
+    probabilities = np.round(probabilities, DIGITS)
     paired = [
         Paired(
             int(pairs.rows[number]),
