@@ -16,7 +16,7 @@ from graphkin.library.diff.rounds import pair
 from graphkin.library.diff.side import Side, read_side
 from graphkin.library.models import SearchModel
 from graphkin.library.pairing import INLINING_NAMES
-from tests.conftest import Compile
+from tests.binaries.compiling import Compile
 
 MODEL = SearchModel.load("functions")
 SOURCE = """
