@@ -1,9 +1,10 @@
 """Fits how the functions of two binaries are paired, on projects that no model saw.
 
-    python experiments/fit_pairing.py FOLDER... --projects NAME,NAME,... [-o pairing.json]
+    python experiments/fit_pairing.py FOLDER... --projects NAME,NAME,... [--keep] [-o pairing.json]
 
 A folder holds ``PROJECT/CONFIGURATION.so``, unstripped: the names say which functions are the same.
-The projects must be left out of the training of the model.
+The projects must be left out of the training of the model. With ``--keep`` the rounds of the model
+that know nothing of inlining and order stay as they are, and only those that do are fitted.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -23,6 +24,8 @@ from graphkin._support.files import write_atomically
 from graphkin.binaries.function import is_unnamed
 from graphkin.binaries.targets import parse_target
 from graphkin.library.diff.context import context_features
+from graphkin.library.diff.inlining import Inlining
+from graphkin.library.diff.order import order_features
 from graphkin.library.diff.pairs import Pairs, likely_pairs, own_features, with_related
 from graphkin.library.diff.rounds import competing_features, round_probabilities
 from graphkin.library.diff.side import Side, read_side
@@ -32,6 +35,8 @@ from graphkin.models.calibration import Logistic
 from graphkin.models.saving import SHIPPED
 
 ROUNDS = 3
+"""Without inlining and order."""
+LATE_ROUNDS = 1
 DROPPED = 0.25
 """Share of the functions that every other example lacks, on each side."""
 FURTHER = {
@@ -60,8 +65,10 @@ def main() -> None:
     parser.add_argument("--projects", required=True, help="with commas")
     parser.add_argument("--model", default="functions")
     parser.add_argument("-o", "--output", type=Path, default=SHIPPED / "functions" / PAIRING_FILE)
+    parser.add_argument("--keep", action="store_true", help="fit the last rounds alone")
     options = parser.parse_args()
-    model = replace(SearchModel.load(options.model), pairing=None)
+    shipped = SearchModel.load(options.model)
+    model = shipped if options.keep else replace(shipped, pairing=None)
     projects = options.projects.split(",")
     examples = [
         example
@@ -70,9 +77,18 @@ def main() -> None:
         if (folder / project).is_dir()
         for example in examples_of(model, folder / project)
     ]
-    fitted_on = {"projects": projects, "examples": len(examples)}
+    fitted_on: dict[str, Any] = {"projects": projects, "examples": len(examples)}
     assert model.ranking is not None, "sides were made by it"
-    pairing = Pairing(fit(model, examples), fitted_on, model.ranking.order)
+    kept: tuple[Round, ...] = ()
+    order = model.ranking.order
+    if options.keep:
+        assert shipped.pairing is not None, "there are rounds to keep"
+        kept = tuple(own for own in shipped.pairing.rounds if not own.is_late)
+        fitted_on["first_rounds"] = shipped.pairing.fitted_on.get(
+            "first_rounds", shipped.pairing.fitted_on
+        )
+        order = shipped.pairing.order
+    pairing = Pairing(fit(model, examples, kept), fitted_on, order)
     write_atomically(options.output, pairing.to_json().encode() + b"\n")
     print(f"{options.output}: {len(examples)} pairs of files")
 
@@ -122,9 +138,18 @@ def example_of(model: SearchModel, pairs: Pairs) -> Example:
     return Example(pairs, own_features(model, pairs), is_right, is_known)
 
 
-def fit(model: SearchModel, examples: Sequence[Example], rounds: int = ROUNDS) -> tuple[Round, ...]:
-    """Round by round: each sees what those before it have found, as it will be at work."""
-    first = fit_round(examples, [example.features for example in examples], 0)
+def fit(
+    model: SearchModel, examples: Sequence[Example], kept: Sequence[Round] = ()
+) -> tuple[Round, ...]:
+    """Round by round: each sees what those before it have found, as it will be at work.
+
+    Args:
+        model: what compares functions.
+        examples: pairs of files.
+        kept: the first rounds, if they are not to be fitted.
+    """
+    features = [example.features for example in examples]
+    first = kept[0] if kept else fit_round(examples, features, 0)
     related = [
         with_related(example.pairs, round_probabilities(example.pairs, example.features, first, 0))
         for example in examples
@@ -132,30 +157,53 @@ def fit(model: SearchModel, examples: Sequence[Example], rounds: int = ROUNDS) -
     examples = [example_of(model, pairs) for pairs in related]
     fitted: list[Round] = []
     features = [example.features for example in examples]
-    for number in range(rounds):
-        own = fit_round(examples, features, number)
+    first_rounds = len(kept) or ROUNDS
+    inlining = [
+        Inlining(model.embedder, example.pairs.left, example.pairs.right) for example in examples
+    ]
+    for number in range(first_rounds + LATE_ROUNDS):
+        is_last = number + 1 >= first_rounds
+        own = (
+            kept[number]
+            if number < len(kept)
+            else fit_round(examples, features, number, is_late=number >= first_rounds)
+        )
         fitted.append(own)
         probabilities = [
             round_probabilities(example.pairs, known, own, number)
             for example, known in zip(examples, features, strict=True)
         ]
         features = [
-            example.features | context_features(example.pairs, own_probabilities)
-            for example, own_probabilities in zip(examples, probabilities, strict=True)
+            example.features
+            | context_features(example.pairs, own_probabilities)
+            | (late_features(inside, example.pairs, own_probabilities) if is_last else {})
+            for example, own_probabilities, inside in zip(
+                examples, probabilities, inlining, strict=True
+            )
         ]
     return tuple(fitted)
 
 
-def fit_round(examples: Sequence[Example], features: Sequence[Features], number: int) -> Round:
-    names = names_of(number)
+def late_features(inlining: Inlining, pairs: Pairs, probabilities: Floats) -> dict[str, Floats]:
+    return inlining.features(pairs, probabilities) | order_features(pairs, probabilities)
+
+
+def fit_round(
+    examples: Sequence[Example],
+    features: Sequence[Features],
+    number: int,
+    *,
+    is_late: bool = False,
+) -> Round:
+    names = names_of(number, is_late=is_late)
     columns = [np.column_stack([own[name] for name in names]) for own in features]
     known = _logistic(examples, columns)
-    unsettled = Round(known, known)
+    unsettled = Round(known, known, is_late)
     competing = [
         competing_features(example.pairs, unsettled.exponents(own, names))
         for example, own in zip(examples, features, strict=True)
     ]
-    return Round(known, _logistic(examples, competing))
+    return Round(known, _logistic(examples, competing), is_late)
 
 
 def _logistic(examples: Sequence[Example], columns: Sequence[Floats]) -> Logistic:

@@ -38,7 +38,7 @@ def line_numbers(left: Graph, right: Graph) -> set[int]:
         old, new = ours[place] - theirs[place], theirs[place] - ours[place]
         for before in old:
             for after in new:
-                if _is_shift(int(words[before].text), int(words[after].text)):
+                if is_shift(int(words[before].text), int(words[after].text)):
                     lines |= {before, after}
     return lines
 
@@ -70,7 +70,8 @@ def _numbers_by_place(graph: Graph) -> dict[_Place, set[int]]:
     return places
 
 
-def _is_shift(before: int, after: int) -> bool:
+def is_shift(before: int, after: int) -> bool:
+    """Whether a line may have become another, for all that the two numbers say."""
     apart = abs(after - before)
     is_size = any(_is_round(number) for number in (before, after))
     return apart <= min(MOST_LINES, SHIFT * before) and not is_size

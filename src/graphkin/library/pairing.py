@@ -31,6 +31,15 @@ CONTEXT_NAMES = (
     "callees_share", "callees_agree", "callees_differ", "callers_share", "callers_agree",
     "callers_differ", "neighbours", "neighbours_on_both_sides", "neighbours_crossed",
 )  # fmt: skip
+INLINING_NAMES = (
+    "inlined_words", "inlined_gain", "inlined_against", "inlined_operations", "claimed_by_callers",
+    "claimed_by_callees", "through_callees_share", "through_callees_agree",
+    "through_callees_differ", "through_callers_share", "through_callers_agree",
+    "through_callers_differ",
+)  # fmt: skip
+ORDER_NAMES = (
+    "order_inside", "order_apart", "order_outside", "order_exact", "order_tight",
+)  # fmt: skip
 COMPETING_NAMES = (
     "exponent", "by_row", "by_column", "by_either", "little_by_row", "little_by_column",
 )  # fmt: skip
@@ -45,6 +54,9 @@ class Round:
 
     known: Logistic
     competing: Logistic
+    is_late: bool = False
+    """Whether it also knows what functions are with those that a compiler may have put inside, and
+    of their order."""
 
     def exponents(self, features: Features, names: tuple[str, ...]) -> Floats:
         """(P,) what the probabilities follow from, within bounds."""
@@ -77,11 +89,13 @@ class Pairing:
                 raise FormatError(f"this is not a pairing that this graphkin reads: {kind}")
             rounds: list[Round] = []
             for own in values["rounds"]:
-                known = names_of(len(rounds))
+                is_late = bool(own.get("is_late", False))
+                known = names_of(len(rounds), is_late=is_late)
                 rounds.append(
                     Round(
                         Logistic.from_dict(own["known"], len(known)),
                         Logistic.from_dict(own["competing"], len(COMPETING_NAMES)),
+                        is_late,
                     )
                 )
             if not rounds:
@@ -96,6 +110,8 @@ class Pairing:
             raise FormatError(f"a pairing is damaged: {error!r}") from error
 
 
-def names_of(number: int) -> tuple[str, ...]:
-    """The features that a round knows, by its number from 0."""
-    return OWN_NAMES + CONTEXT_NAMES if number else OWN_NAMES
+def names_of(number: int, *, is_late: bool = False) -> tuple[str, ...]:
+    """The features that a round knows, by its number from 0, and whether it is a late one."""
+    if not number:
+        return OWN_NAMES
+    return OWN_NAMES + CONTEXT_NAMES + (INLINING_NAMES + ORDER_NAMES if is_late else ())

@@ -214,7 +214,7 @@ def _operation_shares(graph: Graph, size: int) -> Floats:
 
 def word_cosines(embedder: Embedder, query: Graph, others: Sequence[Graph]) -> Floats:
     """(N,) the exact cosines of what a function says with what others say, offsets left out."""
-    counted = [_counted(graph) for graph in (query, *others)]
+    counted = [counted_words(graph) for graph in (query, *others)]
     rarity = embedder.words.rarity_of(np.concatenate([words for words, _ in counted]))
     ends = np.cumsum([len(words) for words, _ in counted])[:-1]
     weights = [
@@ -230,7 +230,7 @@ def word_cosines(embedder: Embedder, query: Graph, others: Sequence[Graph]) -> F
     return cosines
 
 
-def _counted(graph: Graph) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def counted_words(graph: Graph) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """The distinct words of a graph, offsets left out, and how often each is there."""
     if graph.node_words is None:
         return np.zeros(0, np.uint64), np.zeros(0, np.int64)
@@ -269,4 +269,4 @@ def _said(embedder: Embedder, graphs: Sequence[Graph]) -> _Said:
 
 def _distinct(graph: Graph) -> NDArray[np.uint64]:
     """The words of a function, offsets left out, each once."""
-    return _counted(graph)[0]
+    return counted_words(graph)[0]

@@ -164,3 +164,39 @@ def test_registers_alone_leave_the_mnemonics_equal() -> None:
     )
     assert left.mnemonics == right.mnemonics
     assert left.digest != right.digest
+
+
+@pytest.mark.parametrize(
+    ("architecture", "left", "right"),
+    [
+        ("x86-64", "mov qword ptr [rdi], rsi", "mov qword ptr [rdi + 8], rsi"),
+        ("x86-64", "mov eax, dword ptr [rbp - 0x14]", "mov eax, dword ptr [rbp - 0x18]"),
+        ("aarch64", "ldr x4, [x3]", "ldr x4, [x3, #0xff0]"),
+        ("mipsel", "lw $v0, ($a0)", "lw $v0, 12($a0)"),
+    ],
+)
+def test_fields_that_moved_leave_the_registers_equal(
+    architecture: str, left: str, right: str
+) -> None:
+    old, new = (code_form(_function(architecture, line)) for line in (left, right))
+    assert old.registers == new.registers
+    assert old.digest != new.digest
+
+
+def test_other_registers_are_seen() -> None:
+    left, right = (
+        code_form(_function("x86-64", line))
+        for line in ("mov rax, qword ptr [rdi + 8]", "mov rax, qword ptr [rsi + 8]")
+    )
+    assert left.mnemonics == right.mnemonics
+    assert left.registers != right.registers
+
+
+def test_small_numbers_are_no_addresses_wherever_the_code_lies() -> None:
+    """A shared library of some size has functions where programs for a fixed place begin."""
+    texts = ("cmp byte ptr [rdi + 8], 1", "cmp byte ptr [rdi + 8], 2")
+    high = {code_form(_function("x86-64", text, address=0x20000)).digest for text in texts}
+    assert len(high) == 2
+    texts = ("mov edi, 0x402010", "mov edi, 0x402020")
+    fixed = {code_form(_function("x86-64", text, address=0x401000)).digest for text in texts}
+    assert len(fixed) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from itertools import permutations
 from types import SimpleNamespace
@@ -35,7 +36,13 @@ from graphkin.library.diff.rounds import (
 )
 from graphkin.library.diff.side import Side
 from graphkin.library.models import SearchModel
-from graphkin.library.pairing import CONTEXT_NAMES, OWN_NAMES, Pairing
+from graphkin.library.pairing import (
+    CONTEXT_NAMES,
+    INLINING_NAMES,
+    ORDER_NAMES,
+    OWN_NAMES,
+    Pairing,
+)
 from graphkin.library.signals import record_kind
 
 MODEL = SearchModel.load("functions")
@@ -58,7 +65,7 @@ def side(count: int, seed: int, *, narrow: bool = False, copies: int = 0) -> Sid
     ]
     calls = [tuple(dict.fromkeys(own)) for own in calls]
     names = [b"copy" if row < copies else b"%d-%d" % (seed, row) for row in range(count)]
-    code = [CodeForm((name,), name, name, name) for name in names]
+    code = [CodeForm((name,), name, name, name, name) for name in names]
     graphs = [
         SimpleNamespace(num_nodes=int(blocks), digest=lambda row=row: f"{seed}-{row}")
         for row, blocks in enumerate(rng.integers(1, 30, count))
@@ -286,3 +293,17 @@ def test_a_pairing_survives_json_and_damage_is_refused() -> None:
     ):
         with pytest.raises(FormatError):
             Pairing.from_json(damaged)
+
+
+def test_a_pairing_without_late_rounds_is_read_as_before() -> None:
+    assert MODEL.pairing is not None
+    values = json.loads(MODEL.pairing.to_json())
+    first = [own for own in values["rounds"] if not own.pop("is_late")]
+    assert 0 < len(first) < len(values["rounds"]), "what ships has late rounds"
+    pairing = Pairing.from_json(json.dumps(values | {"rounds": first}))
+    assert pairing.rounds == MODEL.pairing.rounds[: len(first)]
+    late = MODEL.pairing.rounds[-1]
+    assert late.is_late
+    assert len(late.known.weights) == len(OWN_NAMES + CONTEXT_NAMES + INLINING_NAMES + ORDER_NAMES)
+    with pytest.raises(FormatError):
+        Pairing.from_json(MODEL.pairing.to_json().replace('"is_late": true', '"is_late": false'))

@@ -64,3 +64,41 @@ def test_lines_of_assertions_are_no_change(compile_c: Compile) -> None:
         verdicts = {pair.left.function: pair.verdict for pair in document.pairs}
         assert verdicts["asserting"] == expected
         assert verdicts["f1"] == verdicts["f5"] == "identical"
+
+
+REPORTING = """
+__attribute__((noinline)) int report(int *p, int line) { return p[line & 3] += line * 5; }
+int first(int *p, int n) { return n > p[1] ? report(p, __LINE__) : p[2] * 3; }
+int second(int *p, int n) { return n > p[3] ? p[4] - n : report(p + 1, __LINE__) * n; }
+int third(int *p, int n) { return n == p[2] ? report(p + 4, LIMIT) + n : p[5]; }
+"""
+
+
+def test_lines_that_functions_pass_to_each_other_are_no_change(compile_c: Compile) -> None:
+    same = "".join(BRANCHY % (n, 1000 + n, 50 * n, 70 * n) for n in range(1, 6))
+    flags = ("-O2", "-shared", "-fPIC", "-fno-optimize-sibling-calls")
+    old = compile_c(60 * "\n" + same + REPORTING, *flags, "-DLIMIT=4000", name="old.so")
+    new = compile_c(63 * "\n" + same + REPORTING, *flags, "-DLIMIT=4005", name="new.so")
+    verdicts = {pair.left.function: pair.verdict for pair in diff(old, new).pairs}
+    assert verdicts["first"] == verdicts["second"] == "same"
+    assert verdicts["third"] == "changed"
+
+
+ORDERED = """
+struct box { %s long width, height; char name[16]; };
+__attribute__((noinline)) long area(struct box *b) { return b->width * b->height; }
+long ratio(struct box *b, long n) { return n > 0 ? b->width / n : b->height * %s; }
+void copy(struct box *to, struct box *from) { %s->width = %s->width + 1; }
+"""
+
+
+def test_other_registers_by_one_compiler_are_a_change(compile_c: Compile) -> None:
+    same = "".join(BRANCHY % (n, 1000 + n, 50 * n, 70 * n) for n in range(1, 120))
+    flags = ("-O2", "-shared", "-fPIC")
+    first = ("", "n", "to", "from")
+    old = compile_c(same + ORDERED % first, *flags, name="old.so")
+    grown = compile_c(same + ORDERED % ("long id;", *first[1:]), *flags, name="grown.so")
+    other = compile_c(same + ORDERED % ("", "n", "from", "to"), *flags, name="other.so")
+    for new, expected in ((grown, ("same", "same")), (other, ("identical", "changed"))):
+        verdicts = {pair.left.function: pair.verdict for pair in diff(old, new).pairs}
+        assert (verdicts["area"], verdicts["copy"]) == expected

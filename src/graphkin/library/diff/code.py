@@ -26,6 +26,8 @@ BRANCH = re.compile(
     r"^(?:notrack |bnd )?(?:call|j\w*|loop\w*|bal|bl?x?|b\.\w+|[ct]bn?z|c\.j\w*|c\.b\w+"
     rf"|bl?{CONDITION}l?|b(?:eq|ne|le|gt|lt|ge)z?(?:al)?l?u?|bc1[tf]l?)(?:\.[nw])?[+-]?\s"
 )
+DISPLACEMENT = re.compile(r"(?: [+-] |, )[@](?=\])|@(?=\(\$?\w+\))")
+"""Where a field lies; the first field has none. As it is without numbers."""
 LAST_NUMBER = re.compile(r"#?(0x[0-9a-f]+|\d+)$")
 FIRST_REGISTER = re.compile(r"^\S+\s+(\$?\w+)")
 COMPLETING = ("add", "ori", "ldr", "lw", "ld")
@@ -34,7 +36,8 @@ of one any more."""
 HERE = "@"
 """Stands for an address."""
 LOWEST_FIXED = 0x10000
-"""Files whose code lies higher are for a fixed place: their instructions hold whole addresses."""
+"""Files whose code lies higher may be for a fixed place, so that their instructions hold whole
+addresses; no address is lower."""
 FIXED_SPAN = 1 << 28
 
 
@@ -47,7 +50,9 @@ class CodeForm(NamedTuple):
     """Of all blocks and edges: equal for identical functions."""
     mnemonics: bytes
     """Of mnemonics, edges and what blocks say: equal where only registers, places on the stack and
-    offsets of fields differ, as where somebody added a field to a structure."""
+    offsets of fields differ."""
+    registers: bytes
+    """Of mnemonics, registers and edges: equal where only numbers differ."""
     shape: bytes
     """Of mnemonics and edges alone."""
 
@@ -61,9 +66,19 @@ def code_form(function: Function) -> CodeForm:
     blocks = tuple(_hash(text.encode(), own) for text, own in zip(texts, said, strict=True))
     mnemonics = repr([block.mnemonics for block in function.blocks]).encode()
     words = repr([_without_offsets(block) for block in function.blocks]).encode()
+    registers = _without_places("\n\n".join(texts)).encode()
     return CodeForm(
-        blocks, _hash(shape, *blocks), _hash(shape, mnemonics, words), _hash(shape, mnemonics)
+        blocks=blocks,
+        digest=_hash(shape, *blocks),
+        mnemonics=_hash(shape, mnemonics, words),
+        registers=_hash(shape, registers),
+        shape=_hash(shape, mnemonics),
     )
+
+
+def _without_places(text: str) -> str:
+    """Instructions without numbers: where fields lie, and what is on the stack."""
+    return DISPLACEMENT.sub("", NUMBER.sub(HERE, text))
 
 
 def _without_offsets(block: Block) -> list[Token]:
@@ -122,5 +137,5 @@ def _without_address(function: Function, text: str) -> str:
     """A number as it is, unless it is an address."""
     value = int(text, 16)
     start, end = function.address, function.address + max(function.size, 1)
-    is_fixed = start >= LOWEST_FIXED and abs(value - start) < FIXED_SPAN
+    is_fixed = min(start, value) >= LOWEST_FIXED and abs(value - start) < FIXED_SPAN
     return HERE if is_fixed or start <= value < end else text

@@ -16,12 +16,10 @@ PAIRS_AT_ONCE = 50_000
 
 def context_features(pairs: Pairs, probabilities: Floats) -> dict[str, Floats]:
     """How well the surroundings of each pair agree, as far as the probabilities tell."""
-    shares = _shared(pairs, probabilities)
+    shares = shared(pairs, probabilities)
     left, right = pairs.left, pairs.right
-    features = _agreement(pairs, shares, left.callees, right.callees, "callees")
-    features |= _agreement(
-        pairs, shares, left.callees.T.tocsr(), right.callees.T.tocsr(), "callers"
-    )
+    features = agreement(pairs, shares, left.callees, right.callees, "callees")
+    features |= agreement(pairs, shares, left.callees.T.tocsr(), right.callees.T.tocsr(), "callers")
     ahead, behind = left.following, left.following.T.tocsr()
     theirs_ahead, theirs_behind = right.following, right.following.T.tocsr()
     both_ahead = _sums(pairs, ahead @ shares, theirs_ahead)
@@ -35,7 +33,7 @@ def context_features(pairs: Pairs, probabilities: Floats) -> dict[str, Floats]:
     }
 
 
-def _shared(pairs: Pairs, probabilities: Floats) -> sparse.csr_array:
+def shared(pairs: Pairs, probabilities: Floats) -> sparse.csr_array:
     """(L, R) probabilities that add up to at most 1 in each row and column."""
     shares = np.where(probabilities < LEAST, 0.0, probabilities)
     for _ in range(ROUNDS_OF_SHARING):
@@ -47,7 +45,7 @@ def _shared(pairs: Pairs, probabilities: Floats) -> sparse.csr_array:
     return sparse.csr_array((shares[kept], cells), shape=(len(pairs.left), len(pairs.right)))
 
 
-def _agreement(
+def agreement(
     pairs: Pairs,
     shares: sparse.csr_array,
     left: sparse.csr_array,

@@ -17,6 +17,8 @@ from graphkin.binaries.function import is_unnamed
 from graphkin.errors import ModelError
 from graphkin.library.diff.context import context_features
 from graphkin.library.diff.gaps import with_gaps
+from graphkin.library.diff.inlining import Inlining
+from graphkin.library.diff.order import order_features
 from graphkin.library.diff.pairs import (
     Paired,
     Pairs,
@@ -42,6 +44,8 @@ RENAMED = 0.9
 """Probability from which on two functions of different names are taken for the same."""
 SURROUNDINGS = 0.5
 """A pair that is less probable by itself was found by its surroundings."""
+DIGITS = 9
+"""Of a probability: further ones depend on where in memory the features lie."""
 LEAST_PROBABILITY = 0.05
 """Pairs that are less probable are never made."""
 
@@ -72,11 +76,16 @@ def pair(model: SearchModel, left: Side, right: Side, *, by_name: bool = True) -
         pairs, features = more, own_features(model, more, (pairs, features))
         alone = with_names(pairs, round_probabilities(pairs, features, first, 0), names)
     probabilities = alone
+    inlining = Inlining(model.embedder, left, right)
     for number, own in enumerate(others, start=1):
         known = features | context_features(pairs, probabilities)
+        if own.is_late:
+            known |= inlining.features(pairs, probabilities)
+            known |= order_features(pairs, probabilities)
         probabilities = with_names(pairs, round_probabilities(pairs, known, own, number), names)
     if by_name:
         probabilities = with_other_names(pairs, probabilities)
+    probabilities = np.round(probabilities, DIGITS)
     paired = [
         Paired(
             int(pairs.rows[number]),
@@ -91,7 +100,7 @@ def pair(model: SearchModel, left: Side, right: Side, *, by_name: bool = True) -
 
 def round_probabilities(pairs: Pairs, features: Features, own: Round, number: int) -> Floats:
     """(P,) what one round makes of its features."""
-    exponents = own.exponents(features, names_of(number))
+    exponents = own.exponents(features, names_of(number, is_late=own.is_late))
     probabilities = own.competing(competing_features(pairs, exponents))
     are_others = contradicted(features["least_strength"], features["words"], features["graph"])
     probabilities = np.where(are_others, np.minimum(probabilities, CONTRADICTED), probabilities)
