@@ -7,6 +7,7 @@ import resource
 import shutil
 import sqlite3
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from graphkin.graphs import Graph
 from graphkin.graphs.encoding import dump_graph
 from graphkin.library.engines.base import Space, UnknownIdError
 from graphkin.library.engines.sqlite.engine import SqliteEngine
+from graphkin.library.engines.sqlite.file import _remove_half_made
 from graphkin.library.engines.sqlite.snapshot import Snapshot, read_snapshot, write_snapshot
 from graphkin.library.records import Filter
 from tests.library.engines.contract import DOCUMENTS, SPACES, WORDS, sample_rows
@@ -372,20 +374,79 @@ def test_a_missing_table_is_named(path: Path) -> None:
         assert "the table finished is missing" in engine.verify().damage
 
 
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """A disk that is full as soon as a file is larger."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("room", [0, 8192])
+@pytest.mark.parametrize("left", [(), ("-wal", "-shm")], ids=["clean", "after another attempt"])
+def test_a_library_on_a_full_disk_can_be_read(path: Path, room: int, left: tuple[str, ...]) -> None:
+    before = sorted(path.parent.iterdir())
+    with SqliteEngine.open(path) as engine:
+        expected = content(engine)
+        count = engine.count()
+    for ending in left:
+        Path(f"{path}{ending}").touch()
+    with files_of_at_most(room), SqliteEngine.open(path) as engine:
+        assert content(engine) == expected
+        assert engine.verify().damage == []
+        assert sorted(path.parent.iterdir()) == before
+        with pytest.raises(StorageError, match=r"cannot add to .*its disk was full when it was op"):
+            engine.add(sample_rows(SPACE, 300))
+    assert sorted(path.parent.iterdir()) == before
+    with SqliteEngine.open(path) as engine:
+        engine.add(sample_rows(SPACE, 300))
+        assert engine.count() > count
+
+
+def test_a_log_that_a_full_disk_hides_is_not_ignored(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("INSERT INTO finished VALUES ('a', 'b')")
+    connection.commit()
+    log = Path(f"{path}-wal")
+    pending, whole = log.read_bytes(), path.read_bytes()
+    connection.close()
+    path.write_bytes(whole)
+    log.write_bytes(pending)
+    with (
+        files_of_at_most(0),
+        pytest.raises(StorageError, match=r"writes waiting in .*disk is full"),
+    ):
+        SqliteEngine.open(path)
+    assert log.read_bytes() == pending
+    with SqliteEngine.open(path) as engine:
+        assert ("a", "b") in engine.finished_files()
+
+
+def test_what_another_connection_uses_stays_when_the_disk_is_full(path: Path) -> None:
+    with SqliteEngine.open(path) as engine:
+        count = engine.count()
+        shared_memory = Path(f"{path}-shm")
+        there = shared_memory.stat().st_ino
+        _remove_half_made(path)
+        assert shared_memory.stat().st_ino == there
+        assert engine.add(sample_rows(SPACE, 300)) > 0
+        assert engine.count() > count
+
+
 def test_a_full_disk_while_a_library_is_created_leaves_all_or_nothing(tmp_path: Path) -> None:
     """Whatever the size that files may have."""
     path, refused = tmp_path / "library.kin", 0
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     for most_bytes in range(0, 200_000, 3000):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
         try:
-            SqliteEngine.create(path, SPACE, DOCUMENTS).close()
+            with files_of_at_most(most_bytes):
+                SqliteEngine.create(path, SPACE, DOCUMENTS).close()
         except StorageError:
             refused += 1
             assert not list(tmp_path.iterdir())
             continue
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         with SqliteEngine.open(path) as engine:
             assert engine.verify().damage == []
             assert engine.documents() == DOCUMENTS
