@@ -8,6 +8,7 @@ import hashlib
 import os
 import re
 import stat
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import SystemRandom
@@ -108,12 +109,13 @@ def replacing(path: PathLike, *, prefix: str | None = None) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def locked(path: PathLike, busy: str) -> Iterator[None]:
+def locked(path: PathLike, busy: str, *, wait: float = 0.0) -> Iterator[None]:
     """Holds the lock of a folder, or of a file, which is made where it is absent.
 
     Args:
         path: what to lock.
         busy: what to say where another process holds the lock.
+        wait: seconds to wait for another process.
 
     Raises:
         StorageError: where another process holds the lock, or the file cannot be made.
@@ -124,11 +126,16 @@ def locked(path: PathLike, busy: str) -> Iterator[None]:
     with storing(f"lock {path}"):
         handle = os.open(path, flags, 0o644)
     try:
+        until = time.monotonic() + wait
         with storing(f"lock {path}"):
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise StorageError(busy) from None
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() >= until:
+                        raise StorageError(busy) from None
+                time.sleep(0.01)
         try:
             yield
         finally:
@@ -176,9 +183,14 @@ def _remove_unless_locked(path: Path) -> None:
 
 def remove_with_companions(path: Path) -> None:
     """Removes a file, and what SQLite left beside it."""
+    remove_companions(path)
+    path.unlink()
+
+
+def remove_companions(path: Path) -> None:
+    """Removes what SQLite left beside a file."""
     for companion in COMPANIONS:
         path.with_name(f"{path.name}{companion}").unlink(missing_ok=True)
-    path.unlink()
 
 
 class _Replacement:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import random
 import resource
 import shutil
 import sqlite3
+import stat
+import subprocess
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +28,7 @@ from graphkin.library.engines.sqlite.file import _remove_half_made
 from graphkin.library.engines.sqlite.snapshot import Snapshot, read_snapshot, write_snapshot
 from graphkin.library.records import Filter
 from tests.library.engines.contract import DOCUMENTS, SPACES, WORDS, sample_rows
+from tests.paths import REPOSITORY
 
 SPACE = Space("euclidean", 12)
 
@@ -372,6 +378,99 @@ def test_a_missing_table_is_named(path: Path) -> None:
     change(path, "DROP TABLE finished")
     with SqliteEngine.open(path) as engine:
         assert "the table finished is missing" in engine.verify().damage
+
+
+KILLED = """
+import os, signal, sys
+from graphkin.library.engines.sqlite.engine import SqliteEngine
+from tests.library.engines.contract import DOCUMENTS, sample_rows
+from tests.library.engines.sqlite.test_damage import SPACE
+engine = SqliteEngine.create(sys.argv[1], SPACE, DOCUMENTS)
+engine.add(sample_rows(SPACE, 100))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def leave_a_log(path: Path) -> None:
+    """Of a library whose process was killed, and whose file was deleted then."""
+    subprocess.run([sys.executable, "-c", KILLED, path], check=False, cwd=REPOSITORY)
+    path.unlink()
+    assert Path(f"{path}-wal").stat().st_size > 50_000
+
+
+def test_a_new_library_does_not_take_over_the_log_of_a_deleted_one(tmp_path: Path) -> None:
+    path = tmp_path / "library.kin"
+    leave_a_log(path)
+    with SqliteEngine.create(path, SPACE, DOCUMENTS) as engine:
+        assert engine.count() == 0
+        assert engine.documents() == DOCUMENTS
+        rows = sample_rows(SPACE, 40)
+        assert engine.add(rows) == len(rows)
+    with SqliteEngine.open(path) as engine:
+        assert engine.count() == len(rows)
+        assert engine.verify().damage == []
+
+
+def test_an_old_log_is_gone_for_good_before_a_new_library_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill or a power cut between the steps leaves no library with a foreign log."""
+    path = tmp_path / "library.kin"
+    log = Path(f"{path}-wal")
+    leave_a_log(path)
+    steps: list[tuple[str, bool]] = []
+    flush, move = os.fsync, os.replace
+
+    def watched_flush(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            steps.append(("flush of the folder", log.exists()))
+        flush(handle)
+
+    def watched_move(source: Path, target: Path) -> None:
+        steps.append(("move", log.exists()))
+        move(source, target)
+
+    monkeypatch.setattr(os, "fsync", watched_flush)
+    monkeypatch.setattr(os, "replace", watched_move)
+    SqliteEngine.create(path, SPACE, DOCUMENTS).close()
+    assert steps == [("flush of the folder", False), ("move", False)]
+
+
+def test_libraries_created_at_once_in_one_place_are_one(tmp_path: Path) -> None:
+    """And the log of who came first is not removed by the others."""
+    rows = sample_rows(SPACE, 30)
+
+    def create(path: Path) -> SqliteEngine | str:
+        try:
+            engine = SqliteEngine.create(path, SPACE, DOCUMENTS)
+        except StorageError as error:
+            return str(error)
+        assert engine.add(rows) == len(rows)
+        return engine
+
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(15):
+            path = tmp_path / f"{number}.kin"
+            outcomes = list(pool.map(create, [path] * 4))
+            refused = [outcome for outcome in outcomes if isinstance(outcome, str)]
+            assert len(refused) == 3
+            assert all("exists already" in message for message in refused)
+            with SqliteEngine.open(path) as other:
+                assert other.count() == len(rows)
+            for outcome in outcomes:
+                if isinstance(outcome, SqliteEngine):
+                    outcome.close()
+
+
+def test_a_library_that_is_there_keeps_its_log(tmp_path: Path) -> None:
+    path = tmp_path / "library.kin"
+    with SqliteEngine.create(path, SPACE, DOCUMENTS) as engine:
+        engine.add(sample_rows(SPACE, 30))
+        log = Path(f"{path}-wal").read_bytes()
+        assert log
+        with pytest.raises(StorageError, match="exists already"):
+            SqliteEngine.create(path, SPACE, DOCUMENTS)
+        assert Path(f"{path}-wal").read_bytes() == log
 
 
 @contextmanager

@@ -16,7 +16,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from graphkin._support.files import remove_with_companions, replacing
+from graphkin._support.files import (
+    locked,
+    remove_companions,
+    remove_with_companions,
+    replacing,
+    storing,
+    sync_folder,
+)
 from graphkin.errors import ConfigError, FormatError, StorageError
 
 APPLICATION_ID = int.from_bytes(b"gkin")
@@ -135,10 +142,15 @@ class SqliteFile:
         cls, path: Path, facts: Mapping[str, str | int], documents: Mapping[str, bytes]
     ) -> SqliteFile:
         """Makes a new file; it appears whole, or not at all."""
-        if path.exists():
-            raise StorageError(f"{path} exists already; open it, or choose another name")
-        with replacing(path) as temporary, _explained(path, "create"):
-            _fill(temporary, facts, documents)
+        with _alone_in(path):
+            if path.exists():
+                raise StorageError(f"{path} exists already; open it, or choose another name")
+            with replacing(path) as temporary, _explained(path, "create"):
+                _fill(temporary, facts, documents)
+                # A log that a removed library left would be taken for that of the new one: it
+                # must be gone for good, after a power cut too, before the name means the new one.
+                remove_companions(path)
+                sync_folder(path.parent)
         try:
             return cls(path, to_write=True)
         except StorageError:
@@ -218,6 +230,16 @@ class SqliteFile:
     def close(self) -> None:
         with self.lock, self.explained("close"):
             self._connection.close()
+
+
+@contextmanager
+def _alone_in(path: Path) -> Iterator[None]:
+    """Keeps others from creating a library meanwhile, whose log would be removed."""
+    with storing(f"write {path}"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    busy = f"cannot create {path}: another process creates a library there; try again after that"
+    with locked(path.parent, busy, wait=WAIT_SECONDS):
+        yield
 
 
 def _fill(path: Path, facts: Mapping[str, str | int], documents: Mapping[str, bytes]) -> None:
