@@ -40,11 +40,28 @@ def test_an_existing_file_is_replaced(tmp_path: Path, content: bytes) -> None:
     assert path.read_bytes() == content
 
 
-def test_others_may_read_the_file(tmp_path: Path) -> None:
-    """Temporary files are private; what takes its place must not stay so."""
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+def test_a_new_file_follows_the_umask(tmp_path: Path, umask: int) -> None:
     path = tmp_path / "file.bin"
-    write_atomically(path, b"x")
-    assert stat.S_IMODE(path.stat().st_mode) & 0o444 == 0o444
+    before = os.umask(umask)
+    try:
+        write_atomically(path, b"x")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o444])
+def test_a_file_that_is_replaced_keeps_its_mode(tmp_path: Path, mode: int) -> None:
+    """And nobody whom it kept out can read the new one while it is written."""
+    path = tmp_path / "file.bin"
+    path.write_bytes(b"old")
+    path.chmod(mode)
+    with replacing(path) as temporary:
+        assert stat.S_IMODE(temporary.stat().st_mode) & ~mode & 0o077 == 0
+        temporary.write_bytes(b"new")
+    assert path.read_bytes() == b"new"
+    assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
 def test_a_reader_keeps_what_it_opened(tmp_path: Path) -> None:

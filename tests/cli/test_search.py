@@ -525,6 +525,21 @@ class TestLibrary:
         assert verified.code == 0
         assert json.loads(verified.out)["entries"] == total - 1
 
+    def test_a_library_that_is_not_there_is_not_a_damaged_one(self, run: Graphkin, tmp_path: Path):
+        absent = tmp_path / "absent.kin"
+        verified, counted = (run("library", absent, verb) for verb in ("verify", "stats"))
+        assert verified == counted
+        assert f"there is no library {absent}" in verified.err
+        assert verified.out == ""
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_file_that_is_not_a_library_is_a_damaged_one(self, run: Graphkin, tmp_path: Path):
+        path = tmp_path / "broken.kin"
+        path.write_bytes(b"no library" * 1000)
+        verified = run("library", path, "verify")
+        assert verified.code == 11
+        assert "0 functions checked, 1 damaged" in verified.out
+
     def test_blocks_choose_functions(self, run: Graphkin, library: Path):
         sizes = [item["blocks"] for item in lines(run("library", library, "list", "--json").out)]
         least, most = sorted(sizes)[2], sorted(sizes)[-3]

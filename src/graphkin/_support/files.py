@@ -7,15 +7,18 @@ import errno
 import hashlib
 import os
 import re
-import tempfile
+import stat
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from random import SystemRandom
 
 from graphkin.errors import FormatError, StorageError
 
 PathLike = str | os.PathLike[str]
-RANDOM = re.compile(r"[a-z0-9_]{8}")
-"""The end of the names that :mod:`tempfile` makes."""
+LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_"
+RANDOM = re.compile(f"[{LETTERS}]{{8}}")
+"""The end of the names of new files."""
 COMPANIONS = ("-wal", "-shm", "-journal")
 """Endings of what SQLite keeps beside a file that it writes."""
 
@@ -106,12 +109,13 @@ def replacing(path: PathLike, *, prefix: str | None = None) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def locked(path: PathLike, busy: str) -> Iterator[None]:
+def locked(path: PathLike, busy: str, *, wait: float = 0.0) -> Iterator[None]:
     """Holds the lock of a folder, or of a file, which is made where it is absent.
 
     Args:
         path: what to lock.
         busy: what to say where another process holds the lock.
+        wait: seconds to wait for another process.
 
     Raises:
         StorageError: where another process holds the lock, or the file cannot be made.
@@ -122,11 +126,16 @@ def locked(path: PathLike, busy: str) -> Iterator[None]:
     with storing(f"lock {path}"):
         handle = os.open(path, flags, 0o644)
     try:
+        until = time.monotonic() + wait
         with storing(f"lock {path}"):
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise StorageError(busy) from None
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() >= until:
+                        raise StorageError(busy) from None
+                time.sleep(0.01)
         try:
             yield
         finally:
@@ -174,9 +183,14 @@ def _remove_unless_locked(path: Path) -> None:
 
 def remove_with_companions(path: Path) -> None:
     """Removes a file, and what SQLite left beside it."""
+    remove_companions(path)
+    path.unlink()
+
+
+def remove_companions(path: Path) -> None:
+    """Removes what SQLite left beside a file."""
     for companion in COMPANIONS:
         path.with_name(f"{path.name}{companion}").unlink(missing_ok=True)
-    path.unlink()
 
 
 class _Replacement:
@@ -187,8 +201,10 @@ class _Replacement:
             raise IsADirectoryError(errno.EISDIR, "Is a directory")
         path.parent.mkdir(parents=True, exist_ok=True)
         sweep(path, prefix)
-        self._handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix or f".{path.name}.")
-        self.path, self.temporary = path, Path(name)
+        self.path, self._mode = path, _mode_of(path)
+        self._handle, self.temporary = _open_new(
+            path.parent, prefix or f".{path.name}.", 0o666 if self._mode is None else 0o600
+        )
         with contextlib.suppress(OSError, ImportError):
             import fcntl
 
@@ -197,7 +213,8 @@ class _Replacement:
     def flush(self) -> None:
         with open(self.temporary, "rb+") as file:
             os.fsync(file.fileno())
-        os.chmod(self.temporary, 0o644)
+        if self._mode is not None:
+            os.chmod(self.temporary, self._mode)
 
     def move(self) -> None:
         os.replace(self.temporary, self.path)
@@ -212,6 +229,20 @@ class _Replacement:
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
+
+
+def _mode_of(path: Path) -> int | None:
+    """What others may do with a file, or None where there is none."""
+    return stat.S_IMODE(path.stat().st_mode) & 0o777 if path.is_file() else None
+
+
+def _open_new(folder: Path, prefix: str, mode: int) -> tuple[int, Path]:
+    """A new file of a random name. Not by :mod:`tempfile`, whose files are private: the system
+    alone takes the umask from a mode without setting it for all threads, as to ask for it does."""
+    while True:
+        path = folder / (prefix + "".join(SystemRandom().choices(LETTERS, k=8)))
+        with contextlib.suppress(FileExistsError):
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode), path
 
 
 def _open_regular(path: str, flags: int) -> int:

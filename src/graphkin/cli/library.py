@@ -205,11 +205,15 @@ def verify(
 ) -> None:
     """Read the whole library, and list what is damaged; the exit code is 11 if anything is."""
     from graphkin.library.engines.base import Verification
+    from graphkin.library.engines.open import exists
 
     try:
         with open_library(library, graphs_folder) as opened:
             verification = opened.verify()
-    except FormatError as error:  # so much is damaged that it does not open
+    except FormatError as error:
+        if not exists(library):
+            raise
+        # So much is damaged that it does not open.
         verification = Verification(damage=[str(error)])
     if as_json:
         typer.echo(json.dumps({"library": library, **vars(verification)}))

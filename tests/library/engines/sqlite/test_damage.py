@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import random
 import resource
 import shutil
 import sqlite3
+import stat
+import subprocess
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +24,11 @@ from graphkin.graphs import Graph
 from graphkin.graphs.encoding import dump_graph
 from graphkin.library.engines.base import Space, UnknownIdError
 from graphkin.library.engines.sqlite.engine import SqliteEngine
+from graphkin.library.engines.sqlite.file import _remove_half_made
 from graphkin.library.engines.sqlite.snapshot import Snapshot, read_snapshot, write_snapshot
 from graphkin.library.records import Filter
 from tests.library.engines.contract import DOCUMENTS, SPACES, WORDS, sample_rows
+from tests.paths import REPOSITORY
 
 SPACE = Space("euclidean", 12)
 
@@ -372,20 +380,172 @@ def test_a_missing_table_is_named(path: Path) -> None:
         assert "the table finished is missing" in engine.verify().damage
 
 
+KILLED = """
+import os, signal, sys
+from graphkin.library.engines.sqlite.engine import SqliteEngine
+from tests.library.engines.contract import DOCUMENTS, sample_rows
+from tests.library.engines.sqlite.test_damage import SPACE
+engine = SqliteEngine.create(sys.argv[1], SPACE, DOCUMENTS)
+engine.add(sample_rows(SPACE, 100))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def leave_a_log(path: Path) -> None:
+    """Of a library whose process was killed, and whose file was deleted then."""
+    subprocess.run([sys.executable, "-c", KILLED, path], check=False, cwd=REPOSITORY)
+    path.unlink()
+    assert Path(f"{path}-wal").stat().st_size > 50_000
+
+
+def test_a_new_library_does_not_take_over_the_log_of_a_deleted_one(tmp_path: Path) -> None:
+    path = tmp_path / "library.kin"
+    leave_a_log(path)
+    with SqliteEngine.create(path, SPACE, DOCUMENTS) as engine:
+        assert engine.count() == 0
+        assert engine.documents() == DOCUMENTS
+        rows = sample_rows(SPACE, 40)
+        assert engine.add(rows) == len(rows)
+    with SqliteEngine.open(path) as engine:
+        assert engine.count() == len(rows)
+        assert engine.verify().damage == []
+
+
+def test_an_old_log_is_gone_for_good_before_a_new_library_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill or a power cut between the steps leaves no library with a foreign log."""
+    path = tmp_path / "library.kin"
+    log = Path(f"{path}-wal")
+    leave_a_log(path)
+    steps: list[tuple[str, bool]] = []
+    flush, move = os.fsync, os.replace
+
+    def watched_flush(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            steps.append(("flush of the folder", log.exists()))
+        flush(handle)
+
+    def watched_move(source: Path, target: Path) -> None:
+        steps.append(("move", log.exists()))
+        move(source, target)
+
+    monkeypatch.setattr(os, "fsync", watched_flush)
+    monkeypatch.setattr(os, "replace", watched_move)
+    SqliteEngine.create(path, SPACE, DOCUMENTS).close()
+    assert steps == [("flush of the folder", False), ("move", False)]
+
+
+def test_libraries_created_at_once_in_one_place_are_one(tmp_path: Path) -> None:
+    """And the log of who came first is not removed by the others."""
+    rows = sample_rows(SPACE, 30)
+
+    def create(path: Path) -> SqliteEngine | str:
+        try:
+            engine = SqliteEngine.create(path, SPACE, DOCUMENTS)
+        except StorageError as error:
+            return str(error)
+        assert engine.add(rows) == len(rows)
+        return engine
+
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(15):
+            path = tmp_path / f"{number}.kin"
+            outcomes = list(pool.map(create, [path] * 4))
+            refused = [outcome for outcome in outcomes if isinstance(outcome, str)]
+            assert len(refused) == 3
+            assert all("exists already" in message for message in refused)
+            with SqliteEngine.open(path) as other:
+                assert other.count() == len(rows)
+            for outcome in outcomes:
+                if isinstance(outcome, SqliteEngine):
+                    outcome.close()
+
+
+def test_a_library_that_is_there_keeps_its_log(tmp_path: Path) -> None:
+    path = tmp_path / "library.kin"
+    with SqliteEngine.create(path, SPACE, DOCUMENTS) as engine:
+        engine.add(sample_rows(SPACE, 30))
+        log = Path(f"{path}-wal").read_bytes()
+        assert log
+        with pytest.raises(StorageError, match="exists already"):
+            SqliteEngine.create(path, SPACE, DOCUMENTS)
+        assert Path(f"{path}-wal").read_bytes() == log
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """A disk that is full as soon as a file is larger."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("room", [0, 8192])
+@pytest.mark.parametrize("left", [(), ("-wal", "-shm")], ids=["clean", "after another attempt"])
+def test_a_library_on_a_full_disk_can_be_read(path: Path, room: int, left: tuple[str, ...]) -> None:
+    before = sorted(path.parent.iterdir())
+    with SqliteEngine.open(path) as engine:
+        expected = content(engine)
+        count = engine.count()
+    for ending in left:
+        Path(f"{path}{ending}").touch()
+    with files_of_at_most(room), SqliteEngine.open(path) as engine:
+        assert content(engine) == expected
+        assert engine.verify().damage == []
+        assert sorted(path.parent.iterdir()) == before
+        with pytest.raises(StorageError, match=r"cannot add to .*its disk was full when it was op"):
+            engine.add(sample_rows(SPACE, 300))
+    assert sorted(path.parent.iterdir()) == before
+    with SqliteEngine.open(path) as engine:
+        engine.add(sample_rows(SPACE, 300))
+        assert engine.count() > count
+
+
+def test_a_log_that_a_full_disk_hides_is_not_ignored(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("INSERT INTO finished VALUES ('a', 'b')")
+    connection.commit()
+    log = Path(f"{path}-wal")
+    pending, whole = log.read_bytes(), path.read_bytes()
+    connection.close()
+    path.write_bytes(whole)
+    log.write_bytes(pending)
+    with (
+        files_of_at_most(0),
+        pytest.raises(StorageError, match=r"writes waiting in .*disk is full"),
+    ):
+        SqliteEngine.open(path)
+    assert log.read_bytes() == pending
+    with SqliteEngine.open(path) as engine:
+        assert ("a", "b") in engine.finished_files()
+
+
+def test_what_another_connection_uses_stays_when_the_disk_is_full(path: Path) -> None:
+    with SqliteEngine.open(path) as engine:
+        count = engine.count()
+        shared_memory = Path(f"{path}-shm")
+        there = shared_memory.stat().st_ino
+        _remove_half_made(path)
+        assert shared_memory.stat().st_ino == there
+        assert engine.add(sample_rows(SPACE, 300)) > 0
+        assert engine.count() > count
+
+
 def test_a_full_disk_while_a_library_is_created_leaves_all_or_nothing(tmp_path: Path) -> None:
     """Whatever the size that files may have."""
     path, refused = tmp_path / "library.kin", 0
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     for most_bytes in range(0, 200_000, 3000):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
         try:
-            SqliteEngine.create(path, SPACE, DOCUMENTS).close()
+            with files_of_at_most(most_bytes):
+                SqliteEngine.create(path, SPACE, DOCUMENTS).close()
         except StorageError:
             refused += 1
             assert not list(tmp_path.iterdir())
             continue
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         with SqliteEngine.open(path) as engine:
             assert engine.verify().damage == []
             assert engine.documents() == DOCUMENTS

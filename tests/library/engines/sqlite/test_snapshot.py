@@ -46,7 +46,7 @@ def test_what_comes_out_is_what_went_in(path: Path) -> None:
 def test_no_file_and_foreign_files_are_nothing(tmp_path: Path) -> None:
     assert read_snapshot(tmp_path / "absent") is None
     assert read_snapshot(tmp_path) is None
-    for content in (b"", b"kin", b"SQLite format 3\0" * 20, b"kinscan1" + b"\xff" * 20):
+    for content in (b"", b"kin", b"SQLite format 3\0" * 20, b"kinscan2" + b"\xff" * 20):
         (tmp_path / "file").write_bytes(content)
         assert read_snapshot(tmp_path / "file") is None
 
@@ -85,6 +85,67 @@ def test_changed_arrays_are_nothing(tmp_path: Path) -> None:
             assert read_snapshot(path) is None, position
     path.write_bytes(content)
     assert read_snapshot(path) is not None
+
+
+def trade(content: bytearray, first: int, second: int, length: int) -> None:
+    one, other = content[first : first + length], content[second : second + length]
+    content[first : first + length], content[second : second + length] = other, one
+
+
+@pytest.mark.parametrize("name", ["id", "vectors"])
+@pytest.mark.parametrize("length", [8, 64, 512, 4096])
+def test_parts_that_traded_places_are_nothing(tmp_path: Path, name: str, length: int) -> None:
+    """Vectors, sectors and pages, within a page and across."""
+    path = tmp_path / "library.kin.cache"
+    rng = np.random.default_rng(0)
+    # Codes of similar functions differ in few bits: here in the highest of 64.
+    codes = rng.integers(0, 2, (300_000, 8), dtype=np.uint8) << 7
+    arrays = {"id": np.arange(300_000, dtype=np.int64), "vectors": codes}
+    assert write_snapshot(path, Snapshot({}, arrays))
+    content = path.read_bytes()
+    size = arrays[name].nbytes // length * length
+    start = content.index(arrays[name].tobytes())
+    tried = 0
+    for distance in (length, 4096, 3 * 4096 + length, 512 * 4096):
+        first = start + int(rng.integers((size - distance - length) // length)) * length
+        damaged = bytearray(content)
+        trade(damaged, first, first + distance, length)
+        if damaged != content:
+            tried += 1
+            path.write_bytes(damaged)
+            assert read_snapshot(path) is None, distance
+    assert tried >= 2
+
+
+@pytest.mark.parametrize("bit", [0, 31, 32, 62, 63])
+def test_opposite_flips_of_bits_are_nothing(tmp_path: Path, bit: int) -> None:
+    """A bit set in one word and cleared in another leaves the sum of a page as it was."""
+    path = tmp_path / "library.kin.cache"
+    words = np.random.default_rng(bit).integers(0, 2**64, 4096, dtype=np.uint64)
+    assert write_snapshot(path, Snapshot({}, {"words": words}))
+    content = path.read_bytes()
+    start = content.index(words.tobytes())
+    mask = np.uint64(1 << bit)
+    is_set = (words & mask) > 0
+    (first, *_), (second, *_) = np.nonzero(is_set[:512])[0], np.nonzero(~is_set[:512])[0]
+    (third, *_) = 512 + np.nonzero(~is_set[512:])[0]
+    for other in (second, third):
+        damaged = words.copy()
+        damaged[[first, other]] ^= mask
+        path.write_bytes(content[:start] + damaged.tobytes() + content[start + words.nbytes :])
+        assert read_snapshot(path) is None, other
+
+
+def test_pages_of_the_same_words_in_another_order_are_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "library.kin.cache"
+    words = np.random.default_rng(0).integers(0, 2**64, 512, dtype=np.uint64)
+    pages = np.concatenate([words, words[::-1], np.roll(words, 1)])
+    assert write_snapshot(path, Snapshot({}, {"pages": pages}))
+    content = bytearray(path.read_bytes())
+    start = content.index(pages.tobytes())
+    trade(content, start, start + 4096, 4096)
+    path.write_bytes(content)
+    assert read_snapshot(path) is None
 
 
 def test_a_reader_keeps_its_arrays_when_the_file_is_replaced(path: Path) -> None:

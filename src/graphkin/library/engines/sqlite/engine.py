@@ -67,8 +67,8 @@ class SqliteEngine(Engine):
     a filter is always exact.
 
     Any number of processes may read while one writes; a second writer waits some seconds, and
-    then fails with a StorageError. Where the folder cannot be written, a library that was
-    closed in order can be read, as long as nobody writes it elsewhere.
+    then fails with a StorageError. Where the folder cannot be written, or the disk is full, a
+    library that was closed in order can be read, as long as nobody writes it elsewhere.
     """
 
     def __init__(self, file: SqliteFile) -> None:

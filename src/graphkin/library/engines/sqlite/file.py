@@ -16,7 +16,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from graphkin._support.files import remove_with_companions, replacing
+from graphkin._support.files import (
+    locked,
+    remove_companions,
+    remove_with_companions,
+    replacing,
+    storing,
+    sync_folder,
+)
 from graphkin.errors import ConfigError, FormatError, StorageError
 
 APPLICATION_ID = int.from_bytes(b"gkin")
@@ -108,18 +115,25 @@ MIGRATIONS: list[Callable[[sqlite3.Connection], object]] = [
 """Each turns a library into one of the next version: the first one those of ``FIRST_VERSION``.
 What changes ``SCHEMA`` adds one here, in the same commit."""
 
+FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE)
+READ_ONLY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 UNREADABLE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class SqliteFile:
-    """One connection; calls of several threads take turns."""
+    """One connection; calls of several threads take turns.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: an existing library.
+        to_write: to fail where nothing can be written, instead of only reading.
+    """
+
+    def __init__(self, path: Path, *, to_write: bool = False) -> None:
         self.path = path
         self.lock = threading.RLock()
         self._is_writing = False
-        self._connection = _connect(path)
+        self._connection, self._disk_was_full = _connect(path, to_write)
         with self.explained("open"):
             _check_header(path, self._connection)
             _migrate(path, self._connection)
@@ -129,12 +143,17 @@ class SqliteFile:
         cls, path: Path, facts: Mapping[str, str | int], documents: Mapping[str, bytes]
     ) -> SqliteFile:
         """Makes a new file; it appears whole, or not at all."""
-        if path.exists():
-            raise StorageError(f"{path} exists already; open it, or choose another name")
-        with replacing(path) as temporary, _explained(path, "create"):
-            _fill(temporary, facts, documents)
+        with _alone_in(path):
+            if path.exists():
+                raise StorageError(f"{path} exists already; open it, or choose another name")
+            with replacing(path) as temporary, _explained(path, "create"):
+                _fill(temporary, facts, documents)
+                # A log that a removed library left would be taken for that of the new one: it
+                # must be gone for good, after a power cut too, before the name means the new one.
+                remove_companions(path)
+                sync_folder(path.parent)
         try:
-            return cls(path)
+            return cls(path, to_write=True)
         except StorageError:
             # Nobody was told of it yet: to open it takes some room on the disk, too.
             remove_with_companions(path)
@@ -193,6 +212,11 @@ class SqliteFile:
             if self._is_writing:
                 yield
                 return
+            if self._disk_was_full:
+                raise StorageError(
+                    f"cannot {action} {self.path}: its disk was full when it was opened; make "
+                    "room, and open it again"
+                )
             self.execute("BEGIN IMMEDIATE")
             self._is_writing = True
             try:
@@ -213,6 +237,16 @@ class SqliteFile:
     def close(self) -> None:
         with self.lock, self.explained("close"):
             self._connection.close()
+
+
+@contextmanager
+def _alone_in(path: Path) -> Iterator[None]:
+    """Keeps others from creating a library meanwhile, whose log would be removed."""
+    with storing(f"write {path}"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    busy = f"cannot create {path}: another process creates a library there; try again after that"
+    with locked(path.parent, busy, wait=WAIT_SECONDS):
+        yield
 
 
 def _fill(path: Path, facts: Mapping[str, str | int], documents: Mapping[str, bytes]) -> None:
@@ -245,33 +279,49 @@ def exists(path: Path) -> bool:
     return os.path.lexists(path)
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, to_write: bool) -> tuple[sqlite3.Connection, bool]:
+    """A connection, and whether it can only read because the disk is full."""
     if not exists(path) or not path.is_file():
         raise FormatError(
             f"there is no library {path}; check the path, or create it with `graphkin index`"
         )
     with _explained(path, "open"):
         try:
-            return _connected(path, "mode=rw")
+            return _connected(path, "mode=rw"), False
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in (
-                sqlite3.SQLITE_CANTOPEN,
-                sqlite3.SQLITE_READONLY,
-            ):
+            code = error.sqlite_errorcode
+            is_full = code in FULL
+            if to_write or not (is_full or code & 0xFF in READ_ONLY):
                 raise
     # Where nothing may be written SQLite cannot coordinate with writers, and then reads only
     # if it is told that there are none. What a writer left in its log would be missed.
     log = Path(f"{path}-wal")
     if log.exists() and log.stat().st_size:
+        why = "its disk is full" if is_full else "its folder cannot be written"
         raise StorageError(
-            f"{path} has writes waiting in {log.name}, and its folder cannot be written; "
-            "open it once where it can, or copy both files to such a place"
+            f"{path} has writes waiting in {log.name}, and {why}; "
+            "open it once where that is not so, or copy both files to such a place"
         )
+    if is_full:
+        _remove_half_made(path)
     with _explained(path, "open"):
-        return _connected(path, "immutable=1")
+        return _connected(path, "immutable=1"), is_full
 
 
-def _connected(path: Path, mode: str) -> sqlite3.Connection:
+def _remove_half_made(path: Path) -> None:
+    """Removes what SQLite made beside a file before the disk was full, unless it is in use.
+
+    A connection that keeps all others out needs no -shm, and takes its empty log along.
+    """
+    with suppress(sqlite3.Error, OSError):
+        connection = _connected(path, "mode=rw", exclusive=True)
+        try:
+            os.unlink(f"{path}-shm")
+        finally:
+            connection.close()
+
+
+def _connected(path: Path, mode: str, *, exclusive: bool = False) -> sqlite3.Connection:
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?{mode}",
         uri=True,
@@ -280,6 +330,8 @@ def _connected(path: Path, mode: str) -> sqlite3.Connection:
         check_same_thread=False,
     )
     try:
+        if exclusive:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA cache_size = -65536")
         # Keys are random, so that a batch touches many pages: copy them back less often.

@@ -25,11 +25,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-MAGIC = b"kinscan2"
+MAGIC = b"kinscan3"
 PREFIX = struct.Struct("<8sII")
 ALIGNMENT = 64
 PAGE = 4096
-"""Bytes that are summed up at a time."""
+BLOCK = 256
+"""Pages that are summed up at a time, while they are in the processor's cache."""
+WEIGHTS = np.cumprod(np.full(PAGE // 8, 0x9E3779B97F4A7C15, np.uint64))
+"""(PAGE / 8,) of the words of a page, modulo 2^64: odd, and all different."""
 
 
 class Snapshot(NamedTuple):
@@ -65,12 +68,21 @@ def read_snapshot(path: Path) -> Snapshot | None:
 
 
 def _checksum(array: NDArray[Any]) -> int:
-    """CRC-32 of the sums of all pages: as good against damage, and at the speed of memory."""
+    """CRC-32 of the sums of all rows and columns of blocks; a row is a page, a column a word of it.
+
+    A change of one page, whatever it is, changes the sum of a column. Words that trade places
+    change the sums of two columns, or within a column those of two pages; the weights tell pages
+    of the same words in another order apart. A CRC of the content would take twice the time.
+    """
     content = array.reshape(-1).view(np.uint8)
     whole = len(content) // PAGE * PAGE
-    words = content[:whole].view(np.uint64).reshape(-1, PAGE // 8)
-    sums = words.sum(axis=1, dtype=np.uint64)
-    return zlib.crc32(content[whole:].tobytes(), zlib.crc32(sums.tobytes()))
+    pages = content[:whole].view(np.uint64).reshape(-1, PAGE // 8)
+    checksum = zlib.crc32(content[whole:].tobytes())
+    for start in range(0, len(pages), BLOCK):
+        block = pages[start : start + BLOCK]
+        for sums in (np.einsum("ij,j->i", block, WEIGHTS), block.sum(axis=0, dtype=np.uint64)):
+            checksum = zlib.crc32(sums.tobytes(), checksum)
+    return checksum
 
 
 def _view(content: mmap.mmap, kind: str, shape: list[int], start: int) -> NDArray[Any]:
