@@ -264,6 +264,9 @@ class KilledAtStart:
         self.folder = folder
         self.deaths = deaths
 
+    def __call__(self, item: str) -> Iterator[object]:
+        yield from behave(item)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return die_or_load, (self.folder, self.deaths)
 
