@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ import pytest
 from graphkin._support.confinement import landlock_version
 from graphkin.binaries.backends.base import Limits
 from graphkin.binaries.reading import reading_pool
-from graphkin.binaries.workers import Done, Failure, WorkerPool
+from graphkin.binaries.workers import STARTS, Done, Failure, WorkerPool
 from graphkin.errors import FormatError, GraphkinError
 from tests.paths import BINARIES, REPOSITORY
 
@@ -93,14 +94,18 @@ def run(workers: WorkerPool[str, Any], *items: str) -> dict[str, list[Any]]:
     return outcomes
 
 
-def children() -> list[psutil.Process]:
-    """Workers that are alive; the server that they come from stays."""
+def servers() -> list[psutil.Process]:
+    """What workers are forked from."""
     own = psutil.Process()
     alive = [child for child in own.children() if child.status() != psutil.STATUS_ZOMBIE]
-    servers = [process for process in alive if "forkserver" in " ".join(process.cmdline())]
+    return [process for process in alive if "forkserver" in " ".join(process.cmdline())]
+
+
+def children() -> list[psutil.Process]:
+    """Workers that are alive; the server that they come from stays."""
     return [
         child
-        for server in servers
+        for server in servers()
         for child in server.children()
         if child.status() != psutil.STATUS_ZOMBIE
     ]
@@ -236,6 +241,58 @@ def test_a_task_that_cannot_be_imported_is_an_error_at_once() -> None:
     with pytest.raises(GraphkinError, match="before it took any work"):
         run(pool(task=Unloadable()), "count 1", "count 2")
     assert children() == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes end by signals on POSIX")
+class TestAWorkerThatIsKilledAsItStarts:
+    @pytest.mark.parametrize("jobs", [1, 2])
+    def test_is_replaced(self, jobs: int, tmp_path: Path) -> None:
+        task = KilledAtStart(tmp_path, deaths=2)
+        outcomes = run(pool(jobs, task=task), "count 1", "count 2")
+        assert outcomes["count 1"] == ["begin count 1", 0, Done()]
+        assert outcomes["count 2"] == ["begin count 2", 0, 1, Done()]
+        assert len([*tmp_path.iterdir()]) == 2
+        assert children() == []
+
+    def test_ends_the_work_where_all_are(self, tmp_path: Path) -> None:
+        task = KilledAtStart(tmp_path, deaths=100)
+        with pytest.raises(GraphkinError, match="code -9 before it took any work"):
+            run(pool(2, task=task), "count 1", "count 2")
+        assert STARTS <= len([*tmp_path.iterdir()]) <= 2 * STARTS
+        assert children() == []
+
+    def test_with_the_server_that_it_comes_from(self) -> None:
+        assert run(pool(), "count 1")["count 1"][-1] == Done()
+        (server,) = servers()
+        server.suspend()
+        killer = threading.Timer(0.5, server.kill)
+        killer.start()
+        try:
+            outcomes = run(pool(), "count 1", "count 2")
+        finally:
+            killer.join()
+        assert [outcomes[item][-1] for item in ("count 1", "count 2")] == [Done(), Done()]
+
+
+class KilledAtStart:
+    """A task whose workers are killed while they load it, the first of them."""
+
+    def __init__(self, folder: Path, deaths: int) -> None:
+        self.folder = folder
+        self.deaths = deaths
+
+    def __call__(self, item: str) -> Iterator[object]:
+        yield from behave(item)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return die_or_load, (self.folder, self.deaths)
+
+
+def die_or_load(folder: Path, deaths: int) -> Callable[[str], Iterator[object]]:
+    if len([*folder.iterdir()]) < deaths:
+        (folder / str(os.getpid())).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return behave
 
 
 class Unloadable:

@@ -42,6 +42,10 @@ BATCH_SECONDS = 0.2
 """A worker sends its results when it has this many bytes of them, or after this long."""
 START_SECONDS = 120.0
 """Time for a worker to import what its task needs. It does not count for the first item."""
+STARTS = 3
+"""Workers started for one item, where each is killed before it can say that it runs."""
+PAUSE_SECONDS = 0.1
+"""Before it is started again: what killed it may pass."""
 PRELOADED = (
     "graphkin.binaries.reading",
     "graphkin.binaries.backends.native",
@@ -136,6 +140,10 @@ class WorkerPool(Generic[T, R]):
                 for number, worker in reversed([*enumerate(workers)]):
                     for outcome in worker.outcomes():
                         yield worker.item, outcome
+                    if worker.was_lost_at_start:
+                        time.sleep(PAUSE_SECONDS)
+                        workers[number] = self._start(worker.item, worker.starts + 1)
+                        continue
                     if worker.is_busy:
                         continue
                     for item in queue:
@@ -150,8 +158,8 @@ class WorkerPool(Generic[T, R]):
             for worker in workers:
                 worker.stop()
 
-    def _start(self, item: T) -> _Worker[T, R]:
-        return _Worker(self.task, self.seconds, self.memory_bytes, self.confined, item)
+    def _start(self, item: T, starts: int = 1) -> _Worker[T, R]:
+        return _Worker(self.task, self.seconds, self.memory_bytes, self.confined, item, starts)
 
 
 class _Worker(Generic[T, R]):
@@ -164,14 +172,19 @@ class _Worker(Generic[T, R]):
         memory_bytes: int,
         confined: bool,
         item: T,
+        starts: int,
     ) -> None:
         self._seconds = seconds
+        self.starts = starts
+        """Workers that were started for its first item, with this one."""
+        self.was_lost_at_start = False
         context = _context(task)
         self.pipe, theirs = context.Pipe()
         self._process = context.Process(
             target=_serve, args=(task, theirs, seconds, memory_bytes, confined), daemon=True
         )
-        with _main_for(task), _without_interrupts():
+        # A process that is killed at once breaks its pipes; the first read will say so.
+        with suppress(EOFError, ConnectionError), _main_for(task), _without_interrupts():
             self._process.start()
         theirs.close()
         self._has_started = False
@@ -196,7 +209,10 @@ class _Worker(Generic[T, R]):
         try:
             message: _Message = self.pipe.recv()
         except (EOFError, OSError):
-            yield self._death()
+            if self._has_started:
+                yield self._death()
+            else:
+                self._lose_at_start()
             return
         self._has_started = True
         results = pickle.Unpickler(BytesIO(message.results))
@@ -215,8 +231,9 @@ class _Worker(Generic[T, R]):
         """Ends the process; it has nothing to lose."""
         if self.is_alive:
             self.is_alive = False
-            self._process.kill()
-            self._process.join()
+            if self._process.pid is not None:
+                self._process.kill()
+                self._process.join()
             self.pipe.close()
 
     def _overdue(self) -> Failure:
@@ -227,16 +244,26 @@ class _Worker(Generic[T, R]):
         return Failure(f"not finished after {self._seconds:g} s")
 
     def _death(self) -> Failure:
-        self._process.join(GRACE_SECONDS)
-        code = self._process.exitcode
-        self.stop()
         self.is_busy = False
-        if not self._has_started:
+        return Failure(_cause(self._exit_code(), self._seconds))
+
+    def _lose_at_start(self) -> None:
+        """Its item is not to blame, and can be given to another worker, unless all end so."""
+        code = self._exit_code()
+        self.was_lost_at_start = True
+        if self.starts >= STARTS or (code is not None and code >= 0):
             raise GraphkinError(
                 f"a worker process ended with code {code} before it took any work, and says why "
                 "above; a script that starts workers needs \"if __name__ == '__main__':\""
             )
-        return Failure(_cause(code, self._seconds))
+
+    def _exit_code(self) -> int | None:
+        """Of a process that has closed its pipe; None where it was not even started."""
+        if self._process.pid is not None:
+            self._process.join(GRACE_SECONDS)
+        code = self._process.exitcode
+        self.stop()
+        return code
 
 
 def _cause(code: int | None, seconds: float) -> str:

@@ -20,6 +20,8 @@ API = "/api/"
 OPEN = frozenset({"/api/session", "/api/docs"})
 """What takes a token, and what asks for one."""
 UPLOADS = "/api/binaries"
+ADMITTED_UPLOAD = "graphkin.admitted_upload"
+"""In the scope of an upload that may be sent: it has longer to arrive than other requests."""
 EVENTS = "/events"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 HEADERS = {
@@ -59,6 +61,8 @@ class Guard:
         answer = _Answer(send, framed)
         try:
             self._check(scope)
+            if self._is_upload(scope):
+                scope[ADMITTED_UPLOAD] = True
             async with asyncio.timeout(self._seconds(scope)):
                 bounded = _Bounded(receive, self._most_bytes(scope))
                 answer.request = bounded

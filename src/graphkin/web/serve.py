@@ -11,7 +11,7 @@ import uvicorn
 from graphkin.errors import ConfigError, StorageError
 from graphkin.library.library import Library
 from graphkin.web.app import create_app
-from graphkin.web.connections import CONNECTIONS, BoundedConnection
+from graphkin.web.connections import CONNECTIONS, REQUESTS, BoundedConnection
 from graphkin.web.guard import is_loopback
 from graphkin.web.server import Options
 
@@ -64,7 +64,7 @@ def run(library: Library, options: Options, listener: socket.socket) -> None:
         create_app(library, replace(options, warm=True)),
         http=BoundedConnection,
         log_level="warning",
-        limit_concurrency=CONNECTIONS,
+        limit_concurrency=REQUESTS,
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
         server_header=False,
