@@ -450,6 +450,21 @@ class TestCompare:
         document = json.loads(run("compare", target, target, "--model", model, "--json").out)
         assert document["distance"] == 0
 
+    def test_equal_code_that_is_too_small_to_tell(self, run: Graphkin, tmp_path: Path):
+        proto, page = samples.path("gcc-O0/libkinproto.so"), tmp_path / "page.html"
+        word, lower, large = (f"{proto}:{name}" for name in ("word", "lower", "dns_skip_name"))
+        for side in (word, lower):
+            document = json.loads(run("compare", side, side, "--json", "--html", page).out)
+            assert document["distance"] == 0
+            assert (document["probability"], document["note"]) == (0.4, "too small to tell")
+            assert "too small to tell" in page.read_text()
+        assert "probability of the same function  0.400, too small to tell\n" in (
+            run("compare", word, word).out
+        )
+        document = json.loads(run("compare", large, large, "--json").out)
+        assert document["probability"] >= 0.99
+        assert document["note"] is None
+
     def test_mistakes(self, run: Graphkin, model: Path):
         outcome = run("compare", KNOWN, f"{KNOWN}:{NAME}", "--model", model)
         assert (outcome.code, "name one function" in outcome.err) == (12, True)

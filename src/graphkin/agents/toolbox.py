@@ -83,6 +83,7 @@ class Toolbox:
             "left": _named(document.left),
             "right": _named(document.right),
             "probability": document.probability,
+            "note": document.note,
             "score": document.score,
             "distance": document.distance,
             "blocks_matched": document.evidence.matched_share,

@@ -362,6 +362,8 @@ class Comparison(Document):
     probability: Number
     """That they are the same function, as if one had been found by the other in a library; of
     graphs, that they are similar, where such pairs are as many as others."""
+    note: Name | None = None
+    """What to know before it is believed: too small to tell."""
     value: Number = None
     """Of graphs: what the model predicts, in the unit of the targets that it was trained on."""
     evidence: Evidence

@@ -138,6 +138,7 @@ def _page(
     matched = round(share * len(left.names))
     numbers = [
         ("probability", number_text(comparison.probability, 3)),
+        ("note", comparison.note or ""),
         ("predicted value", number_text(comparison.value, 3)),
         ("score", number_text(comparison.score, 3)),
         ("distance", distance_text(comparison.distance)),
