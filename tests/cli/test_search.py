@@ -456,6 +456,7 @@ class TestCompare:
         for side in (word, lower):
             document = json.loads(run("compare", side, side, "--json", "--html", page).out)
             assert document["distance"] == 0
+            assert document["evidence"]["matched_share"] == 1
             assert (document["probability"], document["note"]) == (0.4, "too small to tell")
             assert "too small to tell" in page.read_text()
         assert "probability of the same function  0.400, too small to tell\n" in (
@@ -464,6 +465,14 @@ class TestCompare:
         document = json.loads(run("compare", large, large, "--json").out)
         assert document["probability"] >= 0.99
         assert document["note"] is None
+
+    def test_all_blocks_of_equal_code_have_a_partner(self, run: Graphkin, tmp_path: Path):
+        """Of 55 blocks, nearly half look at several that are alike, and firmly at none."""
+        page = tmp_path / "page.html"
+        target = f"{samples.path('gcc-O0/libkinproto.so')}:modbus_answer"
+        text = run("compare", target, target, "--html", page).out
+        assert "blocks that have a partner        100%\n" in text
+        assert "100% (55 of 55)" in page.read_text()
 
     def test_mistakes(self, run: Graphkin, model: Path):
         outcome = run("compare", KNOWN, f"{KNOWN}:{NAME}", "--model", model)

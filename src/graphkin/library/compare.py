@@ -98,7 +98,7 @@ def compare_functions(
         score=maps.score,
         probability=probability,
         note=note,
-        evidence=best_evidence(maps),
+        evidence=best_evidence(maps, equal=graphs[0].digest() == graphs[1].digest()),
         **_said(model, left, right),
         warnings=processor_warnings(model, [left.architecture, right.architecture]),
     )

@@ -160,6 +160,9 @@ class Evidence(Document):
     strongest first."""
     step: int = 0
     """The propagation step after which this was seen."""
+    equal: bool = False
+    """Whether both functions have equal graphs: then every block has a partner, the one of its own
+    number, whatever the attention."""
 
 
 class Hit(LibraryFunction):
