@@ -518,6 +518,21 @@ class TestProcessors:
         run("compare", target, target, "--model", arm_model, "--html", page)
         assert self.WARNING in page.read_text()
 
+    def test_hits_that_the_model_cannot_read(self, run: Graphkin, tmp_path: Path):
+        """The query is for a processor that it knows, and so is none of what the library lists."""
+        files = search_model(words=mnemonics(), processors=["x86-64"]).files
+        folder, library = tmp_path / "x86", tmp_path / "x86.kin"
+        write_all_atomically({folder / name: content for name, content in files.items()})
+        run("index", library, samples.ELF / "gateway-aarch64", "--model", folder)
+        warning = "was trained on code for x86-64, not for aarch64"
+        for outcome in (
+            run("search", library, f"{KNOWN}:{NAME}", "--json"),
+            run("library", library, "stats", "--json"),
+        ):
+            assert outcome.code == 0, outcome.err
+            assert outcome.err.count(warning) == 1
+            assert [warning in line for line in json.loads(outcome.out)["warnings"]] == [True]
+
     def test_a_model_without_a_record_is_not_trusted_silently(self, run: Graphkin, library: Path):
         outcome = run("scan", library, KNOWN, "--json")
         assert "does not say which processors it was trained on" in outcome.err

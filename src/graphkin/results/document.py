@@ -651,6 +651,8 @@ class LibraryContent(Document):
     tags: dict[str, int]
     top_binaries: dict[str, int]
     """Functions of the files with most of them."""
+    warnings: tuple[Name, ...] = ()
+    """Why searches may mean little: functions for processors that the model was not trained on."""
 
 
 DOCUMENTS: dict[str, type[Document]] = {
