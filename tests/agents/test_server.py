@@ -83,6 +83,10 @@ def test_all_tools(library: Path) -> None:
         known = "gcc-O2/libkinbeat.so:process_heartbeat"
         compared = await ask(client, "compare", left=f"gateway:{SUSPECT}", right=known)
         assert compared["probability"] > 0.5
+        assert compared["note"] is None
+        stub = "gcc-O0/libkinproto.so:word"
+        small = await ask(client, "compare", left=stub, right=stub)
+        assert (small["probability"], small["note"]) == (0.4, "too small to tell")
         found = await ask(client, "search", target=f"gateway:{SUSPECT}", min_probability=0.1)
         assert found["hits"][0]["function"] == "process_heartbeat"
         assert found["hits"][0]["tags"] == dict([samples.TAG])

@@ -281,6 +281,19 @@ def test_corpora_that_cannot_be_trained_on(run: Graphkin, tmp_path: Path) -> Non
     assert not (tmp_path / "run").exists()
 
 
+def test_mnemonics_are_not_trained_on_where_a_corpus_has_operations(
+    run: Graphkin, builds: Path, tmp_path: Path
+) -> None:
+    corpus = tmp_path / "evidence"
+    assert run("extract", builds, "-o", corpus, "--evidence").code == 0
+    words = ["train", "functions", "--output", tmp_path / "run", "--steps", 1, "--corpus", corpus]
+    parts = ["holds evidence", "without --evidence", "--features structure"]
+    refused(run(*words, "--features", "mnemonics"), 12, *parts)
+    refused(run(*words), 12, *parts)
+    assert not (tmp_path / "run").exists()
+    assert "holds evidence" not in run(*words, "--features", "structure").err
+
+
 # --- eval ---------------------------------------------------------------------------------
 
 

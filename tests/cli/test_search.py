@@ -450,6 +450,30 @@ class TestCompare:
         document = json.loads(run("compare", target, target, "--model", model, "--json").out)
         assert document["distance"] == 0
 
+    def test_equal_code_that_is_too_small_to_tell(self, run: Graphkin, tmp_path: Path):
+        proto, page = samples.path("gcc-O0/libkinproto.so"), tmp_path / "page.html"
+        word, lower, large = (f"{proto}:{name}" for name in ("word", "lower", "dns_skip_name"))
+        for side in (word, lower):
+            document = json.loads(run("compare", side, side, "--json", "--html", page).out)
+            assert document["distance"] == 0
+            assert document["evidence"]["matched_share"] == 1
+            assert (document["probability"], document["note"]) == (0.4, "too small to tell")
+            assert "too small to tell" in page.read_text()
+        assert "probability of the same function  0.400, too small to tell\n" in (
+            run("compare", word, word).out
+        )
+        document = json.loads(run("compare", large, large, "--json").out)
+        assert document["probability"] >= 0.99
+        assert document["note"] is None
+
+    def test_all_blocks_of_equal_code_have_a_partner(self, run: Graphkin, tmp_path: Path):
+        """Of 55 blocks, nearly half look at several that are alike, and firmly at none."""
+        page = tmp_path / "page.html"
+        target = f"{samples.path('gcc-O0/libkinproto.so')}:modbus_answer"
+        text = run("compare", target, target, "--html", page).out
+        assert "blocks that have a partner        100%\n" in text
+        assert "100% (55 of 55)" in page.read_text()
+
     def test_mistakes(self, run: Graphkin, model: Path):
         outcome = run("compare", KNOWN, f"{KNOWN}:{NAME}", "--model", model)
         assert (outcome.code, "name one function" in outcome.err) == (12, True)
@@ -493,6 +517,21 @@ class TestProcessors:
         assert self.WARNING in page.read_text()
         run("compare", target, target, "--model", arm_model, "--html", page)
         assert self.WARNING in page.read_text()
+
+    def test_hits_that_the_model_cannot_read(self, run: Graphkin, tmp_path: Path):
+        """The query is for a processor that it knows, and so is none of what the library lists."""
+        files = search_model(words=mnemonics(), processors=["x86-64"]).files
+        folder, library = tmp_path / "x86", tmp_path / "x86.kin"
+        write_all_atomically({folder / name: content for name, content in files.items()})
+        run("index", library, samples.ELF / "gateway-aarch64", "--model", folder)
+        warning = "was trained on code for x86-64, not for aarch64"
+        for outcome in (
+            run("search", library, f"{KNOWN}:{NAME}", "--json"),
+            run("library", library, "stats", "--json"),
+        ):
+            assert outcome.code == 0, outcome.err
+            assert outcome.err.count(warning) == 1
+            assert [warning in line for line in json.loads(outcome.out)["warnings"]] == [True]
 
     def test_a_model_without_a_record_is_not_trusted_silently(self, run: Graphkin, library: Path):
         outcome = run("scan", library, KNOWN, "--json")

@@ -25,7 +25,7 @@ from graphkin.library.engines.sqlite.engine import SqliteEngine
 from graphkin.library.models import SearchModel, read_model_id
 from graphkin.library.records import KnownFunction
 from graphkin.models.calibration import pair_features
-from graphkin.results.evidence import best_evidence, matched_blocks
+from graphkin.results.evidence import best_evidence, equal_pairs, matched_blocks
 from tests.library.sample_models import WORDS, search_model
 
 
@@ -164,6 +164,26 @@ def test_evidence_is_of_the_step_with_most_matches():
     maps = AttentionMaps([faint * 0.5, sharp, sharp], [faint * 0.5, sharp, sharp], 0.5)
     actual = best_evidence(maps)
     assert (actual.step, actual.matched_share) == (1, 1.0)
+
+
+def test_blocks_of_equal_functions_are_all_matched_however_often_they_are_repeated():
+    weights = np.array([[0.4, 0.4, 0.2], [0.4, 0.4, 0.2], [0.1, 0.1, 0.8]], dtype=np.float32)
+    maps = AttentionMaps([weights], [weights], 0.5)
+    assert best_evidence(maps).matched_share == pytest.approx(1 / 3)
+    actual = best_evidence(maps, equal=True)
+    assert (actual.matched_share, actual.equal) == (1, True)
+    assert [pair[:2] for pair in actual.pairs] == [(2, 2)], "those that look firmly"
+    assert [pair[:2] for pair in equal_pairs(weights, weights)] == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_a_hit_of_the_query_itself_has_all_its_blocks(library: Library):
+    for graph in GRAPHS[:5]:
+        hits = library.search(graph, 3, rerank=3, evidence=True)
+        equal = [hit.evidence for hit in hits if hit.graph_hash == graph.digest()]
+        others = [hit.evidence for hit in hits if hit.graph_hash != graph.digest()]
+        assert equal
+        assert all(evidence is not None and evidence.matched_share == 1 for evidence in equal)
+        assert not any(evidence is not None and evidence.equal for evidence in others)
 
 
 def test_what_is_there_is_not_added_again(library: Library):

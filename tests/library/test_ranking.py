@@ -15,6 +15,7 @@ from graphkin.errors import FormatError
 from graphkin.library.odds import Odds, probabilities_of
 from graphkin.library.ranking import (
     MOST_AMONG_FEW,
+    TOO_SMALL,
     UNIQUE_EQUAL,
     Candidates,
     MatchedGraphs,
@@ -296,7 +297,25 @@ def test_probabilities_of_different_functions_add_up_to_at_most_1(
 
 def test_a_pair_by_itself() -> None:
     query, found = candidates([0.9], [""])
-    one = RANKING.pair_probability(query, BLOCKS, found, seen([1.0]))
-    assert 0 < one < RANKING.pair_probability(query, BLOCKS, found, seen([5.0])) < 1
+    one, note = RANKING.pair_probability(query, BLOCKS, found, seen([1.0]))
+    assert 0 < one < RANKING.pair_probability(query, BLOCKS, found, seen([5.0])).probability < 1
+    assert note is None
     equal = found._replace(equal=np.array([True]))
-    assert RANKING.pair_probability(query, BLOCKS, equal, seen([-9.0])) >= UNIQUE_EQUAL
+    same, note = RANKING.pair_probability(query, BLOCKS, equal, seen([-9.0]))
+    assert same >= UNIQUE_EQUAL
+    assert note is None
+
+
+def test_a_pair_of_which_either_is_small_and_silent_is_never_certain() -> None:
+    query, found = candidates([0.9], [""], strength=1.0)
+    capped = (MOST_AMONG_FEW, TOO_SMALL)
+    for is_equal in (False, True):
+        small = found._replace(equal=np.array([is_equal]), blocks=np.array([3]))
+        assert SURE.pair_probability(query, 3, small, seen([1.0])) == capped
+    assert SURE.pair_probability(query, BLOCKS, small, seen([1.0])) == capped
+    assert SURE.pair_probability(query, 3, found, seen([1.0])) == capped
+    query, speaking = candidates([0.9], [""], [True], strength=100.0)
+    small = speaking._replace(blocks=np.array([3]))
+    probability, note = SURE.pair_probability(query, 3, small, seen([1.0]))
+    assert probability >= UNIQUE_EQUAL
+    assert note is None

@@ -22,12 +22,18 @@ def processors() -> tuple[str, ...]:
 
 
 @pytest.fixture
-def library(processors: tuple[str, ...], tmp_path: Path) -> Path:
+def library(processors: tuple[str, ...], foreign: tuple[Path, ...], tmp_path: Path) -> Path:
     """One of that model, in place of the one that other tests have."""
     path = tmp_path / "samples.kin"
     with Library.create(path, search_model(processors=processors)) as opened:
-        index_paths(opened, [samples.path("gcc-O2/libkinproto.so")])
+        index_paths(opened, [samples.path("gcc-O2/libkinproto.so"), *foreign])
     return path
+
+
+@pytest.fixture
+def foreign() -> tuple[Path, ...]:
+    """Files of the library for other processors."""
+    return ()
 
 
 def warnings_of(client: TestClient) -> list[list[str]]:
@@ -45,6 +51,11 @@ def warnings_of(client: TestClient) -> list[list[str]]:
     return [answer["warnings"] for answer in answers]
 
 
+def contents_of(client: TestClient) -> list[list[str]]:
+    """Those on what the library holds."""
+    return [client.get(path).json()["warnings"] for path in ("/api/status", "/api/library")]
+
+
 def test_every_answer_warns(serve: Serve) -> None:
     for warnings in warnings_of(serve()):
         assert len(warnings) == 1
@@ -53,4 +64,20 @@ def test_every_answer_warns(serve: Serve) -> None:
 
 @pytest.mark.parametrize("processors", [("arm", "x86-64")])
 def test_code_that_the_model_knows_gets_none(serve: Serve) -> None:
-    assert warnings_of(serve()) == [[]] * 5
+    client = serve()
+    assert warnings_of(client) == [[]] * 5
+    assert contents_of(client) == [[]] * 2
+
+
+@pytest.mark.parametrize("processors", [("arm", "x86-64")])
+@pytest.mark.parametrize("foreign", [(samples.ELF / "gateway-aarch64",)])
+def test_hits_that_the_model_does_not_know(serve: Serve) -> None:
+    client = serve()
+    request = {"query": suspect(client), "rerank": 0, "top": 50, "min_probability": 0}
+    found = client.post("/api/search", json=request).json()
+    assert {"aarch64"} <= {hit["architecture"] for hit in found["hits"]}
+    scan = client.post("/api/scans", json={"binary": FIRMWARE_ID, "rerank": 0}).json()["id"]
+    scanned = wait_for(client, f"/api/scans/{scan}")
+    for warnings in (found["warnings"], scanned["warnings"], *contents_of(client)):
+        assert len(warnings) == 1
+        assert "was trained on code for arm and x86-64, not for aarch64:" in warnings[0]

@@ -20,6 +20,7 @@ from graphkin.library.diff.rounds import pair
 from graphkin.library.diff.side import side_of
 from graphkin.library.library import Library
 from graphkin.library.models import search_model
+from graphkin.library.processors import hit_processors, processor_warnings
 from graphkin.library.records import SearchOptions
 from graphkin.library.scan import MIN_BLOCKS, RERANK, TOP, encoded_by_file, look_up, query_of
 from graphkin.results.diff_table import changes_text
@@ -83,6 +84,7 @@ class Toolbox:
             "left": _named(document.left),
             "right": _named(document.right),
             "probability": document.probability,
+            "note": document.note,
             "score": document.score,
             "distance": document.distance,
             "blocks_matched": document.evidence.matched_share,
@@ -97,7 +99,9 @@ class Toolbox:
             library = self._opened()
             query = query_of(self._function(target), library.model.vocabulary)
             (result,) = look_up(library, [query], self._options(top, min_probability))
-        return _result(result) | {"best_left_out": result.best_left_out}
+            processors = {query.architecture, *hit_processors([result])}
+            warnings = processor_warnings(library.model, processors)
+        return _result(result) | {"best_left_out": result.best_left_out, "warnings": warnings}
 
     def scan(self, target: str, min_probability: float, offset: int, limit: int) -> Answer:
         with self._turn:
@@ -116,6 +120,7 @@ class Toolbox:
                 and query.ref.blocks <= self._server_limits.query_blocks
             ]
             results = list(look_up(library, wanted, self._options(TOP, min_probability)))
+        processors = {query.architecture for query in wanted} | hit_processors(results)
         hits = sorted(
             (result for result in results if result.hits),
             key=lambda result: -(result.hits[0].probability or 0.0),
@@ -125,6 +130,7 @@ class Toolbox:
             "looked_up": len(wanted),
             "with_a_hit": len(hits),
             "results": [_result(result) for result in hits[offset : offset + _most(limit)]],
+            "warnings": processor_warnings(model, processors),
         }
 
     def diff(
@@ -164,6 +170,7 @@ class Toolbox:
             "functions": stats["entries"],
             "binaries": stats["binaries"],
             "model": stats["model"],
+            "warnings": processor_warnings(self._opened().model, stats["architectures"]),
             **{name: _encodable(values) for name, values in first.items()},
         }
 

@@ -17,6 +17,7 @@ from graphkin.cli.options import (
     Json,
     LibraryArgument,
     parse_tags,
+    show_warnings,
     with_groups,
 )
 from graphkin.cli.search_options import BinaryPattern, FilterOptions
@@ -63,10 +64,14 @@ def stats(
     library: LibraryArgument, graphs_folder: GraphsFolder = None, as_json: Json = False
 ) -> None:
     """Count the functions of a library by architecture, compiler, build and tag."""
+    from graphkin.library.processors import processor_warnings
+
     with open_library(library, graphs_folder) as opened:
         counts = opened.stats()
+        warnings = processor_warnings(opened.model, counts["architectures"])
+    show_warnings(warnings)
     if as_json:
-        typer.echo(json.dumps({"library": library, **counts}))
+        typer.echo(json.dumps({"library": library, **counts, "warnings": warnings}))
         return
     for name, value in counts.items():
         if not isinstance(value, dict):

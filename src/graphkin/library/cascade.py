@@ -23,11 +23,11 @@ from graphkin.library.code_distance import distances as distances_between
 from graphkin.library.engines.base import Engine, Nearest
 from graphkin.library.models import SearchModel
 from graphkin.library.ranking import (
-    TOO_SMALL,
     Candidates,
     MatchedGraphs,
     Ranking,
     is_small,
+    note_of,
 )
 from graphkin.library.records import SearchOptions, Stored
 from graphkin.library.signals import compared_graphs, rare_words
@@ -255,6 +255,7 @@ def _probable(
     )
     blocks = query.graph.num_nodes
     probabilities = ranking.probabilities(signals, blocks, candidates)
+    small = is_small(signals, blocks)
     by_distance = np.argsort(np.argsort(distances, kind="stable"), kind="stable")
     ranked = [
         Candidate(
@@ -262,7 +263,7 @@ def _probable(
             float(distances[row]),
             int(by_distance[row]) + 1,
             float(probability),
-            note=_note(signals, blocks, float(probability)),
+            note=note_of(float(probability), small),
         )
         for item, row, probability in zip(stored, rows, probabilities, strict=True)
     ]
@@ -307,12 +308,13 @@ def _with_scores(
     seen = MatchedGraphs(scores, compared_graphs(model.embedder, query.graph, others))
     best = candidates.chosen(range(count))
     probabilities = ranking.probabilities(signals, blocks, best, seen)
+    small = is_small(signals, blocks)
     matched = [
         replace(
             item,
             score=float(score),
             probability=float(value),
-            note=_note(signals, blocks, float(value)),
+            note=note_of(float(value), small),
         )
         for item, score, value in zip(ranked, scores, probabilities, strict=False)
     ]
@@ -334,8 +336,3 @@ def identity(stored: Stored) -> str:
     """Of which source function an entry is: its name, or its graph where it has none."""
     name = base_name(stored.entry.function)
     return stored.graph_hash if is_unnamed(name) else name
-
-
-def _note(query: np.void, blocks: int, probability: float) -> str | None:
-    """Why a hit is not more probable, where the query itself is the reason."""
-    return TOO_SMALL if probability < 0.5 and is_small(query, blocks) else None

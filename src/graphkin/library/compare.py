@@ -90,13 +90,15 @@ def compare_functions(
     encoded = model.encoded(graphs, (left.architecture, right.architecture))
     distance = distances(model.space, encoded.vectors[0], encoded.vectors[1:])
     maps = model.matcher.explain(*graphs)
+    probability, note = _probability(model, graphs, encoded, distance, maps.score)
     document = Comparison(
         left=ref_of(left, references[0]),
         right=ref_of(right, references[1]),
         distance=float(distance[0]),
         score=maps.score,
-        probability=_probability(model, graphs, encoded, distance, maps.score),
-        evidence=best_evidence(maps),
+        probability=probability,
+        note=note,
+        evidence=best_evidence(maps, equal=graphs[0].digest() == graphs[1].digest()),
         **_said(model, left, right),
         warnings=processor_warnings(model, [left.architecture, right.architecture]),
     )
@@ -109,12 +111,13 @@ def _probability(
     encoded: Encoded,
     distance: NDArray[np.float32],
     score: float,
-) -> float | None:
-    """That two functions are the same, as if one had been found by the other in a library."""
+) -> tuple[float | None, str | None]:
+    """That two functions are the same, as if one had been found by the other in a library, and
+    why it is not more probable."""
     left, right = graphs
     if model.ranking is None or encoded.signals is None:
         other, scores = (right.num_nodes, right.digest()), np.array([score], dtype=np.float32)
-        return probabilities(model, left, [other], distance, scores)[0]
+        return probabilities(model, left, [other], distance, scores)[0], None
     equal = np.array([left.digest() == right.digest()])
     candidate = Candidates(encoded.signals[1:], np.array([right.num_nodes]), equal, [""])
     scores = np.array([score], dtype=np.float32)

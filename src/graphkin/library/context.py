@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from graphkin.binaries.call_graph import CallGraph
 from graphkin.binaries.function import file_path
-from graphkin.library.ranking import TOO_SMALL
+from graphkin.library.ranking import LIKELY, TOO_SMALL
 from graphkin.results.document import FunctionResult, Hit, Kin
 
 NEIGHBOURS = 4
@@ -247,7 +247,7 @@ def _sum_of_best(kin: Sequence[Kin], values: Sequence[float]) -> float:
 
 
 def _with_probability(hit: Hit, probability: float | None) -> Hit:
-    is_likely = probability is not None and probability >= 0.5
+    is_likely = probability is not None and probability >= LIKELY
     note = None if is_likely and hit.note == TOO_SMALL else hit.note
     return hit.model_copy(update={"probability": probability, "note": note})
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from glob import escape
+from pathlib import Path
 from typing import Any
 
 from graphkin._support.files import PathLike
 from graphkin.binaries.function import Skipped
 from graphkin.errors import ConfigError, FormatError, GraphError, GraphkinError
 from graphkin.graphs.converters.attributes import AttributeNames
-from graphkin.graphs.converters.graph_files import read_graphs
+from graphkin.graphs.converters.graph_files import check_names, read_graphs
 from graphkin.graphs.converters.named import NamedGraph
+from graphkin.library.corpus_graphs import corpus_graphs, corpus_target
 from graphkin.library.indexing.writer import IndexSummary
 from graphkin.library.library import Library
 from graphkin.library.records import Filter, KnownFunction
@@ -69,7 +71,7 @@ def checked_inputs(
 
 def read_for(model: Answering, paths: Any, names: AttributeNames | None) -> list[NamedGraph]:
     """The graphs of files, with what a model reads; see :func:`checked_inputs`."""
-    graphs = checked_inputs(model, read_graphs(paths, names))
+    graphs = checked_inputs(model, _read(model, paths, names))
     words = model.vocabulary
     for named in graphs:
         if words is not None and words.mistakes(named.graph):
@@ -78,6 +80,18 @@ def read_for(model: Answering, paths: Any, names: AttributeNames | None) -> list
                 "reads labels as text: it would take them for numbers of its vocabulary; give "
                 "node_labels"
             )
+    return graphs
+
+
+def _read(model: Answering, paths: Any, names: AttributeNames | None) -> list[NamedGraph]:
+    targets: list[Any] = [paths] if isinstance(paths, str | Path) else list(paths)
+    corpora = [corpus_target(target) for target in targets]
+    if not any(corpora):
+        return read_graphs(targets, names)
+    graphs: list[NamedGraph] = []
+    for target, corpus in zip(targets, corpora, strict=True):
+        graphs += corpus_graphs(model, *corpus) if corpus else read_graphs(target, names)
+    check_names(graphs)
     return graphs
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from graphkin.library.models import SearchModel
+    from graphkin.results.document import FunctionResult
 
 
 def known_processors(model: SearchModel) -> tuple[str, ...] | None:
@@ -53,6 +54,11 @@ def processor_warnings(model: SearchModel, architectures: Iterable[str]) -> tupl
         "was trained on such code"
     )
     return (warning,)
+
+
+def hit_processors(results: Iterable[FunctionResult]) -> set[str]:
+    """Those of the hits: a model can misread them as well as the queries."""
+    return {hit.architecture for result in results for hit in result.hits}
 
 
 def _listed(names: Sequence[str]) -> str:

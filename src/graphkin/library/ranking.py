@@ -68,6 +68,8 @@ AGREEING = 0.7
 """Product of what two functions call, are called by or lie beside, from which on their places in
 their files are evidence."""
 TOO_SMALL = "too small to tell"
+LIKELY = 0.5
+"""A hit that is at least so probable needs no such note."""
 
 
 def ordered_by(around: Sequence[str] = AROUND) -> tuple[str, ...]:
@@ -128,6 +130,14 @@ class Candidates(NamedTuple):
             identities,
             self.compared,
         )
+
+
+class PairProbability(NamedTuple):
+    """How likely two functions are the same."""
+
+    probability: float
+    note: str | None
+    """Of :func:`note_of`."""
 
 
 @dataclass(frozen=True)
@@ -233,21 +243,35 @@ class Ranking:
         probabilities = probabilities_of(odds, candidates.identities)
         probabilities = _with_equal(probabilities, candidates)
         if is_small(query, blocks):
-            probabilities = np.minimum(probabilities, 1 / _level(features["total"], candidates))
-            if candidates.compared < ENOUGH_OTHERS:
-                agreement = np.max([features[name] for name in self.around], axis=0)
-                most = np.where(agreement < AGREEING, MOST_AMONG_FEW, 1)
-                probabilities = np.minimum(probabilities, most)
+            probabilities = np.minimum(probabilities, self._most_of_small(features, candidates))
         return _shared(probabilities, candidates)
+
+    def _most_of_small(
+        self, features: dict[str, NDArray[np.float64]], candidates: Candidates
+    ) -> NDArray[np.float64]:
+        """(N,) the most that a hit of a small query can have; see :func:`is_small`."""
+        most = 1 / _level(features["total"], candidates)
+        if candidates.compared < ENOUGH_OTHERS:
+            agreement = np.max([features[name] for name in self.around], axis=0)
+            most = np.minimum(most, np.where(agreement < AGREEING, MOST_AMONG_FEW, 1))
+        return most
 
     def pair_probability(
         self, query: np.void, blocks: int, other: Candidates, seen: MatchedGraphs
-    ) -> float:
-        """How likely two functions are the same, of which nobody knows what else there is."""
+    ) -> PairProbability:
+        """How likely two functions are the same, of which nobody knows what else there is.
+
+        Neither is the query, so that it is enough for either to be small.
+        """
         features = self.features(query, blocks, other, seen)
         columns = [features[name] for name in variants(self.around)["pair"]]
         odds = self.regressions["pair"](np.column_stack(columns))
-        return float(_with_equal(probabilities_of(odds, other.identities), other)[0])
+        probabilities = _with_equal(probabilities_of(odds, other.identities), other)
+        small = is_small(query, blocks) or is_small(other.records[0], int(other.blocks[0]))
+        if small:
+            alone = other._replace(compared=1)
+            probabilities = np.minimum(probabilities, self._most_of_small(features, alone))
+        return PairProbability(float(probabilities[0]), note_of(float(probabilities[0]), small))
 
     def to_json(self) -> str:
         version = next(number for number, around in VERSIONS.items() if around == self.around)
@@ -281,6 +305,11 @@ class Ranking:
 def is_small(query: np.void, blocks: int) -> bool:
     """Whether a function is so small, and says so little, that others may well equal it."""
     return bool(blocks < SMALL_BLOCKS and query["strength"] < SMALL_STRENGTH)
+
+
+def note_of(probability: float, small: bool) -> str | None:
+    """Why a hit is not more probable, where it is because a function is small."""
+    return TOO_SMALL if small and probability < LIKELY else None
 
 
 def _both_have(query: np.void, records: Records, name: str) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from graphkin.binaries.function import Skipped
 from graphkin.errors import GraphkinError, NoCodeError
 from graphkin.library.library import Library
 from graphkin.library.model_age import age_warnings
-from graphkin.library.processors import processor_warnings
+from graphkin.library.processors import hit_processors, processor_warnings
 from graphkin.library.records import Filter, SearchOptions
 from graphkin.library.scan import MIN_BLOCKS, MIN_PROBABILITY, RERANK, Query, read_queries
 from graphkin.library.whole_files import look_up_files
@@ -134,6 +134,8 @@ def make_report(
         progress: called as ``progress(done, total)``, in functions.
     """
     scanned = look_up_files(library, read.queries, options, progress=progress)
+    processors = {query.architecture for query in read.queries}
+    processors |= hit_processors(scanned.results)
     return Report(
         tool=Tool(version=version("graphkin")),
         library=str(library.path),
@@ -146,6 +148,6 @@ def make_report(
         coverage=tuple(map(coverage_of, read.coverages)),
         warnings=(
             *age_warnings(library),
-            *processor_warnings(library.model, (query.architecture for query in read.queries)),
+            *processor_warnings(library.model, processors),
         ),
     )

@@ -280,6 +280,7 @@ def _evidence_of_best(
     if not options.evidence or model.matcher is None:
         return evidence
     pairs: dict[tuple[int, str], tuple[Graph, Graph]] = {}
+    digests = [query.graph.digest() for query in queries]
     for number, (query, own) in enumerate(zip(queries, hits, strict=True)):
         for candidate in own[: options.evidence_top]:
             graph = graphs[candidate.stored.id]
@@ -289,10 +290,13 @@ def _evidence_of_best(
     keys, chunks = list(pairs), np.cumsum(sizes) // EVIDENCE_WEIGHTS
     for chunk in np.unique(chunks):
         part = [keys[row] for row in np.flatnonzero(chunks == chunk)]
-        explain = best_evidence if model.reads_functions else node_evidence
         maps = model.matcher.explain_many([pairs[key] for key in part])
         for (number, content), own_maps in zip(part, maps, strict=True):
-            evidence[number][content] = explain(own_maps)
+            evidence[number][content] = (
+                best_evidence(own_maps, equal=content == digests[number])
+                if model.reads_functions
+                else node_evidence(own_maps)
+            )
     return evidence
 
 

@@ -160,6 +160,9 @@ class Evidence(Document):
     strongest first."""
     step: int = 0
     """The propagation step after which this was seen."""
+    equal: bool = False
+    """Whether both functions have equal graphs: then every block has a partner, the one of its own
+    number, whatever the attention."""
 
 
 class Hit(LibraryFunction):
@@ -362,6 +365,8 @@ class Comparison(Document):
     probability: Number
     """That they are the same function, as if one had been found by the other in a library; of
     graphs, that they are similar, where such pairs are as many as others."""
+    note: Name | None = None
+    """What to know before it is believed: too small to tell."""
     value: Number = None
     """Of graphs: what the model predicts, in the unit of the targets that it was trained on."""
     evidence: Evidence
@@ -646,6 +651,8 @@ class LibraryContent(Document):
     tags: dict[str, int]
     top_binaries: dict[str, int]
     """Functions of the files with most of them."""
+    warnings: tuple[Name, ...] = ()
+    """Why searches may mean little: functions for processors that the model was not trained on."""
 
 
 DOCUMENTS: dict[str, type[Document]] = {

@@ -55,12 +55,28 @@ def matched_blocks(
 
     Two blocks are matched where each is what the other looks at most, and both look firmly.
     """
-    matched = [
-        pair for pair in mutual_pairs(left_to_right, right_to_left) if pair.weight >= LEAST_WEIGHT
-    ]
-    strongest = sorted(matched, key=lambda pair: -pair.weight)[:STRONGEST]
+    matched = _firm(mutual_pairs(left_to_right, right_to_left))
     share = len(matched) / max(len(left_to_right), 1)
-    return Evidence(matched_share=share, pairs=tuple(strongest), step=step)
+    return Evidence(matched_share=share, pairs=_strongest(matched), step=step)
+
+
+def equal_pairs(
+    left_to_right: NDArray[np.float32], right_to_left: NDArray[np.float32]
+) -> list[BlockPair]:
+    """Each block of a function and itself, in another that is equal to it.
+
+    Blocks that are repeated share the attention that they get, which is no reason for doubt here.
+    """
+    weights = np.minimum(left_to_right.diagonal(), right_to_left.diagonal())
+    return [BlockPair(number, number, float(weight)) for number, weight in enumerate(weights)]
+
+
+def _firm(pairs: list[BlockPair]) -> list[BlockPair]:
+    return [pair for pair in pairs if pair.weight >= LEAST_WEIGHT]
+
+
+def _strongest(pairs: list[BlockPair]) -> tuple[BlockPair, ...]:
+    return tuple(sorted(pairs, key=lambda pair: -pair.weight)[:STRONGEST])
 
 
 def node_pairs(
@@ -96,11 +112,18 @@ def node_evidence(maps: Attention, most: int | None = STRONGEST) -> Evidence:
     return Evidence(matched_share=share, pairs=tuple(strongest[:most]), step=step)
 
 
-def best_evidence(maps: Attention) -> Evidence:
+def best_evidence(maps: Attention, *, equal: bool = False) -> Evidence:
     """The evidence of the propagation step at which most blocks are matched, the first of them.
 
     Before it, blocks know little of their surroundings; later, all know much of the whole graph.
+
+    Args:
+        maps: where the blocks of two functions look.
+        equal: whether their graphs are equal; then all blocks are matched, whatever the attention.
     """
+    if equal:
+        pairs = equal_pairs(maps.left_to_right[0], maps.right_to_left[0])
+        return Evidence(matched_share=1.0, pairs=_strongest(_firm(pairs)), equal=True)
     both_ways = zip(maps.left_to_right, maps.right_to_left, strict=True)
     steps = [matched_blocks(*maps_of_step, step) for step, maps_of_step in enumerate(both_ways)]
     return max(steps, key=lambda evidence: evidence.matched_share or 0.0)

@@ -248,9 +248,10 @@ def comparison_text(comparison: Comparison, left: Function, right: Function) -> 
     ]
     evidence = comparison.evidence
     probability = number_text(comparison.probability, 3) or "not calibrated"
+    note = f", {comparison.note}" if comparison.note else ""
     lines += [
         "",
-        f"probability of the same function  {probability}",
+        f"probability of the same function  {probability}{note}",
         f"score of the matcher              {number_text(comparison.score, 3)}",
         f"distance of the codes             {distance_text(comparison.distance)}",
         f"blocks that have a partner        {share_text(evidence.matched_share or 0.0)}",

@@ -82,7 +82,7 @@ def _add_status(app: FastAPI) -> None:
             can_rerank=model.matcher is not None,
             calibrated=model.knows_probabilities,
             writable=not server.options.read_only,
-            warnings=server.warnings,
+            warnings=await asyncio.to_thread(server.warnings),
             limits=api.ServerLimits.model_validate(vars(server.limits)),
         )
 

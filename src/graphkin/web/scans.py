@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphkin import __version__
 from graphkin.graphs.words import is_large
 from graphkin.library.library import Library
-from graphkin.library.processors import processor_warnings
+from graphkin.library.processors import hit_processors, processor_warnings
 from graphkin.library.records import SearchOptions
 from graphkin.library.scan import Query, encoded_by_file, look_up
 from graphkin.library.whole_files import before_context, completed
@@ -62,7 +62,8 @@ class ScanJob(Job):
         """Those with a hit, as watchers see them; it only grows."""
         self.components: tuple[Component, ...] = ()
         """Known at the end."""
-        self._warnings: tuple[str, ...] = ()
+        self._processors: set[str] = set()
+        """Of the functions, and of all hits so far."""
 
     def work(self) -> None:
         queries = [
@@ -72,8 +73,7 @@ class ScanJob(Job):
             and query.ref.blocks <= self._most_blocks
         ]
         self.total = len(queries)
-        architectures = (query.architecture for query in queries)
-        self._warnings = processor_warnings(self._library.model, architectures)
+        self._processors.update(query.architecture for query in queries)
         self.checkpoint()
         own: list[FunctionResult] = []
         options = before_context(self._library, self._options)
@@ -87,11 +87,13 @@ class ScanJob(Job):
         results, self.components = completed(self._library, queries, own, least)
         lifted = [new for new, old in zip(results, self.results, strict=True) if not old.hits]
         self.results = list(results)
+        self._processors |= hit_processors(results)
         self.with_hits += [bounded(result) for result in lifted if result.hits]
 
     def _show(self, result: FunctionResult) -> None:
         """Adds what is known of a function before the others are."""
         self.results.append(result)
+        self._processors |= hit_processors([result])
         if result.hits:
             self.with_hits.append(bounded(result))
 
@@ -104,6 +106,9 @@ class ScanJob(Job):
         model = self._library.model
         return queries if model.ranking is None else list(encoded_by_file(model, queries))
 
+    def _warnings(self) -> tuple[str, ...]:
+        return processor_warnings(self._library.model, set(self._processors))
+
     def body(self) -> api.Scan:
         """How far it is."""
         return api.Scan(
@@ -115,7 +120,7 @@ class ScanJob(Job):
             found=len(self.with_hits),
             error=self.error,
             seconds=round(self.seconds, 3),
-            warnings=self._warnings,
+            warnings=self._warnings(),
             components=self.components,
         )
 
@@ -129,5 +134,5 @@ class ScanJob(Job):
             results=tuple(self.results),
             components=self.components,
             skipped=tuple(self.upload.facts.reasons),
-            warnings=self._warnings,
+            warnings=self._warnings(),
         )

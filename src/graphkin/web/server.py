@@ -14,6 +14,7 @@ from graphkin.binaries import samples
 from graphkin.library.engines.open import engine_of
 from graphkin.library.library import Library
 from graphkin.library.model_age import age_warnings
+from graphkin.library.processors import processor_warnings
 from graphkin.results.drawing.layout import lay_out
 from graphkin.web.diffs import DiffJob
 from graphkin.web.graph_reader import GraphReader
@@ -55,7 +56,8 @@ class Server:
         self.library = library
         self.options = options
         self.limits = limits
-        self.warnings = age_warnings(library)
+        self._age_warnings = age_warnings(library)
+        self._processor_warnings: tuple[int, tuple[str, ...]] = (-1, ())
         self._folder = TemporaryDirectory(prefix="graphkin-serve-")
         self.reader: Reader = (
             Reader(limits, library.model.vocabulary)
@@ -73,6 +75,21 @@ class Server:
         self.scans: JobQueue[ScanJob] = JobQueue("scans", limits.jobs)
         self.diffs: JobQueue[DiffJob] = JobQueue("diffs", limits.jobs)
         self.index_jobs: JobQueue[IndexJob] = JobQueue("indexing", limits.jobs)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Why results of this library may mean little.
+
+        Processors are counted anew when the number of functions has changed: clients ask for the
+        status often.
+        """
+        functions, sentences = self._processor_warnings
+        if functions != len(self.library):
+            functions = len(self.library)
+            sentences = processor_warnings(
+                self.library.model, self.library.stats()["architectures"]
+            )
+            self._processor_warnings = functions, sentences
+        return (*self._age_warnings, *sentences)
 
     @property
     def uploads_folder(self) -> Path:

@@ -73,6 +73,12 @@ def read_graphs(
         files = ", ".join(map(str, several))
         problem = f"{files} holds no graph" if files else "there are no graphs to read"
         raise FormatError(f"{problem}; name at least one file with graphs")
+    check_names(graphs)
+    return graphs
+
+
+def check_names(graphs: Iterable[NamedGraph]) -> None:
+    """Refuses two graphs of one name."""
     known: set[str] = set()
     for named in graphs:
         if named.name in known:
@@ -81,7 +87,6 @@ def read_graphs(
                 "them; rename one"
             )
         known.add(named.name)
-    return graphs
 
 
 def _read_target(path: Path, names: AttributeNames) -> list[NamedGraph]:

@@ -13,7 +13,7 @@ from graphkin.binaries.function import Function
 from graphkin.errors import ConfigError
 from graphkin.results.document import BlockPair, Comparison, EvidenceToken
 from graphkin.results.drawing.force import aligned, force_layout
-from graphkin.results.evidence import LEAST_WEIGHT, Attention, mutual_pairs, node_pairs
+from graphkin.results.evidence import LEAST_WEIGHT, Attention, equal_pairs, mutual_pairs, node_pairs
 from graphkin.results.function import summary
 from graphkin.results.graph import ShownGraph
 from graphkin.results.html.function import Drawing, draw
@@ -54,7 +54,8 @@ def comparison_page(
         if not function.blocks:
             raise ConfigError(f"{function.name} of {function.binary} has no blocks to compare")
     sides = _function_side(left), _function_side(right)
-    return _page(comparison, sides, maps, BLOCKS)
+    words = EQUAL_BLOCKS if comparison.evidence.equal else BLOCKS
+    return _page(comparison, sides, maps, words)
 
 
 def graph_comparison_page(
@@ -94,6 +95,7 @@ class _Words:
 
 
 BLOCKS = _Words("block", "begins with", LEAST_WEIGHT, mutual_pairs)
+EQUAL_BLOCKS = _Words("block", "begins with", 0.0, equal_pairs)
 NODES = _Words("node", "beside", 0.0, node_pairs)
 
 
@@ -138,6 +140,7 @@ def _page(
     matched = round(share * len(left.names))
     numbers = [
         ("probability", number_text(comparison.probability, 3)),
+        ("note", comparison.note or ""),
         ("predicted value", number_text(comparison.value, 3)),
         ("score", number_text(comparison.score, 3)),
         ("distance", distance_text(comparison.distance)),

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
 from graphkin.errors import ConfigError
+from graphkin.library.processors import processor_warnings
 from graphkin.library.records import BinarySummary, Filter
 from graphkin.results.document import LibraryBinary, LibraryContent
 from graphkin.results.text import encodable
@@ -35,7 +36,10 @@ async def library_summary(server: ServerDep) -> LibraryContent:
         name: {encodable(key): count for key, count in islice(stats[name].items(), MOST_COUNTS)}
         for name in ("architectures", "compilers", "builds", "tags", "top_binaries")
     }
-    return LibraryContent(library=server.options.shown_name, **{**stats, **counts})
+    warnings = processor_warnings(server.library.model, stats["architectures"])
+    return LibraryContent(
+        library=server.options.shown_name, warnings=warnings, **{**stats, **counts}
+    )
 
 
 @router.get("/binaries")

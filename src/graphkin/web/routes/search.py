@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse
 from graphkin.errors import ConfigError, ModelError
 from graphkin.library.compare import ComparedFunctions, compare_functions
 from graphkin.library.compare_graphs import ComparedGraphs, compare_graphs
-from graphkin.library.processors import processor_warnings
+from graphkin.library.processors import hit_processors, processor_warnings
 from graphkin.library.records import SearchOptions
 from graphkin.library.scan import look_up
 from graphkin.results.document import Comparison
@@ -55,7 +55,8 @@ async def search(request: api.SearchRequest, server: ServerDep) -> api.SearchAns
         query = server.references.encoded(request.query)
         (result,) = look_up(server.library, [query], options)
         seconds = round(monotonic() - began, 4)
-        warnings = processor_warnings(server.library.model, [query.architecture])
+        processors = {query.architecture, *hit_processors([result])}
+        warnings = processor_warnings(server.library.model, processors)
         return api.SearchAnswer(**dict(bounded(result)), seconds=seconds, warnings=warnings)
 
     return await server.computing.run(work)

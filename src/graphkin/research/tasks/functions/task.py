@@ -282,6 +282,11 @@ class FunctionTask:
     def data(self) -> _FunctionData:
         """The corpus and its functions, whatever the protocol."""
         corpus = FunctionCorpus.open(Path(self.corpus))
+        if self.features == "mnemonics" and corpus.words.reads == "evidence":
+            raise ConfigError(
+                f"{self.corpus} holds evidence of functions: operations, and no mnemonics; extract "
+                "the binaries again without --evidence, or take --features structure"
+            )
         return _load(corpus.path.absolute(), corpus.digest())
 
     @cached_property
