@@ -11,7 +11,7 @@ import pytest
 
 from graphkin import Graph, Library
 from graphkin.binaries import samples
-from graphkin.graphs import WordBags
+from graphkin.graphs import WordBags, packing
 from graphkin.graphs.words import word_hash
 from graphkin.library.indexing.index import index_paths
 from graphkin.library.line_numbers import line_numbers
@@ -183,7 +183,9 @@ def test_what_another_build_says_of_both_versions_is_no_evidence(library: Librar
     assert weighed[1] < 0.7 * weighed[0]
 
 
-def test_blocks_of_one_version_are_sought(library: Library) -> None:
+def test_blocks_of_one_version_are_sought(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before, after = graph(nodes=8), graph(nodes=12)
     pair = VersionPair(stored(1, before), stored(2, after), before, after)
     matcher = library.model.matcher
@@ -191,6 +193,10 @@ def test_blocks_of_one_version_are_sought(library: Library) -> None:
     signals = KnownVersions(matcher, [pair]).compared([before, after], ["arm", "arm"])
     of_blocks = signals.values[:, 0, SIGNALS.index("blocks")]
     assert of_blocks[0] < -0.01 < 0.01 < of_blocks[1]
+    # Large functions are compared some blocks at a time.
+    monkeypatch.setattr(packing, "CELLS_AT_ONCE", 20)
+    again = KnownVersions(matcher, [pair]).compared([before, after], ["arm", "arm"])
+    np.testing.assert_allclose(again.values, signals.values, rtol=1e-5, atol=1e-5)
 
 
 def test_versions_are_compared_in_builds_of_one_kind(library: Library) -> None:

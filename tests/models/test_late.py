@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
 from graphkin.errors import GraphError
-from graphkin.graphs import Graph, PairBatch
-from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
+from graphkin.graphs import Graph, PairBatch, packing
+from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig, late
+from graphkin.models.late import LateInteraction
 from tests.models.encoding_once import check_graphs_are_encoded_once
 from tests.models.samples import SMALL, make_model, random_graph
 
@@ -72,6 +75,32 @@ def test_it_starts_from_an_embedder() -> None:
         assert torch.equal(tensor, trained[name] if comes_over else before[name]), name
     assert not torch.equal(before["network.nodes.tokens"], trained["network.nodes.tokens"])
     assert {name for name in trained if name.startswith("network.steps")} <= set(before)
+
+
+@pytest.mark.parametrize("cells", [1, 30, 90])
+def test_large_pairs_are_compared_in_slices_as_small_ones_at_once(
+    cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = late_matcher()
+    graphs = some_graphs([1, 3, 9, 10, 30])
+    # A block is of one pair, as large blocks are.
+    monkeypatch.setattr(packing, "BLOCK_CELLS", 1)
+    pairs = [(left, right) for left in graphs for right in graphs]
+    expected = model.predict(pairs)
+    monkeypatch.setattr(packing, "CELLS_AT_ONCE", cells)
+    monkeypatch.setattr(late, "CELLS_AT_ONCE", cells)
+    most = 0
+    scores_of = LateInteraction._scores
+
+    def counted(*arguments: Any) -> torch.Tensor:
+        nonlocal most
+        scores = scores_of(*arguments)
+        most = max(most, scores.numel())
+        return scores
+
+    monkeypatch.setattr(LateInteraction, "_scores", counted)
+    np.testing.assert_allclose(model.predict(pairs), expected, rtol=1e-5, atol=1e-5)
+    assert 0 < most <= max(cells, 30)
 
 
 def test_attention_is_shown_once_and_both_ways() -> None:

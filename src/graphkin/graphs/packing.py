@@ -23,6 +23,8 @@ MAX_NODES_PER_BATCH = 20_000
 MAX_GRAPHS_PER_BATCH = 1_024
 BLOCK_CELLS = 200_000
 """Cells of a block of pairs that are compared at once, at most, unless a single pair has more."""
+CELLS_AT_ONCE = 1 << 20
+"""Of a single pair: what is computed of each two nodes, and not kept."""
 
 
 class Neighbours(NamedTuple):
@@ -170,6 +172,13 @@ def pair_blocks(left: Index, right: Index) -> list[Index]:
         blocks.append(order[start : start + count])
         start += count
     return blocks
+
+
+def row_slices(rows: int, columns: int) -> Iterator[slice]:
+    """Slices of rows with at most ``CELLS_AT_ONCE`` cells, or of one row each."""
+    step = max(1, CELLS_AT_ONCE // max(columns, 1))
+    for first in range(0, rows, step):
+        yield slice(first, min(first + step, rows))
 
 
 def checked_pairs(

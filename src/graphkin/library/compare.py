@@ -20,6 +20,7 @@ from graphkin.library.models import Encoded, SearchModel, search_model
 from graphkin.library.processors import processor_warnings
 from graphkin.library.ranking import Candidates, MatchedGraphs
 from graphkin.library.signals import compared_graphs
+from graphkin.models.answering import attention_between
 from graphkin.results.document import Comparison, EvidenceToken
 from graphkin.results.evidence import best_evidence
 from graphkin.results.function import is_understood, ref_of, said_by
@@ -27,7 +28,7 @@ from graphkin.results.shared_words import Rarity, have_same_width, said_words
 
 if TYPE_CHECKING:
     from graphkin.graphs import Graph
-    from graphkin.models import AttentionMaps
+    from graphkin.models.node_matching import AttentionMaps, PartnerMaps
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class ComparedFunctions:
     document: Comparison
     functions: tuple[Function, Function]
     graphs: tuple[Graph, Graph]
-    maps: AttentionMaps
+    maps: AttentionMaps | PartnerMaps
 
 
 def compare(
@@ -89,7 +90,7 @@ def compare_functions(
         graphs = left.to_graph(model.vocabulary), right.to_graph(model.vocabulary)
     encoded = model.encoded(graphs, (left.architecture, right.architecture))
     distance = distances(model.space, encoded.vectors[0], encoded.vectors[1:])
-    maps = model.matcher.explain(*graphs)
+    maps = attention_between(model.matcher, *graphs)
     probability, note = _probability(model, graphs, encoded, distance, maps.score)
     document = Comparison(
         left=ref_of(left, references[0]),

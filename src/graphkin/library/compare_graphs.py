@@ -17,9 +17,10 @@ from graphkin.graphs.converters.named import NamedGraph
 from graphkin.library.code_distance import distances
 from graphkin.library.models import SearchModel, space_of
 from graphkin.library.own_graphs import checked_inputs, graph_ref, read_one
-from graphkin.models import AttentionMaps, GraphEmbedder, GraphMatcher, load_model
-from graphkin.models.answering import Answering, Embedder, Matcher
+from graphkin.models import GraphEmbedder, GraphMatcher, load_model
+from graphkin.models.answering import Answering, Embedder, Matcher, attention_between
 from graphkin.models.model import GraphModel
+from graphkin.models.node_matching import AttentionMaps, PartnerMaps
 from graphkin.results.document import Comparison
 from graphkin.results.evidence import node_evidence
 from graphkin.results.graph import ShownGraph
@@ -62,7 +63,7 @@ class ComparedGraphs:
 
     document: Comparison
     sides: tuple[ShownGraph, ShownGraph]
-    maps: AttentionMaps
+    maps: AttentionMaps | PartnerMaps
 
 
 def compare_graphs(
@@ -95,7 +96,7 @@ def compare_graphs(
     sides = _named(left, "left", names), _named(right, "right", names)
     checked_inputs(judge, list(sides))
     graphs = judge.read(side.graph for side in sides)
-    maps = judge.explain(*graphs)
+    maps = attention_between(judge, *graphs)
     score = np.array([maps.score], dtype=np.float32)
     has_link = judge.config.link != "none"
     document = Comparison(

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkin.graphs import Graph
+from graphkin.graphs.packing import row_slices
 from graphkin.graphs.words import KIND_SHIFT, KINDS, OFFSETS
 from graphkin.library.line_numbers import line_numbers
 from graphkin.library.records import Stored
@@ -202,11 +203,17 @@ def _nearer_blocks(ours: Floats, vulnerable: Floats, fixed: Floats) -> float:
     """
     found = []
     for own, other in ((vulnerable, fixed), (fixed, vulnerable)):
-        new = np.maximum(1 - (own @ other.T).max(axis=1), 0)
+        new = np.maximum(1 - _nearest(own, other), 0)
         if new.sum() < 1e-6:
             return 0.0
-        found.append(float(new @ (own @ ours.T).max(axis=1) / new.sum()))
+        found.append(float(new @ _nearest(own, ours) / new.sum()))
     return found[1] - found[0]
+
+
+def _nearest(own: Floats, others: Floats) -> Floats:
+    """(n,) the largest cosine of each block with one of many others."""
+    slices = row_slices(len(own), len(others))
+    return np.concatenate([(own[rows] @ others.T).max(axis=1) for rows in slices])
 
 
 def _unit(states: NDArray[np.float32]) -> Floats:

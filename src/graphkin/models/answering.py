@@ -16,7 +16,7 @@ from graphkin.models.config import ModelConfig
 from graphkin.models.light.embedder import LightEmbedder
 from graphkin.models.light.matcher import LightMatcher
 from graphkin.models.light.weights import Weights
-from graphkin.models.node_matching import AttentionMaps
+from graphkin.models.node_matching import MOST_WEIGHTS, AttentionMaps, PartnerMaps
 from graphkin.models.saving import described
 
 
@@ -55,6 +55,9 @@ class Answering(Protocol):
 
     def explain(self, left: Graph, right: Graph) -> AttentionMaps:
         """Where the nodes of each graph look in the other."""
+
+    def partners(self, left: Graph, right: Graph) -> PartnerMaps:
+        """Where each node of either graph looks most in the other."""
 
     def linked(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Scores as values in the unit of targets, where the model was trained on some."""
@@ -97,6 +100,13 @@ class Matcher(Answering, Protocol):
 
     def node_states(self, graphs: Sequence[Graph]) -> list[NDArray[np.float32]]:
         """(N, W) of each graph; W is 0 where states depend on the other graph."""
+
+
+def attention_between(model: Answering, left: Graph, right: Graph) -> AttentionMaps | PartnerMaps:
+    """Where the nodes of each graph look in the other; of large graphs, only where most."""
+    if left.num_nodes * right.num_nodes <= MOST_WEIGHTS:
+        return model.explain(left, right)
+    return model.partners(left, right)
 
 
 def answering_embedder(files: Mapping[str, bytes], origin: str) -> Embedder:

@@ -21,7 +21,7 @@ from graphkin.graphs.words import KINDS, OFFSETS
 from graphkin.models.codes import CODE_SCALE, pack_codes
 from graphkin.models.config import ModelConfig, Similarity
 from graphkin.models.model import GraphModel, PairOutput, as_config
-from graphkin.models.node_matching import AttentionMaps
+from graphkin.models.node_matching import AttentionMaps, PartnerMaps
 from graphkin.models.words import WordBag, WordStatistics, checked_words
 
 if TYPE_CHECKING:
@@ -169,8 +169,15 @@ class GraphEmbedder(GraphModel):
         ours, theirs = self.encode_nodes([left, right], steps=steps)
         distances = np.square(ours[:, None] - theirs[None]).sum(axis=2)
         ahead, back = softmax(-distances, axis=1), softmax(-distances.T, axis=1)
-        score = float(self._scores(self._read_pairs([(left, right)]), steps, None)[0])
-        return AttentionMaps([ahead], [back], score)
+        return AttentionMaps([ahead], [back], self._score_of(left, right, steps))
+
+    def partners(self, left: Graph, right: Graph) -> PartnerMaps:
+        """Where each node of either graph would look most: memory grows with nodes."""
+        ours, theirs = self.encode_nodes([left, right])
+        return PartnerMaps.by_distance(ours, theirs, self._score_of(left, right, None))
+
+    def _score_of(self, left: Graph, right: Graph, steps: int | None) -> float:
+        return float(self._scores(self._read_pairs([(left, right)]), steps, None)[0])
 
     def codes(self, graphs: Iterable[Graph], *, steps: int | None = None) -> NDArray[np.uint8]:
         """Codes as bits, (N, B / 8) uint8: those that were learned, or the signs of vectors."""

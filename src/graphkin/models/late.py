@@ -8,6 +8,7 @@ propagation step, at half the cost.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from graphkin.graphs.batch import GraphBatch, PairBatch
-from graphkin.graphs.packing import pair_blocks
+from graphkin.graphs.packing import CELLS_AT_ONCE, pair_blocks, row_slices
 from graphkin.models.config import ModelConfig
 from graphkin.models.layers import glorot, zeros
 
@@ -114,6 +115,11 @@ class LateInteraction(nn.Module):
         scores = self._scores(views, rows[None], columns[None])[0]
         return scores.softmax(1), scores.T.softmax(1)
 
+    def looked(self, views: NodeViews, nodes: Tensor, others: Tensor) -> Iterator[Tensor]:
+        """Slices of the rows of (n, m) attention of n nodes, which is never there as a whole."""
+        for rows in row_slices(len(nodes), len(others)):
+            yield self._scores(views, nodes[None, rows], others[None])[0].softmax(1)
+
     def _scores(self, views: NodeViews, rows: Tensor, columns: Tensor) -> Tensor:
         """(B, n) and (B, m) nodes -> (B, n, m), how much each looks at each."""
         heat = self.heat.exp()
@@ -127,27 +133,52 @@ class LateInteraction(nn.Module):
         self, views: NodeViews, rows: tuple[Tensor, Tensor], columns: tuple[Tensor, Tensor]
     ) -> tuple[Tensor, Tensor]:
         """(B, 2W) x_G of the graphs of rows, and of those of columns."""
-        scores = self._scores(views, rows[0], columns[0])
-        ahead = scores.masked_fill(~columns[1][:, None], -torch.inf).softmax(2)
-        back = scores.transpose(1, 2).masked_fill(~rows[1][:, None], -torch.inf).softmax(2)
-        return self._pooled(views, rows, columns, ahead), self._pooled(views, columns, rows, back)
+        if rows[0].numel() * columns[0].shape[1] > CELLS_AT_ONCE:
+            # So large a block is of a single pair, which has no padding.
+            pair = rows[0][0], columns[0][0]
+            of_rows, of_columns = self._seen_of(views, *pair), self._seen_of(views, *pair[::-1])
+        else:
+            scores = self._scores(views, rows[0], columns[0])
+            ahead = scores.masked_fill(~columns[1][:, None], -torch.inf).softmax(2)
+            back = scores.transpose(1, 2).masked_fill(~rows[1][:, None], -torch.inf).softmax(2)
+            of_rows = self._seen(views, ahead, columns[0])
+            of_columns = self._seen(views, back, rows[0])
+        return self._pooled(views, rows, *of_rows), self._pooled(views, columns, *of_columns)
+
+    @staticmethod
+    def _seen(views: NodeViews, attention: Tensor, others: Tensor) -> tuple[Tensor, Tensor | None]:
+        """(B, n, m) attention -> (B, n, W) states that nodes see, and (B, n, V) words."""
+        words = None if views.words is None else attention @ views.words[others]
+        return attention @ views.states[others], words
+
+    def _seen_of(
+        self, views: NodeViews, nodes: Tensor, others: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        """The same of one pair of large graphs, n and m nodes.
+
+        Either side computes products of its own: sums over columns would need all rows at once.
+        """
+        slices = self.looked(views, nodes, others)
+        parts = [self._seen(views, weights[None], others[None]) for weights in slices]
+        words = [part for _, part in parts if part is not None]
+        states = torch.cat([part for part, _ in parts], 1)
+        return states, torch.cat(words, 1) if words else None
 
     def _pooled(
         self,
         views: NodeViews,
         own: tuple[Tensor, Tensor],
-        others: tuple[Tensor, Tensor],
-        attention: Tensor,
+        seen: Tensor,
+        seen_words: Tensor | None,
     ) -> Tensor:
-        """(B, n, m) attention -> (B, 2W)"""
+        """(B, n, W) states and (B, n, V) words that nodes see -> (B, 2W)"""
         v, is_node = views.states[own[0]], own[1][:, :, None]
-        seen = attention @ views.states[others[0]]
         c = functional.linear(
             torch.cat([(v - seen).abs(), v * seen, v], 2), self.compared, self.compared_bias
         )
-        if views.words is not None and views.strengths is not None:
+        if views.words is not None and views.strengths is not None and seen_words is not None:
             words, strengths = views.words[own[0]], views.strengths[own[0]]
-            kept = (words * (attention @ views.words[others[0]])).sum(2)
+            kept = (words * seen_words).sum(2)
             k = torch.stack([kept, kept * strengths, strengths], 2)
             c = c + functional.linear(k, self.agreed)
         c = c.relu() * is_node

@@ -28,7 +28,7 @@ from graphkin.models.edits import EditAlignment, EditViews
 from graphkin.models.late import LateInteraction, NodeViews
 from graphkin.models.model import GraphModel, PairOutput, as_config
 from graphkin.models.network import Observer
-from graphkin.models.node_matching import AttentionMaps
+from graphkin.models.node_matching import AttentionMaps, PartnerMaps, Partners
 from graphkin.models.words import WordBag, WordStatistics, checked_words
 
 if TYPE_CHECKING:
@@ -183,6 +183,24 @@ class GraphMatcher(GraphModel):
             batch = PairBatch.pack_distinct([pairs[index] for index in members]).to(self.device)
             maps |= zip(members, self._explain_apart(batch, steps), strict=True)
         return [maps[index] for index in range(len(pairs))]
+
+    @torch.no_grad()
+    def partners(self, left: Graph, right: Graph) -> PartnerMaps:
+        """Where each node of either graph looks most in the other, after each step.
+
+        Memory grows with the number of nodes for late interaction alone.
+        """
+        if self.config.similarity != "late" or not self.config.steps:
+            return super().partners(left, right)
+        batch = PairBatch.pack(self._read_pairs([(left, right)])).to(self.device)
+        views = self._views(batch.graphs, None)
+        nodes = torch.arange(len(views.states), device=self.device)
+        ours, theirs = nodes.tensor_split(batch.graphs.node_offsets[1:2].cpu())
+        ahead, back = (
+            Partners.of(weights.float().cpu().numpy() for weights in self.late.looked(views, *pair))
+            for pair in ((ours, theirs), (theirs, ours))
+        )
+        return PartnerMaps([ahead], [back], float(self.late(views, batch)[0]))
 
     def _explain(self, pair: tuple[Graph, Graph], steps: int | None) -> AttentionMaps:
         batch = PairBatch.pack([pair]).to(self.device)

@@ -30,7 +30,7 @@ from graphkin.models.config import ModelConfig, Similarity
 from graphkin.models.input_graphs import attribute_names, read_graphs
 from graphkin.models.layers import READOUTS, NodeUpdateCell
 from graphkin.models.network import GraphNetwork
-from graphkin.models.node_matching import AttentionMaps, NodeMatch, assigned
+from graphkin.models.node_matching import AttentionMaps, NodeMatch, PartnerMaps, assigned
 from graphkin.models.own_parts import configured_class, own_parts, put_back
 from graphkin.models.saving import (
     SavedModel,
@@ -113,6 +113,13 @@ class GraphModel(nn.Module, ABC):
     @abstractmethod
     def explain(self, left: Graph, right: Graph, *, steps: int | None = None) -> AttentionMaps:
         """Where the nodes of each graph look in the other."""
+
+    def partners(self, left: Graph, right: Graph) -> PartnerMaps:
+        """Where each node of either graph looks most in the other.
+
+        Attention in every step, and assignments, take memory for |V1| x |V2| weights all the same.
+        """
+        return PartnerMaps.of(self.explain(left, right))
 
     def match(self, left: Graph, right: Graph, *, steps: int | None = None) -> list[NodeMatch]:
         """Which node of one graph is which of the other: the best one-to-one assignment.

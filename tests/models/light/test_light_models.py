@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Mapping
 
 import numpy as np
@@ -13,13 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphkin.errors import FormatError, GraphError, ModelError
-from graphkin.graphs import Graph, TokenBags, WordBags
+from graphkin.graphs import Graph, TokenBags, WordBags, packing
 from graphkin.graphs.vocabulary import Vocabulary
 from graphkin.graphs.words import KINDS, word_hash
 from graphkin.models import GraphEmbedder, GraphMatcher, ModelConfig
-from graphkin.models.answering import answering_embedder, answering_matcher
+from graphkin.models.answering import (
+    answering_embedder,
+    answering_matcher,
+    attention_between,
+)
 from graphkin.models.light import LightEmbedder, LightMatcher
 from graphkin.models.light import matcher as matcher_module
+from graphkin.models.node_matching import AttentionMaps, PartnerMaps
 from graphkin.models.saving import CONFIG_FILE, MOST, WEIGHTS_FILE
 from graphkin.models.words import WordStatistics
 
@@ -181,6 +187,77 @@ def test_what_is_kept_of_graphs_is_not_taken_for_that_of_others() -> None:
         expected = new.similarities(pairs)
         np.testing.assert_allclose(light.similarities(pairs), expected, rtol=1e-5, atol=1e-6)
         assert light.explain_many(pairs)[0].score == pytest.approx(float(expected[0]), abs=1e-5)
+
+
+@pytest.mark.parametrize("heat", [2.0, 7.0], ids=["usual", "extreme"])
+@pytest.mark.parametrize("cells", [1, 50, 1 << 20], ids=["rows", "slices", "whole"])
+def test_large_pairs_are_scored_in_slices_as_small_ones_at_once(
+    heat: float, cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chains repeat their tokens and words, so that many scores of a row are equal."""
+    slow = trained_matcher()
+    torch.nn.init.constant_(slow.late.heat, heat)
+    light = answering_matcher(slow.to_files(), "files")
+    graphs = [chain(nodes) for nodes in (1, 6, 20, 33)]
+    pairs = [(left, right) for left in graphs for right in graphs]
+    expected = [maps.score for maps in slow.explain_many(pairs)]
+    monkeypatch.setattr(packing, "CELLS_AT_ONCE", cells)
+    monkeypatch.setattr(matcher_module, "CELLS_AT_ONCE", cells)
+    np.testing.assert_allclose(light.similarities(pairs), expected, rtol=1e-5, atol=PRECISION)
+
+
+def test_pairs_on_both_sides_of_the_bound_are_scored_as_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    light = answering_matcher(trained_matcher().to_files(), "files")
+    pairs = [(chain(1024), chain(nodes)) for nodes in (1023, 1024, 1025, 1500)]
+    scores = light.similarities(pairs)
+    monkeypatch.setattr(matcher_module, "CELLS_AT_ONCE", 1 << 30)
+    np.testing.assert_allclose(scores, light.similarities(pairs), rtol=1e-5, atol=PRECISION)
+
+
+def test_memory_of_large_pairs_grows_with_nodes() -> None:
+    """All scores of this pair are 144 MB, and a softmax of them as much again."""
+    light = answering_matcher(trained_matcher().to_files(), "files")
+    left, right = chain(6_000), chain(6_001)
+    tracemalloc.start()
+    try:
+        (score,) = light.similarities([(left, right)])
+        maps = attention_between(light, left, right)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert maps.score == pytest.approx(score, rel=1e-5)
+    assert isinstance(maps, PartnerMaps)
+    assert maps.right_to_left[0].shape == (6_001, 6_000)
+    assert peak < 64 << 20
+
+
+@pytest.mark.parametrize("kind", ["matcher", "embedder"])
+@pytest.mark.parametrize("answers", ["light", "torch"])
+def test_partners_are_the_largest_attention(
+    kind: str, answers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow: GraphMatcher | GraphEmbedder
+    if kind == "matcher":
+        slow, read = trained_matcher(), answering_matcher
+    else:
+        slow, read = trained_embedder(**EMBEDDERS["all"]), answering_embedder
+    model = slow if answers == "torch" else read(slow.to_files(), "files")
+    monkeypatch.setattr(packing, "CELLS_AT_ONCE", 40)
+    for left, right in ((chain(9), chain(13)), (chain(1), chain(5)), (chain(6), chain(6))):
+        maps = attention_between(model, left, right)
+        assert isinstance(maps, AttentionMaps)
+        partners = model.partners(left, right)
+        assert partners.score == pytest.approx(maps.score, rel=1e-5, abs=PRECISION)
+        for side, whole in (
+            (partners.left_to_right, maps.left_to_right),
+            (partners.right_to_left, maps.right_to_left),
+        ):
+            assert side[0].shape == whole[0].shape
+            np.testing.assert_allclose(side[0].weights, whole[0].max(axis=1), atol=PRECISION)
+            paid = whole[0][np.arange(len(whole[0])), side[0].nodes]
+            np.testing.assert_allclose(paid, side[0].weights, atol=PRECISION)
 
 
 def test_an_embedder_explains_as_one_of_torch_does() -> None:

@@ -15,6 +15,7 @@ from matplotlib.collections import LineCollection
 from graphkin.errors import ConfigError, StorageError
 from graphkin.graphs import Graph
 from graphkin.models import AttentionMaps, GraphMatcher, ModelConfig
+from graphkin.models.node_matching import PartnerMaps
 from graphkin.results.drawing.attention import plot_attention
 
 RING = Graph(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (0, 3)])
@@ -140,6 +141,12 @@ def test_steps_that_were_not_computed(
     with pytest.raises(ConfigError, match=message):
         plot_attention(RING, STAR, maps, tmp_path / "picture.png", steps=steps)
     assert not (tmp_path / "picture.png").exists()
+
+
+def test_graphs_too_large_for_a_picture(matcher: GraphMatcher, tmp_path: Path) -> None:
+    maps = PartnerMaps.of(matcher.explain(RING, STAR))
+    with pytest.raises(ConfigError, match="graphs of 6 and 4 nodes are too large for a picture"):
+        plot_attention(RING, STAR, maps, tmp_path / "picture.png")
 
 
 def test_no_steps_at_all(matcher: GraphMatcher, tmp_path: Path) -> None:

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from graphkin.errors import ConfigError
-from graphkin.results.evidence import LEAST_WEIGHT, matched_blocks, mutual_pairs
+from graphkin.models.node_matching import AttentionMaps, PartnerMaps
+from graphkin.results.evidence import (
+    LEAST_WEIGHT,
+    best_evidence,
+    matched_blocks,
+    mutual_pairs,
+    node_evidence,
+)
 from graphkin.results.html.comparison import LEAST, MOST_PER_BLOCK, checked_steps, largest_weights
 from tests.results.samples import Maps, attention
 
@@ -52,6 +59,22 @@ def test_the_largest_weights_are_kept() -> None:
         at += count
     assert at == len(packed["targets"]) == len(packed["weights"])
     assert 40 * MOST_PER_BLOCK > at > 40
+
+
+def test_of_large_functions_only_partners_are_shown() -> None:
+    whole = attention(30, 20, steps=2)
+    kept = PartnerMaps.of(AttentionMaps(whole.left_to_right, whole.right_to_left, 1.0))
+    assert best_evidence(kept) == best_evidence(whole)
+    assert checked_steps(kept, 30, 20) == 3
+    for partners, weights in zip(kept.left_to_right, whole.left_to_right, strict=True):
+        packed = largest_weights(partners)
+        assert packed["counts"] == [int(row.max() >= LEAST) for row in weights]
+        assert packed["targets"] == weights.argmax(axis=1).tolist()
+        expected = np.rint(1000 * weights.max(axis=1)).astype(int).tolist()
+        assert packed["weights"] == expected
+    pairs = {(pair.left, pair.right) for pair in node_evidence(kept, most=None).pairs}
+    sides = kept.left_to_right[-1].nodes, kept.right_to_left[-1].nodes
+    assert pairs == {(a, int(b)) for a, b in enumerate(sides[0]) if sides[1][b] == a}
 
 
 def test_attention_too_thin_to_show_leaves_empty_rows() -> None:

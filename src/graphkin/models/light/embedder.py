@@ -28,7 +28,7 @@ from graphkin.models.light.network import (
 )
 from graphkin.models.light.weights import Floats, Weights
 from graphkin.models.light.words import LightWordBag
-from graphkin.models.node_matching import AttentionMaps
+from graphkin.models.node_matching import AttentionMaps, PartnerMaps
 from graphkin.models.saving import Description
 
 NODES_AT_ONCE = 5_000
@@ -116,9 +116,18 @@ class LightEmbedder(LightModel):
     @one_thread()
     def explain(self, left: Graph, right: Graph) -> AttentionMaps:
         """Where the nodes of each graph would look in the other, as ``GraphEmbedder`` says it."""
+        ours, theirs, score = self._states_and_score(left, right)
+        distances = np.square(ours[:, None] - theirs[None]).sum(axis=2)
+        return AttentionMaps([softmax(-distances)], [softmax(-distances.T)], score)
+
+    @one_thread()
+    def partners(self, left: Graph, right: Graph) -> PartnerMaps:
+        """Where each node of either graph would look most: memory grows with nodes."""
+        return PartnerMaps.by_distance(*self._states_and_score(left, right))
+
+    def _states_and_score(self, left: Graph, right: Graph) -> tuple[Floats, Floats, float]:
         graphs = self.read([left, right])
         batch = PackedGraphs.pack(graphs)
         ours, theirs = batch.split(self._network.states(batch))
-        distances = np.square(ours[:, None] - theirs[None]).sum(axis=2)
         first, second = unit_rows(self._vectors(graphs))
-        return AttentionMaps([softmax(-distances)], [softmax(-distances.T)], float(first @ second))
+        return ours, theirs, float(first @ second)

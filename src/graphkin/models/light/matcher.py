@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 from graphkin._support.progress import Progress
 from graphkin._support.threads import one_thread
 from graphkin.graphs.graph import Graph, running_offsets
-from graphkin.graphs.packing import Index, PackedWords, checked_pairs, distinct_graphs
+from graphkin.graphs.packing import (
+    CELLS_AT_ONCE,
+    Index,
+    PackedWords,
+    checked_pairs,
+    distinct_graphs,
+    row_slices,
+)
 from graphkin.graphs.words import KINDS, OFFSETS
 from graphkin.models.config import ModelConfig
 from graphkin.models.light.model import LightModel
@@ -31,7 +38,13 @@ from graphkin.models.light.network import (
 )
 from graphkin.models.light.weights import Floats, Weights
 from graphkin.models.light.words import LightWordBag
-from graphkin.models.node_matching import AttentionMaps, NodeMatch, assigned
+from graphkin.models.node_matching import (
+    AttentionMaps,
+    NodeMatch,
+    PartnerMaps,
+    Partners,
+    assigned,
+)
 from graphkin.models.saving import Description
 
 WIDTH = 64
@@ -149,6 +162,16 @@ class LightMatcher(LightModel):
         return [maps[index] for index in range(len(checked))]
 
     @one_thread()
+    def partners(self, left: Graph, right: Graph) -> PartnerMaps:
+        """Where each node of either graph looks most in the other: memory grows with nodes."""
+        pair = self._read_pairs([(left, right)])
+        graphs, first, second = distinct_graphs(pair)
+        views = self._views(graphs)
+        ours, theirs = views[int(first[0])], views[int(second[0])]
+        ahead, back = (Partners.of(_looked(*sides)) for sides in ((ours, theirs), (theirs, ours)))
+        return PartnerMaps([ahead], [back], float(self._scores(pair, views)[0]))
+
+    @one_thread()
     def node_states(self, graphs: Sequence[Graph]) -> list[NDArray[np.float32]]:
         """(N, W) of each graph: its nodes and their surroundings, as they are compared."""
         views = self._views(list(graphs)) if graphs else []
@@ -218,10 +241,14 @@ class LightMatcher(LightModel):
         joined = NodeViews(*map(np.concatenate, zip(*rights, strict=True)))
         ends = running_offsets(np.array([len(view.own) for view in rights])).tolist()
         runs = list(pairwise(ends))
-        looks = left.looks @ joined.looks.T  # (n, M)
-        seen = np.stack([softmax(looks[:, a:b]) @ joined.features[a:b] for a, b in runs])
+        if len(left.own) * len(joined.own) > CELLS_AT_ONCE:
+            seen = np.stack([_seen(left, right) for right in rights])
+            back = _seen(joined, left)
+        else:
+            looks = left.looks @ joined.looks.T  # (n, M)
+            seen = np.stack([softmax(looks[:, a:b]) @ joined.features[a:b] for a, b in runs])
+            back = softmax(looks.T) @ left.features  # (M, W + V)
         of_left = self._pooled(*self._nodes(left, seen))
-        back = softmax(looks.T) @ left.features  # (M, W + V)
         c, gate = self._nodes(joined, back)
         of_right = np.stack([self._pooled(c[a:b], gate[a:b]) for a, b in runs])
         return of_left + of_right
@@ -243,6 +270,20 @@ class LightMatcher(LightModel):
         """(..., n, W) and (..., n, 1) -> (..., 2W): the mean of c_i beside the gated mean."""
         gated = (gate * c).sum(axis=-2) / (gate.sum(axis=-2) + np.float32(1e-6))
         return np.concatenate([c.mean(axis=-2), gated], axis=-1)
+
+
+def _looked(views: NodeViews, others: NodeViews) -> Iterator[Floats]:
+    """Slices of the rows of (n, m) attention, which is never there as a whole."""
+    for rows in row_slices(len(views.own), len(others.own)):
+        yield softmax(views.looks[rows] @ others.looks.T)
+
+
+def _seen(views: NodeViews, others: NodeViews) -> Floats:
+    """(n, W + V) what each of n nodes sees of many others.
+
+    Either side computes products of its own: sums over columns would need all rows at once.
+    """
+    return np.concatenate([weights @ others.features for weights in _looked(views, others)])
 
 
 def _runs_in_cache(sizes: Sequence[int]) -> Iterator[slice]:

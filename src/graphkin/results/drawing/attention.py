@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from graphkin.errors import ConfigError
 from graphkin.graphs import Graph
 from graphkin.graphs.converters.from_networkx import to_networkx
-from graphkin.models import AttentionMaps
+from graphkin.models.node_matching import MOST_WEIGHTS, AttentionMaps, PartnerMaps
 from graphkin.results.drawing.pictures import headless_pyplot, save_picture
 
 Positions = NDArray[np.float64]
@@ -27,7 +27,7 @@ GAP = 3.2
 def plot_attention(
     left: Graph,
     right: Graph,
-    maps: AttentionMaps,
+    maps: AttentionMaps | PartnerMaps,
     path: str | Path,
     *,
     steps: Sequence[int] | None = None,
@@ -51,7 +51,15 @@ def plot_attention(
         columns: steps in a row of the picture.
         relative: whether the largest weight is drawn in full; else a weight of 1 would be.
         title: a line above the picture.
+
+    Raises:
+        ConfigError: for steps that are not there, or graphs too large for a picture.
     """
+    if isinstance(maps, PartnerMaps):
+        raise ConfigError(
+            f"graphs of {left.num_nodes} and {right.num_nodes} nodes are too large for a picture "
+            f"of attention, which has at most {MOST_WEIGHTS} pairs of nodes"
+        )
     pyplot = headless_pyplot()
     chosen = list(range(maps.steps + 1)) if steps is None else list(steps)
     if not chosen:

@@ -7,13 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphkin.binaries.function import Function
 from graphkin.errors import ConfigError
+from graphkin.models.node_matching import Partners
 from graphkin.results.document import BlockPair, Comparison, EvidenceToken
 from graphkin.results.drawing.force import aligned, force_layout
-from graphkin.results.evidence import LEAST_WEIGHT, Attention, equal_pairs, mutual_pairs, node_pairs
+from graphkin.results.evidence import (
+    LEAST_WEIGHT,
+    Attention,
+    Looks,
+    equal_pairs,
+    mutual_pairs,
+    node_pairs,
+)
 from graphkin.results.function import summary
 from graphkin.results.graph import ShownGraph
 from graphkin.results.html.function import Drawing, draw
@@ -91,7 +98,7 @@ class _Words:
     """What is said of an item beside its name."""
     least: float
     """The least weight that the page begins with."""
-    pairs: Callable[[NDArray[np.float32], NDArray[np.float32]], list[BlockPair]]
+    pairs: Callable[[Looks, Looks], list[BlockPair]]
 
 
 BLOCKS = _Words("block", "begins with", LEAST_WEIGHT, mutual_pairs)
@@ -224,16 +231,20 @@ def checked_steps(maps: Attention, left: int, right: int, item: str = "block") -
     return len(left_to_right)
 
 
-def largest_weights(weights: NDArray[np.float32]) -> dict[str, Any]:
+def largest_weights(weights: Looks) -> dict[str, Any]:
     """The largest weights of each row, largest first: counts of the rows, then all in one list."""
-    rows, columns = np.nonzero(weights >= LEAST)
-    values = weights[rows, columns]
+    if isinstance(weights, Partners):
+        rows = np.flatnonzero(weights.weights >= LEAST)
+        columns, values = weights.nodes[rows], weights.weights[rows]
+    else:
+        rows, columns = np.nonzero(weights >= LEAST)
+        values = weights[rows, columns]
     order = np.lexsort((-values, rows))
     rows, columns, values = rows[order], columns[order], values[order]
-    starts = np.searchsorted(rows, np.arange(len(weights)))
+    starts = np.searchsorted(rows, np.arange(weights.shape[0]))
     is_kept = np.arange(len(rows)) - starts[rows] < MOST_PER_BLOCK
     return {
-        "counts": np.bincount(rows[is_kept], minlength=len(weights)).tolist(),
+        "counts": np.bincount(rows[is_kept], minlength=weights.shape[0]).tolist(),
         "targets": columns[is_kept].tolist(),
         "weights": np.rint(values[is_kept] * SCALE).astype(int).tolist(),
     }
