@@ -21,6 +21,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[1]
 VENDORED = ROOT / "src/graphkin/web/static/vendor"
 VERSION = re.compile(r"\d+(?:\.\d+)+")
+LICENCE = re.compile(r"^Licence: (\S+)", re.MULTILINE)
 LONGEST_LICENCE = 64
 """Some packages put the whole text where its name belongs."""
 
@@ -98,24 +99,29 @@ def _package(package: Distribution) -> dict[str, Any]:
         "version": package.version,
         "purl": _reference(name),
     }
-    names = [name for name in _licences(package.metadata.json) if len(name) <= LONGEST_LICENCE]
-    if names:
+    fields = package.metadata.json
+    names = [name for name in _licences(fields) if len(name) <= LONGEST_LICENCE]
+    if fields.get("license_expression"):
+        component["licenses"] = [{"expression": fields["license_expression"]}]
+    elif names:
         component["licenses"] = [{"license": {"name": names[0]}}]
     return component
 
 
 def _licences(fields: dict[str, Any]) -> list[str]:
-    """What a package says of its licence, the most exact first."""
-    told = [fields.get("license_expression"), fields.get("license")]
+    """What a package says of its licence in words, the most exact first."""
+    told = [fields.get("license")]
     classes = (text.split(" :: ") for text in fields.get("classifier", ()))
     told += [parts[-1] for parts in classes if parts[0] == "License"]
     return [name for name in told if name]
 
 
 def _carried(folder: Path) -> dict[str, Any]:
-    """Code of others that lies in the repository; its README says which version."""
-    version = VERSION.search((folder / "README.md").read_text(encoding="utf-8"))
+    """Code of others that lies in the repository; its README says which version and licence."""
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    version, licence = VERSION.search(text), LICENCE.search(text)
     assert version is not None, f"{folder.name}/README.md says no version"
+    assert licence is not None, f"{folder.name}/README.md says no licence"
     reference = f"pkg:npm/{folder.name}@{version[0]}"
     return {
         "type": "library",
@@ -123,6 +129,7 @@ def _carried(folder: Path) -> dict[str, Any]:
         "name": folder.name,
         "version": version[0],
         "purl": reference,
+        "licenses": [{"expression": licence[1]}],
     }
 
 

@@ -27,6 +27,7 @@ def test_all_that_is_needed(bill: dict[str, Any]) -> None:
         assert listed[name] == version(name)
     assert listed["pydantic-core"] == version("pydantic-core"), "what is needed by others"
     assert "swagger-ui" in listed, "what lies in the repository"
+    assert [item["name"] for item in bill["components"] if not item.get("licenses")] == []
     assert "pytest" not in listed, "what only tests need"
     assert bill["metadata"]["component"]["name"] == "graphkin"
 
