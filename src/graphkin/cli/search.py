@@ -29,6 +29,7 @@ from graphkin.cli.search_options import (
     ReportOptions,
     Rerank,
     Top,
+    Without,
 )
 from graphkin.results.text import plural
 
@@ -59,6 +60,7 @@ def search(
     top: Top = 10,
     rerank: Rerank = RERANK,
     min_probability: MinProbability = MIN_PROBABILITY,
+    without: Without = None,
     *,
     attributes: AttributeOptions,
     where: FilterOptions,
@@ -73,7 +75,14 @@ def search(
     """
     from graphkin.library.records import SearchOptions
 
-    options = SearchOptions(top, rerank, where.filter(), min_probability, evidence=rerank > 0)
+    options = SearchOptions(
+        top,
+        rerank,
+        where.filter(),
+        min_probability,
+        evidence=rerank > 0,
+        without=frozenset(without or ()),
+    )
     _report_and_exit(library, [target], options, report, attributes, "hits")
 
 
@@ -89,6 +98,7 @@ def scan(
     top: Top = 3,
     rerank: Rerank = RERANK,
     min_probability: MinProbability = MIN_PROBABILITY,
+    without: Without = None,
     *,
     attributes: AttributeOptions,
     where: FilterOptions,
@@ -101,7 +111,14 @@ def scan(
     """
     from graphkin.library.records import SearchOptions
 
-    options = SearchOptions(top, rerank, where.filter(), min_probability, evidence=rerank > 0)
+    options = SearchOptions(
+        top,
+        rerank,
+        where.filter(),
+        min_probability,
+        evidence=rerank > 0,
+        without=frozenset(without or ()),
+    )
     _report_and_exit(library, targets, options, report, attributes, "table")
 
 

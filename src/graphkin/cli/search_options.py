@@ -87,6 +87,12 @@ RERANK, MIN_PROBABILITY = 20, 0.5
 Rerank = Annotated[
     int, typer.Option(help="Nearest candidates that the matcher scores again; 0 for none.", min=0)
 ]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Leave a stage of the search out: words, neighbours, ranking or context; repeatable."
+    ),
+]
 Top = Annotated[int, typer.Option(help="Hits to show for each query.", min=1)]
 MinProbability = Annotated[
     float, typer.Option(help="Leave out hits and pairs that are less probable.", min=0.0, max=1.0)

@@ -115,7 +115,8 @@ def search_signals(
 ) -> tuple[list[list[Candidate]], dict[int, Graph]]:
     """Candidates of each query, the most probable first, and the graphs that were read, by id."""
     nearest = _nearest(engine, queries, options)
-    nearest = _with_neighbours(model, engine, queries, nearest, options)
+    if "neighbours" not in options.without:
+        nearest = _with_neighbours(model, engine, queries, nearest, options)
     considered = [
         _ordered(model, engine, query, near, options)
         for query, near in zip(queries, nearest, strict=True)
@@ -217,7 +218,7 @@ def _ordered(
 ) -> Considered:
     """The candidates whose signals are most like the query's, before they are matched."""
     words, weights = rare_words(model.embedder, query.graph)
-    if len(words):
+    if len(words) and "words" not in options.without:
         for shown in (False, True) if options.has_tags else (False,):
             where = options.where if shown else options.competing
             sharing = engine.sharing(words, weights, SHARING_WORDS, where)

@@ -224,6 +224,14 @@ class Filter:
 TEXT_CONDITIONS = ("function", "binary", "architecture", "compiler", "build", "file_hash")
 
 
+STAGES = {
+    "words": "candidates that share rare words",
+    "neighbours": "candidates beside what the query's own neighbours are most like",
+    "ranking": "signals and the probability that is made of them; what is left are codes and the "
+    "matcher's score",
+    "context": "what hits of the same file say of each other",
+}
+"""Stages of a search that can be left out, by name; the matcher is, where nothing is reranked."""
 MOST_HITS = 1_000_000
 """Of a query; there is room for all of them at once."""
 
@@ -246,8 +254,14 @@ class SearchOptions:
     """Say of hits which blocks match."""
     evidence_top: int | None = None
     """Of how many hits of each query, the best first; of all by default."""
+    without: frozenset[str] = frozenset()
+    """Names of ``STAGES`` that are left out."""
 
     def __post_init__(self) -> None:
+        if unknown := sorted(self.without - STAGES.keys()):
+            raise ConfigError(
+                f"there is no stage {unknown[0]!r} to leave out; choose among {', '.join(STAGES)}"
+            )
         for name, value, least in (("top", self.top, 1), ("rerank", self.rerank, 0)):
             is_number = isinstance(value, int) and not isinstance(value, bool)
             if not is_number or not least <= value <= MOST_HITS:
@@ -259,7 +273,7 @@ class SearchOptions:
         """The options as a report has them; of the filter, what is set."""
         where = asdict(self.where) if self.where is not None else {}
         conditions = {name: value for name, value in where.items() if value}
-        return {**asdict(self), "where": conditions}
+        return {**asdict(self), "where": conditions, "without": sorted(self.without)}
 
     @property
     def candidates(self) -> int:

@@ -136,6 +136,7 @@ def scan(
     min_blocks: int = MIN_BLOCKS,
     backend: Backend = "auto",
     skipped: list[Skipped] | None = None,
+    without: Iterable[str] = (),
 ) -> Iterator[FunctionResult]:
     """Looks up every function of some binaries in a library.
 
@@ -155,13 +156,16 @@ def scan(
         min_blocks: functions of a whole file with fewer basic blocks are skipped.
         backend: what reads the files.
         skipped: is filled with what could not be read.
+        without: stages that are left out: words, neighbours, ranking, context.
 
     Raises:
         FormatError: for a file that cannot be read, or a library that is not there.
     """
     from graphkin.library.whole_files import look_up_files  # which looks up by this module
 
-    options = SearchOptions(top, rerank, where, min_probability, evidence=rerank > 0)
+    options = SearchOptions(
+        top, rerank, where, min_probability, evidence=rerank > 0, without=frozenset(without)
+    )
     names = [targets] if isinstance(targets, str | Path) else targets
     with ExitStack() as stack:
         opened = library

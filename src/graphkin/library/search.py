@@ -104,7 +104,8 @@ def rank(
 def _search_chunk(
     model: SearchModel, engine: Engine, queries: Sequence[EncodedQuery], options: SearchOptions
 ) -> list[Hits]:
-    look_up = _search_codes if model.ranking is None else search_signals
+    is_ranked = model.ranking is not None and "ranking" not in options.without
+    look_up = search_signals if is_ranked else _search_codes
     candidates, graphs = look_up(model, engine, queries, options)
     return _hits(model, queries, candidates, graphs, options)
 

@@ -39,13 +39,13 @@ def look_up_files(
 ) -> ScannedFiles:
     """The results of all functions of some files, and the components in each file."""
     own = list(look_up(library, queries, before_context(library, options), progress=progress))
-    return completed(library, queries, own, options.min_probability)
+    return completed(library, queries, own, options)
 
 
 def before_context(library: Library, options: SearchOptions) -> SearchOptions:
     """How functions are looked up that :func:`completed` sees then: with the hits that their
     context may lift."""
-    if library.model.ranking is None:
+    if not _has_context(library, options):
         return options
     return replace(options, min_probability=min(options.min_probability, LIFTED_FROM))
 
@@ -54,32 +54,36 @@ def completed(
     library: Library,
     queries: Sequence[Query],
     own: Sequence[FunctionResult],
-    min_probability: float,
+    options: SearchOptions,
 ) -> ScannedFiles:
     """The results of all functions of some files in their context, with verdicts on patches, and
     the components in each file."""
     callees = [query.callees for query in queries]
-    scanned = with_components(library, own, min_probability, callees=callees)
+    scanned = _with_components(library, own, options, callees)
     judge = PatchJudge(library.model, library.engine)
     judged = map(judge.judged, queries, scanned.results)
     return scanned._replace(results=tuple(judged))
 
 
-def with_components(
+def _has_context(library: Library, options: SearchOptions) -> bool:
+    """Whether hits of a file tell something of each other."""
+    return library.model.ranking is not None and options.without.isdisjoint({"ranking", "context"})
+
+
+def _with_components(
     library: Library,
     own: Sequence[FunctionResult],
-    min_probability: float = 0.0,
-    *,
-    callees: Sequence[Sequence[int]] = (),
+    options: SearchOptions,
+    callees: Sequence[Sequence[int]],
 ) -> ScannedFiles:
     """Results, of each file together, in their context, and the components in each file.
 
-    ``callees`` are the addresses that each function calls, where they are known.
+    ``callees`` are the addresses that each function calls.
 
     Both build on probabilities that different functions share. Those of a model without a ranking
     do not: its results stay as they are, and nothing is said of components.
     """
-    if library.model.ranking is None:
+    if library.model.ranking is None or "ranking" in options.without:
         return ScannedFiles(tuple(own), ())
     known = library_components(library.engine, (item for result in own for item in result.kin))
     results: list[FunctionResult] = []
@@ -87,13 +91,15 @@ def with_components(
     start = 0
     for _, of_file in groupby(own, key=lambda result: result.query.binary):
         group = list(of_file)
-        lifted = in_context(
-            group,
-            known.names,
-            min_probability,
-            callees=callees[start : start + len(group)],
-            call_graph=library.engine.call_graph,
-        )
+        lifted: Sequence[FunctionResult] = group
+        if _has_context(library, options):
+            lifted = in_context(
+                group,
+                known.names,
+                options.min_probability,
+                callees=callees[start : start + len(group)],
+                call_graph=library.engine.call_graph,
+            )
         start += len(group)
         results += lifted
         components += find_components(lifted, known)

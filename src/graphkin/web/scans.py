@@ -83,8 +83,7 @@ class ScanJob(Job):
             self.done += 1
             self.checkpoint()
         # Rows that were shown stay as they are; the report has the whole file to go by.
-        least = self._options.min_probability
-        results, self.components = completed(self._library, queries, own, least)
+        results, self.components = completed(self._library, queries, own, self._options)
         lifted = [new for new, old in zip(results, self.results, strict=True) if not old.hits]
         self.results = list(results)
         self._processors |= hit_processors(results)
