@@ -74,7 +74,5 @@ def test_unknown_stages_are_refused(path: Path, run: Graphkin) -> None:
 
 
 def test_a_report_says_what_was_left_out(path: Path, run: Graphkin) -> None:
-    result = run(
-        "scan", path, FIRMWARE, "--without", "words", "--without", "context", "--json"
-    )
+    result = run("scan", path, FIRMWARE, "--without", "words", "--without", "context", "--json")
     assert json.loads(result.out)["options"]["without"] == ["context", "words"]
