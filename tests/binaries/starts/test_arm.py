@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from graphkin.binaries.image import Image, Region
 from graphkin.binaries.starts.clues import Clues
 from graphkin.binaries.starts.locate import locate
+from graphkin.binaries.starts.sweep import NOT_CODE
+from graphkin.binaries.starts.thumb_instructions import read_thumb
 
 
 def starts(code: str) -> list[int]:
@@ -38,6 +42,23 @@ def test_a_table_is_no_longer_than_the_comparison_says() -> None:
     code = "0128 08d8 dfe800f0 0706 0449 7047 0920 7047 0820 7047 0720 7047 00bf {} 10b5 10bd"
     assert starts(code.format("00b500b5"))[-1] == 0x1020
     assert 0x101C not in starts(code.format("00b500b5"))
+
+
+def test_a_table_of_distances_is_no_code() -> None:
+    # push {r4, lr}; cmp r0, #1; bhi 1018; adr r1, 1010; ldr.w r2, [r1, r0, lsl #2]; add r1, r2
+    # bx r1 | 1010: two distances, like push {r0, lr} | 1018: pop {r4, pc}
+    code = "10b5 0128 08d8 02a1 51f8 2020 1144 {} 01b50000 01b50000 10bd"
+
+    def data(jump: str) -> list[int]:
+        halves = np.frombuffer(bytes.fromhex(code.format(jump)), "<u2").astype(np.int64)
+        sweep = read_thumb(halves, 0x1000)
+        return [int(address) for address in sweep.address[sweep.kind == NOT_CODE]]
+
+    assert data("0847") == [0x1010, 0x1012, 0x1014, 0x1016]
+    # Of bx r2, which is not where the sum is, only what adr may load is known.
+    code = code.replace("01b50000 01b50000", "01b50000 01b50000 01b50000").replace("0128", "0228")
+    assert len(data("0847")) == 6
+    assert len(data("1047")) == 4
 
 
 def test_constants_ahead_of_what_loads_them_are_no_code() -> None:

@@ -59,6 +59,8 @@ RELEASES = (
 )
 LITERAL_ROUNDS = 40
 """At most; nearly all code is settled after three or four."""
+FAR_ENTRY = 4
+"""Bytes of a distance in a table."""
 COMPARE_REACH = 4
 """Instructions between the comparison of an index and the jump by a table."""
 ADD_REACH = 8
@@ -82,6 +84,7 @@ def read_thumb(half: Values, start: int) -> Sweep:
             where = (literal[rows] + offset - start) // 2
             data[where[(where >= 0) & (where < len(half))]] = True
         _mark_tables(data, half, at, code)
+        _mark_far_tables(data, half, at, code, start)
         if np.array_equal(data, is_data):
             break
         is_data = data
@@ -159,7 +162,8 @@ def _mark_tables(data: Flags, half: Values, at: Values, code: Values) -> None:
     for row in np.flatnonzero(code & 0xFFFFFFE0 == 0xE8DFF000).tolist():
         width = 1 + int(code[row] >> 4 & 1)
         first = 2 * int(at[row]) + 4
-        offset, stop = first, min(len(raw), first + width * _cases_ahead(code, row))
+        most = width * _cases_ahead(code, row, int(code[row] & 15))
+        offset, stop = first, min(len(raw), first + most)
         while offset + width <= stop:
             entry = int.from_bytes(raw[offset : offset + width], "little")
             stop = min(stop, first + 2 * entry)
@@ -168,9 +172,35 @@ def _mark_tables(data: Flags, half: Values, at: Values, code: Values) -> None:
             data[first // 2 : (offset + 1) // 2] = True
 
 
-def _cases_ahead(code: Values, row: int) -> int:
-    """Cases of a ``tbb`` or ``tbh``, by a comparison of its index close ahead."""
-    register = int(code[row] & 15)
+def _mark_far_tables(data: Flags, half: Values, at: Values, code: Values, start: int) -> None:
+    """Those of ``adr R, T; ldr S, [R, I, lsl #2]; add R, S; bx R``: distances from T, odd like all
+    addresses of Thumb code."""
+    raw = half.astype("<u2").tobytes()
+    follows = code[1:] & 0xFFF00FF0 == 0xF8500020
+    for row in np.flatnonzero((code[:-1] & 0xFFFFF800 == 0xA000) & follows).tolist():
+        register = int(code[row] >> 8 & 7)
+        behind = code[row + 2 : row + 4].tolist()
+        goes = len(behind) == 2 and behind[0] & 0xFF00 == 0x4400 and behind[1] & ~0x78 == 0x4700
+        if not goes or code[row + 1] >> 16 & 15 != register or behind[1] >> 3 & 15 != register:
+            continue
+        address = start + 2 * int(at[row])
+        first = (address + 4 & ~3) + 4 * int(code[row] & 0xFF) - start
+        if not 0 <= first - 2 * int(at[row + 3]) - 2 <= 2:
+            continue
+        most = FAR_ENTRY * _cases_ahead(code, row, int(code[row + 1] & 15))
+        offset, stop = first, min(len(raw), first + most)
+        while offset + FAR_ENTRY <= stop:
+            entry = int.from_bytes(raw[offset : offset + FAR_ENTRY], "little", signed=True)
+            if not entry & 1:
+                break
+            if entry > 0:
+                stop = min(stop, first + entry - 1)
+            offset += FAR_ENTRY
+        data[first // 2 : offset // 2] = True
+
+
+def _cases_ahead(code: Values, row: int, register: int) -> int:
+    """Cases of a jump by a table, by a comparison of its index close ahead."""
     for ahead in range(row - 1, max(-1, row - COMPARE_REACH - 1), -1):
         is_compared = register < 8 and code[ahead] & 0xFFFFFF00 == 0x2800 | register << 8
         if is_compared or code[ahead] & 0xFFFFFF00 == 0xF1B00F00 | register << 16:
