@@ -64,7 +64,12 @@ def test_every_key() -> None:
         "compiler": "clang 14",
         "build": "clang-14-O3",
         "tags": {"cve": "CVE-2014-0160", "package": "openssl"},
-        "evidence": {"matched_share": 0.93, "pairs": [[0, 0, 0.99], [3, 4, 0.75]], "step": 0},
+        "evidence": {
+            "matched_share": 0.93,
+            "pairs": [[0, 0, 0.99], [3, 4, 0.75]],
+            "step": 0,
+            "equal": False,
+        },
         "shared": [
             ["str", "heartbeat of %d bytes"],
             ["num", "2654435769"],

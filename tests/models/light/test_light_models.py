@@ -178,6 +178,16 @@ def test_scores_do_not_depend_on_where_graphs_lie_in_memory(
     np.testing.assert_array_equal(*scores)
 
 
+def test_scores_do_not_depend_on_what_was_asked_before() -> None:
+    """To the last bit, although what was compared is kept for whoever explains it."""
+    files = trained_matcher().to_files()
+    graphs = [chain(nodes) for nodes in range(1, 40)]
+    asked, fresh = (answering_matcher(files, "files") for _ in range(2))
+    asked.similarities([(graphs[5], graph) for graph in graphs])
+    pairs = [(graphs[5], graphs[20]), (graphs[6], graphs[5])]
+    np.testing.assert_array_equal(asked.similarities(pairs), fresh.similarities(pairs))
+
+
 def test_what_is_kept_of_graphs_is_not_taken_for_that_of_others() -> None:
     """Graphs come and go, and new ones lie in the memory of those that went."""
     files = trained_matcher().to_files()

@@ -185,7 +185,7 @@ class LightMatcher(LightModel):
     ) -> Floats:
         """(P,) of pairs that are compared at once."""
         graphs, left, right = distinct_graphs(pairs)
-        views = self._views(graphs) if views is None else views
+        views = self._scored_views(graphs) if views is None else views
         sums = np.empty((len(pairs), 2 * WIDTH), dtype=np.float32)
         for number in np.unique(left).tolist():
             members = np.flatnonzero(left == number)
@@ -207,9 +207,15 @@ class LightMatcher(LightModel):
         views = {id(graph): known[id(graph)][1] for graph in graphs if id(graph) in known}
         new = [graph for graph in graphs if id(graph) not in views]
         views |= zip(map(id, new), self._new_views(new) if new else (), strict=True)
-        if sum(graph.num_nodes for graph in graphs) <= NODES_KEPT:
-            self._kept = {id(graph): (graph, views[id(graph)]) for graph in graphs}
         return [views[id(graph)] for graph in graphs]
+
+    def _scored_views(self, graphs: list[Graph]) -> list[NodeViews]:
+        """The same, computed anew and kept: scores must not depend on what was asked before, and
+        numbers that are computed together with others differ by rounding."""
+        views = self._new_views(graphs)
+        if sum(graph.num_nodes for graph in graphs) <= NODES_KEPT:
+            self._kept = {id(graph): (graph, own) for graph, own in zip(graphs, views, strict=True)}
+        return views
 
     def _new_views(self, graphs: list[Graph]) -> list[NodeViews]:
         """The same, of graphs that were not compared just now."""
