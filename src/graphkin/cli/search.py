@@ -73,16 +73,7 @@ def search(
     Formats: hits, table, known, json, jsonl, csv, sarif, cyclonedx,
     html.
     """
-    from graphkin.library.records import SearchOptions
-
-    options = SearchOptions(
-        top,
-        rerank,
-        where.filter(),
-        min_probability,
-        evidence=rerank > 0,
-        without=frozenset(without or ()),
-    )
+    options = _search_options(top, rerank, min_probability, without, where)
     _report_and_exit(library, [target], options, report, attributes, "hits")
 
 
@@ -109,17 +100,18 @@ def scan(
     Formats: table, hits, known, json, jsonl, csv, sarif, cyclonedx,
     html.
     """
+    options = _search_options(top, rerank, min_probability, without, where)
+    _report_and_exit(library, targets, options, report, attributes, "table")
+
+
+def _search_options(
+    top: int, rerank: int, min_probability: float, without: list[str] | None, where: FilterOptions
+) -> SearchOptions:
     from graphkin.library.records import SearchOptions
 
-    options = SearchOptions(
-        top,
-        rerank,
-        where.filter(),
-        min_probability,
-        evidence=rerank > 0,
-        without=frozenset(without or ()),
-    )
-    _report_and_exit(library, targets, options, report, attributes, "table")
+    left_out = frozenset(without or ())
+    part = where.filter()
+    return SearchOptions(top, rerank, part, min_probability, evidence=rerank > 0, without=left_out)
 
 
 def _report_and_exit(
